@@ -167,14 +167,14 @@ def read(path: Path, budget_mb: int) -> None:
     from tb_plugin.formats.base import FileSize, ReadOptions, no_progress, windowed
     from tb_plugin.model.trace.assemble import assemble
     from tb_plugin.model.trace.window import Asked, choose
-    from tb_plugin.service.workers.memory_estimate import need_bytes, room_bytes
+    from tb_plugin.service.workers.memory_estimate import peak_memory_bytes, room_bytes
     from tb_plugin.storage.files import FileSource
 
     is_ascend = path.is_dir()
     reader = next(each for each in READERS if each.id == ("ascend" if is_ascend else "kineto"))
     files = [file for file in sorted(path.rglob("*")) if file.is_file()] if is_ascend else [path]
     source = FileSource({str(file.relative_to(path.parent)): str(file) for file in files})
-    need = need_bytes(reader, {name: FileSize(source.size(name)) for name in source.names()})
+    need = peak_memory_bytes(reader, {name: FileSize(source.size(name)) for name in source.names()})
     told: dict[str, float] = {"need_mb": round(need / 1e6)}
     window = None
     if budget_mb:

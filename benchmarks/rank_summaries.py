@@ -18,7 +18,7 @@ from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery.scan import Scanner
 from tb_plugin.service.profile_files import Root
 from tb_plugin.service.summaries.compute import job_of, summarize_rank
-from tb_plugin.service.summaries.format import Wanted, about_of, part_of
+from tb_plugin.service.summaries.format import Wanted, part_of, read_header
 from tb_plugin.storage.files import Folder
 
 GENERATOR = Path(__file__).parent.parent / "samples" / "synthetic_job.py"
@@ -42,7 +42,7 @@ def main() -> None:
             begun = time.process_time()
             outcome = summarize_rank(job_of(found, None, None))
             computed = time.process_time() - begun
-            about = about_of(outcome.body)
+            about = read_header(outcome.body)
             begun = time.process_time()
             part = part_of(outcome.body, Wanted(None, about.settings))
             taken = time.process_time() - begun

@@ -23,7 +23,7 @@ import msgspec
 
 from tb_plugin.analysis.base import FLAGS, Params
 from tb_plugin.analysis.snapshot import export as memory
-from tb_plugin.errors import MissingPackage, NotFound
+from tb_plugin.errors import MissingPackage, NotFoundError
 from tb_plugin.facts import facts_of
 from tb_plugin.findings import Finding, counted, data_notices, findings
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
@@ -299,7 +299,7 @@ class OpenProfile:
 
         trace = self._made()
         if not isinstance(trace, TraceTable):
-            raise NotFound("Only a trace has events.", self.url, "Ask for its tables.")
+            raise NotFoundError("Only a trace has events.", self.url, "Ask for its tables.")
         kinds = pd.CategoricalDtype([kind.name.lower() for kind in sorted(EventKind)])
         columns: dict[str, Any] = {
             "name": trace.strings.take(trace.name).to_pandas(),

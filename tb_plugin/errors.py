@@ -8,7 +8,7 @@
     │   ├── NotFound         run, worker, span, view or file does not exist    (HTTP 404, exit 3)
     │   ├── UnreadableTrace  a file was found but holds no trace we can read   (HTTP 422, exit 3)
     │   │   ├── KeptLost     a file of our own cache is gone or damaged: it is made anew
-    │   │   └── OnlyWhole    a profile of which no part can be opened: all of it, or nothing
+    │   │   └── WindowUnsupported    a profile of which no part can be opened: all of it, or nothing
     │   ├── StorageError     the file system refused: missing package, rights  (HTTP 502, exit 3)
     │   │   └── CacheRefused the cache folder cannot be written: another one is tried
     │   ├── TookTooLong      an answer took, or waited for, longer than allowed (HTTP 504, exit 3)
@@ -49,7 +49,7 @@ class BadRequest(UserError):
     status = 400
 
 
-class NotFound(UserError):
+class NotFoundError(UserError):
     """The named run, worker, span, view or file does not exist."""
 
     status = 404
@@ -61,11 +61,11 @@ class UnreadableTrace(UserError):
     status = 422
 
 
-class OnlyWhole(UnreadableTrace):
+class WindowUnsupported(UnreadableTrace):
     """A profile of which no window can be opened, though its reader opens windows of others: ``what`` says why."""
 
 
-class KeptLost(UnreadableTrace):
+class CacheFileLost(UnreadableTrace):
     """A file of the cache is gone or damaged; ``where`` is its path. It is dropped, and made anew from its source."""
 
 

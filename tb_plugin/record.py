@@ -194,7 +194,7 @@ class ModuleRanges(ContextDecorator):
     def __enter__(self) -> ModuleRanges:
         self._entered += 1
         if self._entered == 1:
-            modules = list(named(self._model))
+            modules = list(unique_modules(self._model))
             for module, name in modules:
                 if not _compiled_in_place(module):
                     self._install(module, name)
@@ -347,7 +347,7 @@ def _compiled(module: Any) -> bool:
     return _compiled_in_place(module) or hasattr(module, "_orig_mod")
 
 
-def named(model: Any) -> Iterator[tuple[Any, str]]:
+def unique_modules(model: Any) -> Iterator[tuple[Any, str]]:
     """Returns each module of ``model`` once, with its name: its path, without wrappers, and its class.
 
     Modules inside compiled ones are left out: hooks on them would have them compiled again and never be called.

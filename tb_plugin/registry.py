@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 from tb_plugin.analysis.base import Analysis
-from tb_plugin.errors import NotFound, UserError
+from tb_plugin.errors import NotFoundError, UserError
 from tb_plugin.extensions import EXTENSIONS_VARIABLE, extension_names
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Reader
@@ -69,7 +69,7 @@ def model_of(reader: Reader[Any]) -> Model[Any, Any]:
     for model in models():
         if model.raw is reader.raw:
             return model
-    raise NotFound(f"No model is made of {reader.raw.__name__}.", reader.id, "Add one to MODELS.")
+    raise NotFoundError(f"No model is made of {reader.raw.__name__}.", reader.id, "Add one to MODELS.")
 
 
 def raws_of(kind: type[Any]) -> frozenset[type[Any]]:
@@ -98,9 +98,9 @@ def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analys
                 what = (
                     f"The view {analysis.title} is about {noun_of(analysis.model)}, and this profile is {model.noun}."
                 )
-                raise NotFound(what, view_id, f"It has: {shown}.")
+                raise NotFoundError(what, view_id, f"It has: {shown}.")
             return analysis
-    raise NotFound(f"There is no view {view_id}.", view_id, f"There are: {shown}.")
+    raise NotFoundError(f"There is no view {view_id}.", view_id, f"There are: {shown}.")
 
 
 @lru_cache(maxsize=4)
@@ -134,4 +134,4 @@ def _named(items: Sequence[Item], wanted: str, what: str) -> Item:
     for item in items:
         if item.id == wanted:
             return item
-    raise NotFound(f"There is no {what} {wanted}.", wanted, f"There are: {', '.join(item.id for item in items)}.")
+    raise NotFoundError(f"There is no {what} {wanted}.", wanted, f"There are: {', '.join(item.id for item in items)}.")

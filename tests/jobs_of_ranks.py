@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.views.distributed.matching.match import Calls, match
-from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.waiting import waiting
 
 Int64 = npt.NDArray[np.int64]
@@ -48,13 +48,13 @@ class Job:
     cost_ns: dict[tuple[int, int, int], int] = field(default_factory=lambda: defaultdict(int))
     """(rank, step, place of the collective): last arrival less the one before it."""
 
-    def met(self, all_here: bool = True) -> Met:
+    def met(self, all_here: bool = True) -> StragglerCalls:
         """Matches and times the calls, as the view does."""
         c = self.columns
         calls = Calls(c["worker"], c["step"], c["group"], c["place"], c["place"], c["sequence"], c["worker"] < 0)
         label = match(calls)
         none = np.zeros(len(label), np.int64)
-        return Met(
+        return StragglerCalls(
             worker=c["worker"],
             step=c["step"],
             group=c["group"],

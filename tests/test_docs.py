@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("samples/*.md"), *ROOT.glob("benchmarks/*.md")]
 )
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"```.*?```", re.DOTALL)
 
@@ -26,11 +25,12 @@ def text_of(page: str) -> str:
     return (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
-def test_every_setting_is_in_the_readme() -> None:
+def test_every_setting_is_documented() -> None:
     sources = [*(ROOT / "tb_plugin").rglob("*.py"), ROOT / "setup.py"]
     settings = {name for path in sources for name in re.findall(r"\bTORCH_TRACE_[A-Z_]+\b", path.read_text("utf-8"))}
     assert settings
-    assert {name for name in settings if f"`{name}`" not in README} == set()
+    page = text_of("settings.md")
+    assert {name for name in settings if f"`{name}`" not in page} == set()
 
 
 def test_every_variable_of_a_cloud_is_documented() -> None:
@@ -65,11 +65,11 @@ def commands() -> Iterator[tuple[str, list[str]]]:
                 )
 
 
-def test_every_command_and_option_is_in_the_readme() -> None:
-    found = dict(commands())
+def test_every_command_and_option_is_documented() -> None:
+    found, page = dict(commands()), text_of("command-line.md")
     assert {"report", "doctor"} <= set(found)
-    assert [name for name in found if f"torch-trace {name}" not in README] == []
-    assert [o for options in found.values() for o in options if not re.search(rf"{o}\b", README)] == []
+    assert [name for name in found if f"torch-trace {name}" not in page] == []
+    assert [o for options in found.values() for o in options if not re.search(rf"{o}\b", page)] == []
 
 
 def test_every_make_target_of_the_docs_exists() -> None:
@@ -102,3 +102,15 @@ def test_what_security_promises_is_held_by_tests_that_exist() -> None:
     assert {name for name in named if not (ROOT / name).is_file()} == set()
     rows = [line for line in text_of("security.md").splitlines() if line.startswith("| ") and "---" not in line]
     assert [row for row in rows if "`tests/" not in row and not row.startswith("| promise")] == []
+
+
+def test_the_readme_is_one_screen() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 60
+    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 60
+
+
+def test_pictures_are_small_and_shown() -> None:
+    texts = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    pictures = {path.name: path.stat().st_size for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert pictures and {name for name in pictures if f"pictures/{name})" not in texts} == set()
+    assert max(pictures.values()) <= 150_000

@@ -15,7 +15,7 @@ import pytest
 
 from tb_plugin import cli
 from tb_plugin.analysis.base import Analysis, Params
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Table
@@ -143,7 +143,7 @@ def models_for(analysis: Analysis[Any]) -> list[Any]:
 
 def tables_of_several(analysis: Analysis[Any]) -> set[str]:
     parts = [analysis.part(each, Params()) for each in models_for(analysis)]
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(NotFoundError) as caught:
         analysis.answer(parts, Params(table="no such table"))
     return set(caught.value.do.removeprefix("It has: ").rstrip(".").split(", "))
 

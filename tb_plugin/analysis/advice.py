@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -19,7 +19,7 @@ def is_inference(trace: TraceTable) -> bool:
     if not ((trace.kind == EventKind.OPERATOR) & ~trace.is_collective).any():
         return False
     told = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)
-    return not bool((named(trace, trace.recorder.operators.learning) & told).any())
+    return not bool((name_matches(trace, trace.recorder.operators.learning) & told).any())
 
 
 def todo_of(trace: TraceTable, finding: str) -> str:

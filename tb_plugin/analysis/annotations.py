@@ -48,7 +48,7 @@ class Phases:
 
 
 @remembered
-def named_ranges(trace: TraceTable) -> Bool:
+def annotation_rows(trace: TraceTable) -> Bool:
     """Returns which rows are annotations, and calls of modules that were recorded as such for want of Python calls."""
     found = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.MODULE)
     found[trace.python.row] = False
@@ -64,7 +64,7 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
     pattern = pattern or COUNTERS
     if len(pattern) > _LONGEST:
         raise BadRequest("The pattern is too long.", "pattern", f"Use at most {_LONGEST} characters.")
-    ids = np.unique(trace.name[named_ranges(trace)])
+    ids = np.unique(trace.name[annotation_rows(trace)])
     names = trace.strings.take(ids)
     try:
         masked = pc.replace_substring_regex(names, pattern, ANY)
@@ -86,7 +86,7 @@ def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
     if phase not in phases.labels:
         shown = ", ".join(phases.labels[:20]) or "none"
         raise BadRequest(f"No such phase: {phase[:100]}.", "phase", f"The trace has: {shown}.")
-    found: Bool = named_ranges(trace) & (phases.of[trace.name] == phases.labels.index(phase))
+    found: Bool = annotation_rows(trace) & (phases.of[trace.name] == phases.labels.index(phase))
     return found
 
 
@@ -107,7 +107,7 @@ def looked_into(trace: TraceTable) -> Bool:
 
     One bound for all that asks what lies in a phase, whatever was chosen.
     """
-    row = np.flatnonzero(named_ranges(trace))
+    row = np.flatnonzero(annotation_rows(trace))
     levels = _levels(nest(trace.track[row], trace.start_ns[row], trace.ends(row)).depth)[:MOST_LEVELS]
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     forward = forward_operators(trace, operators)

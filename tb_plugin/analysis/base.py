@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, CoverageInfo, Payload, Scalar, Sort, Table, View
 
@@ -32,7 +32,7 @@ M = TypeVar("M")
 Scope = Literal["profile", "workers", "pair"]
 FLAGS: Mapping[str, Scalar] = MappingProxyType({"true": True, "false": False})
 """What texts of a column of flags that may be unknown stand for; another text stands for itself."""
-OWN_ONLY: Mapping[str, Sequence[str]] = MappingProxyType({})
+NO_BORROWED_NUMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
 """``Analysis.borrows`` of a view that needs no numbers of others."""
 Place = Literal["page", "picture", "detail"]
 Group = Literal["Summary", "Time", "Work", "Memory", "Ranks", "Compare", "Ask"]
@@ -135,7 +135,7 @@ class Frame:
         return extremes
 
 
-class Whole(Table, frozen=True, kw_only=True):
+class ColumnTable(Table, frozen=True, kw_only=True):
     """A table without rows as they go on the wire: the columns, and which rows are asked for, in their order."""
 
     data: pa.Table
@@ -229,7 +229,7 @@ class Joining(Protocol):
         ...
 
 
-def asked_of(analysis: Analysis[M], params: Params) -> Params:
+def view_params(analysis: Analysis[M], params: Params) -> Params:
     """Returns what of a question is put to a view: no phase to one that it does not apply to."""
     return replace(params, phase="", pattern="") if analysis.traits.whole else params
 
@@ -240,7 +240,7 @@ class Detail:
     model = TraceTable
     traits = Traits("Ask", "detail")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns None: it is always there."""
@@ -252,7 +252,9 @@ def answer_view(analysis: Analysis[M], part: Part, params: Params) -> View | Tab
     params = part.remaining(params)
     if params.table is not None:
         if params.table not in part.frames:
-            raise NotFound(f"The view {analysis.id} has no table {params.table}.", params.table, _names(part.frames))
+            raise NotFoundError(
+                f"The view {analysis.id} has no table {params.table}.", params.table, _names(part.frames)
+            )
         return page(part.frames[params.table], params)
     payloads: dict[str, Payload] = {}
     for name in part.layout:
@@ -271,7 +273,7 @@ def page(frame: Frame, params: Params) -> Table:
     """
     rows, sort = matching(frame, params)
     if params.whole:
-        return Whole(
+        return ColumnTable(
             name=frame.name,
             title=frame.title,
             columns=list(frame.columns),
@@ -393,7 +395,7 @@ def coverage_of(parts: Sequence[Part], params: Params) -> CoverageInfo:
 
 def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
     """Returns ``start_ns`` and ``end_ns``, by default those of the trace. Raises BadRequest."""
-    start, end = (whole_number(params, key) for key in ("start_ns", "end_ns"))
+    start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else max(0, start)
     end = max(trace.coverage.end_ns, start + 1) if end is None else end
     if end <= start:
@@ -401,7 +403,7 @@ def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
     return start, end
 
 
-def whole_number(params: Params, key: str) -> int | None:
+def int_param(params: Params, key: str) -> int | None:
     """Returns one of the view's own parameters, None when it is not given. Raises BadRequest."""
     text = params.get(key)
     if not text:
@@ -417,7 +419,7 @@ def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]
     if not pa.types.is_integer(values.type):
         return
     for side, keeps in (("min", pc.greater_equal), ("max", pc.less_equal)):
-        limit = whole_number(params, f"{side}_{key}")
+        limit = int_param(params, f"{side}_{key}")
         if limit is not None:
             yield _flags(pc.fill_null(keeps(values, limit), False))
 

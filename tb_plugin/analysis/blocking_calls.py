@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.copy_directions import copy_texts
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
@@ -70,12 +70,12 @@ def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
 
 def awaits_thread(trace: TraceTable) -> Bool:
     """Returns which rows are calls of the runtime in which a thread waits for another thread of the framework."""
-    found: Bool = named(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)
+    found: Bool = name_matches(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)
     return found
 
 
 @remembered
-def held_by_profiler(trace: TraceTable) -> Ranges:
+def profiler_waits(trace: TraceTable) -> Ranges:
     """Returns when a thread waits for another one of its process that is busy with the profiler's own work meanwhile.
 
     A program that is not recorded does not spend that: no mending saves it.

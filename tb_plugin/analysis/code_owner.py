@@ -10,7 +10,7 @@ import re
 import sys
 
 BUILT_IN, STANDARD, GENERATED = "built-in", "standard library", "generated code"
-KNOWN = frozenset((
+THIRD_PARTY_PACKAGES = frozenset((
     "PIL", "_distutils_hack", "accelerate", "apex", "cloudpickle", "cupy", "cv2", "datasets", "deepspeed",
     "diffusers", "einops", "fastai", "filelock", "flash_attn", "fsspec", "functorch", "huggingface_hub", "hydra",
     "ignite", "jinja2", "lightning", "lightning_fabric", "matplotlib", "megatron", "mlflow", "mpmath", "networkx",
@@ -55,7 +55,11 @@ def package_of(name: str) -> tuple[str, bool]:
         return top, True
     # A path that was left whole is on no import path: a checkout, or a script elsewhere.
     whole = _WHOLE.match(path) is not None
-    return (STANDARD, True) if top in sys.stdlib_module_names and not whole else (top, top in KNOWN and not whole)
+    return (
+        (STANDARD, True)
+        if top in sys.stdlib_module_names and not whole
+        else (top, top in THIRD_PARTY_PACKAGES and not whole)
+    )
 
 
 def _inside(name: str) -> tuple[str, bool]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.device_facts import facts_of
-from tb_plugin.analysis.recorded_units import known_unit
+from tb_plugin.analysis.recorded_units import unit_and_factor
 from tb_plugin.lib.intervals import Ranges, overlaps, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -88,7 +88,7 @@ def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
     mine = np.flatnonzero((counters.name == trace.strings.find(facts.frequency)) & _is_of(trace, device))
     if not len(mine):
         return None
-    known = known_unit(trace.strings[int(counters.series[mine[0]])])
+    known = unit_and_factor(trace.strings[int(counters.series[mine[0]])])
     hertz = counters.value[mine] * (known[1] if known and known[0] == "hertz" else 1e6)
     if not ((hertz >= 0) & (hertz <= MOST_HERTZ)).all():
         return None

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.groupby import sum_by
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -27,7 +27,7 @@ def facts_of(trace: TraceTable) -> DeviceFacts | None:
     return next((device.facts for device in trace.devices if device.facts is not None), None)
 
 
-def are_stated(trace: TraceTable, keys: Sequence[str]) -> bool:
+def has_device_facts(trace: TraceTable, keys: Sequence[str]) -> bool:
     """Returns whether a trace states any of these facts."""
     return any(column.key in keys for column in trace.others)
 
@@ -45,7 +45,7 @@ def numbers_of(trace: TraceTable, key: str, rows: Int64) -> Float64:
 def states(trace: TraceTable, keys: Sequence[str], words: Sequence[str], rows: Int64) -> Bool:
     """Returns which rows state one of these words as the first of these facts that they have."""
     ids = [id for word in words if (id := trace.strings.find(word)) != MISSING]
-    found: Bool = np.isin(stated_text(trace, keys, rows), ids)
+    found: Bool = np.isin(first_reported_text(trace, keys, rows), ids)
     return found
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.graphs.attribution import has_operator
-from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.matrix_unit import has_matrix_unit, matrix_time
 from tb_plugin.analysis.selection import chosen_steps, select_rows, steps_of
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
@@ -99,7 +99,7 @@ def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
     """
     rows = _work_of(trace, device)
     rows = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
-    kernel_class = named_kernels(trace).of(trace.name[rows])
+    kernel_class = classify_kernels(trace).of(trace.name[rows])
     # A few kernels of a name that else communicates: what they do, nobody says.
     kernel_class = np.where(kernel_class == KernelClass.COMMUNICATION, KernelClass.OTHER, kernel_class)
     start, end = trace.start_ns[rows], trace.ends(rows)

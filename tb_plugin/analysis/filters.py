@@ -16,7 +16,7 @@ from tb_plugin.analysis.backward import BackwardOperators, backward_operators
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.module_paths import module_paths
 from tb_plugin.analysis.operator_calls import is_call, nesting
 from tb_plugin.analysis.parallelism.roles import WORDS, roles_of
@@ -115,7 +115,7 @@ def _stated(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTabl
 
     def matches(trace: TraceTable, text: str) -> Bool:
         kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
-        found = stated_text(trace, keys(trace.recorder.kernels), kernels)
+        found = first_reported_text(trace, keys(trace.recorder.kernels), kernels)
         return _flagged(trace, kernels[found == (trace.strings.find(text) if text else MISSING)])
 
     return matches

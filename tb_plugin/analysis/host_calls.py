@@ -27,7 +27,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Apart:
+class UnmatchedBackward:
     """Chosen backward operators that count for no call: they began in none, nor did the forward operator of any."""
 
     operators: int
@@ -68,7 +68,7 @@ class HostCalls:
     backward_host: Int64
     operators: Int64
     in_backward: Bool
-    apart: Apart
+    apart: UnmatchedBackward
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,9 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
         backward_host=sum_by(host_owner, host_ns, count),
         operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), count),
         in_backward=also(every.of[trace.operator[rows]] != MISSING, scopes.is_backward[replayed.scope]),
-        apart=Apart(len(apart), int((every.tie[apart] == Tie.NONE).sum()), int(host_times(trace)[apart].sum())),
+        apart=UnmatchedBackward(
+            len(apart), int((every.tie[apart] == Tie.NONE).sum()), int(host_times(trace)[apart].sum())
+        ),
     )
 
 

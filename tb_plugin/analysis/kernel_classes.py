@@ -79,7 +79,7 @@ _REASONS: Mapping[int, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False)
-class NamedKernels:
+class KernelClasses:
     """The kernels of a trace by their names (string ids, ascending), with the class of each and what speaks for it."""
 
     name: Int32
@@ -106,7 +106,7 @@ def word_of(kernel_class: int) -> str:
 
 
 @remembered
-def named_kernels(trace: TraceTable) -> NamedKernels:
+def classify_kernels(trace: TraceTable) -> KernelClasses:
     """Returns the class of every kernel's name: by a person's rule, as communication, by a rule, by operators, else other.
 
     A name is communication when all of its kernels are. Operators speak for a name in all of the trace: the class that has
@@ -122,7 +122,7 @@ def named_kernels(trace: TraceTable) -> NamedKernels:
     rule = of_kernels[rule[ruled]]
     own = np.zeros(len(names), np.bool_)
     own[ruled] = classes.is_own[rule]
-    found = NamedKernels(
+    found = KernelClasses(
         names.astype(np.int32),
         np.full(len(names), KernelClass.OTHER, np.uint8),
         np.full(len(names), Because.NOTHING, np.uint8),
@@ -137,7 +137,7 @@ def named_kernels(trace: TraceTable) -> NamedKernels:
     return found
 
 
-def _ask_operators(trace: TraceTable, rows: Int64, found: NamedKernels) -> None:
+def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None:
     """Write down what the operators around these kernels say: the class and the operator's name with most of the time."""
     known = _nearest_known(trace, rows)
     rows, known = rows[known != MISSING], known[known != MISSING]
@@ -188,7 +188,7 @@ def _known_names(trace: TraceTable, names: Int32, parent: Int32) -> Int32:
 
 def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
     """Returns the summed durations of these kernels by class; the classes' parts sum to that of all of them."""
-    classes = named_kernels(trace).of(trace.name[kernels])
+    classes = classify_kernels(trace).of(trace.name[kernels])
     totals = np.zeros(len(KernelClass), np.int64)
     np.add.at(totals, classes, trace.dur_ns[kernels])
     return {each: int(totals[each]) for each in TITLES}

@@ -16,7 +16,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def stated_text(trace: TraceTable, keys: Sequence[str], rows: Int64) -> Int32:
+def first_reported_text(trace: TraceTable, keys: Sequence[str], rows: Int64) -> Int32:
     """Returns the string id of the first of these facts that each row has, -1 where it has none."""
     found = np.full(len(rows), MISSING, np.int32)
     known = {column.key: column for column in trace.others if column.is_text}
@@ -35,5 +35,5 @@ def on_counted_cores(trace: TraceTable) -> Bool:
     ids = {trace.strings.find(text) for text in facts.counted} - {MISSING}
     if ids:
         kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
-        flags[kernels] = np.isin(stated_text(trace, facts.core, kernels), list(ids))
+        flags[kernels] = np.isin(first_reported_text(trace, facts.core, kernels), list(ids))
     return flags

@@ -129,7 +129,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     )
 
 
-def stated_calls(trace: TraceTable) -> Calls | None:
+def reported_calls(trace: TraceTable) -> Calls | None:
     """Returns the calls that a profile states without their times, where it has no event of an operator; else None.
 
     Which call lies in which nobody knows: totals of calls inside of one of their own name are added to it.

@@ -36,7 +36,7 @@ DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedD
 """Ranges around the forward pass of wrapped models."""
 
 
-def named(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
+def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
     """Returns which rows have a name in which an expression of RE2 is found; "" is found in none."""
     hits = np.zeros(len(trace.strings) + 1, np.bool_)
     if pattern:

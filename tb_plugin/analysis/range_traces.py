@@ -8,7 +8,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 @remembered
-def has_only_ranges(trace: TraceTable) -> bool:
+def is_range_trace(trace: TraceTable) -> bool:
     """Returns True for the trace of an unknown tool without operators, modules, devices and steps."""
     known = bool(trace.recorder.id) or trace.steps.recorded or bool(trace.devices)
     return not known and not bool(of_kind(trace.kind, *OP_TREE, *ON_DEVICE).any())

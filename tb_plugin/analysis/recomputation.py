@@ -14,7 +14,7 @@ from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.analysis.module_paths import BETWEEN, module_paths
 from tb_plugin.analysis.parallelism.roles import PIPELINE, roles_of
-from tb_plugin.analysis.range_patterns import BACKWARD, matched, named
+from tb_plugin.analysis.range_patterns import BACKWARD, matched, name_matches
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -97,8 +97,12 @@ NOTHING = Recomputed(
 @remembered
 def recomputed(trace: TraceTable) -> Recomputed:
     """Returns what backward passes of a trace compute again."""
-    frames = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON) & named(trace, trace.recorder.stages.recomputing))
-    functions = np.flatnonzero((trace.kind == EventKind.OPERATOR) & named(trace, trace.recorder.operators.recomputing))
+    frames = np.flatnonzero(
+        of_kind(trace.kind, EventKind.PYTHON) & name_matches(trace, trace.recorder.stages.recomputing)
+    )
+    functions = np.flatnonzero(
+        (trace.kind == EventKind.OPERATOR) & name_matches(trace, trace.recorder.operators.recomputing)
+    )
     noting = _noting(trace)
     if not (len(frames) or len(functions) or len(noting)):
         return NOTHING
@@ -128,7 +132,7 @@ def _noting(trace: TraceTable) -> Int64:
     row = row[(trace.kind[row] == EventKind.OPERATOR) & (trace.operator[row] != MISSING)]
     if not len(row):
         return row
-    backward = named(trace, matched(BACKWARD))
+    backward = name_matches(trace, matched(BACKWARD))
     row = row[backward[trace.operator[row]] & ~backward[row]]
     if not len(row):
         return row
@@ -176,7 +180,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
 
     operator = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, np.unique(track)))
     # Of one that is a backward operator itself, that one is no forward work.
-    operator = operator[~named(trace, matched(BACKWARD))[operator]]
+    operator = operator[~name_matches(trace, matched(BACKWARD))[operator]]
     of = part_of(operator)
     operator, of = operator[of != MISSING], of[of != MISSING]
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))

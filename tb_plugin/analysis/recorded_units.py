@@ -6,7 +6,7 @@ import re
 
 from tb_plugin.payloads import Unit
 
-KNOWN: dict[str, tuple[Unit, float]] = {
+UNITS: dict[str, tuple[Unit, float]] = {
     **dict.fromkeys(("B", "byte", "bytes", "Byte", "Bytes"), ("bytes", 1.0)),
     "KiB": ("bytes", 2.0**10),
     "MiB": ("bytes", 2.0**20),
@@ -34,12 +34,12 @@ KNOWN: dict[str, tuple[Unit, float]] = {
 _AT_END = re.compile(r"\(([^()]{1,10})\)\s*\Z")
 
 
-def known_unit(text: str) -> tuple[Unit, float] | None:
+def unit_and_factor(text: str) -> tuple[Unit, float] | None:
     """Returns our unit and how many of it one of theirs is; None for a unit that is not known."""
-    return KNOWN.get(text.strip())
+    return UNITS.get(text.strip())
 
 
 def unit_in_name(name: str) -> tuple[Unit, float] | None:
     """Returns the same of the parentheses at the end of a name, as in ``Power (W)``; None where they hold no unit."""
     found = _AT_END.search(name)
-    return known_unit(found[1]) if found else None
+    return unit_and_factor(found[1]) if found else None

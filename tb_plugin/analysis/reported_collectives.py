@@ -18,7 +18,7 @@ Bool = npt.NDArray[np.bool_]
 _MOST_ELEMENTS = 1 << 50
 
 
-def stated_of(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, Int64]:
+def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, Int64]:
     """Returns what each collective is called, the bytes that it moves, and its process group.
 
     A kernel says so itself, or an operator around its launch does.

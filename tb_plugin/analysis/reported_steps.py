@@ -13,7 +13,7 @@ from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.job_tables import STEP_TIMES, job_table, stated_in
 from tb_plugin.model.trace.table import TraceTable
 
-STATED_STEP = define(
+REPORTED_STEP = define(
     STEPS,
     "ns",
     {
@@ -23,7 +23,7 @@ STATED_STEP = define(
         ),
     },
 )
-STATED_COMPUTE = define(
+REPORTED_COMPUTE = define(
     WHOLE,
     "ns",
     {
@@ -38,7 +38,7 @@ RECORDED = 0.9
 """Share of the stated computation that recorded kernels have to make up: steps begin and end a little elsewhere."""
 
 
-def stated_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
+def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
     """Returns the times of steps that the profile states, of the chosen steps where it names steps."""
     table = stated_in(trace.stated, STEP_TIMES)
     if table is None:
@@ -49,7 +49,7 @@ def stated_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
     return table
 
 
-def stated_length(table: pa.Table) -> float | None:
+def reported_step_length(table: pa.Table) -> float | None:
     """Returns the mean of the steps' lengths that are stated, with what comes before their first work; None without any."""
     length = pc.add(table["stage_ns"], table["bubble_ns"])
     found: float | None = pc.mean(pc.add(length, pc.fill_null(table["preparing_ns"], 0))).as_py()
@@ -58,7 +58,7 @@ def stated_length(table: pa.Table) -> float | None:
 
 def length_without_kernels(trace: TraceTable, chosen: Sequence[str] | None) -> float | None:
     """Returns the steps' stated mean length where most kernels are missing; None where what was recorded tells it."""
-    return None if missing_computation(trace) is None else stated_length(stated_steps(trace, chosen))
+    return None if missing_computation(trace) is None else reported_step_length(reported_steps(trace, chosen))
 
 
 @remembered
@@ -69,7 +69,7 @@ def missing_computation(trace: TraceTable) -> tuple[int, int] | None:
     """
     if not trace.stated:
         return None
-    stated = pc.sum(stated_steps(trace, None)["computing_ns"]).as_py() or 0
+    stated = pc.sum(reported_steps(trace, None)["computing_ns"]).as_py() or 0
     if not stated:
         return None
     times = (device_time(trace, device) for device in range(len(trace.devices)))

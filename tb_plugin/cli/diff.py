@@ -16,9 +16,9 @@ from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import GATE_FAILED, OK
 from tb_plugin.cli.gates import Facts, Gate, Verdict, judge, parse_gate
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
-from tb_plugin.cli.session import capture_told, place_of, progress_bar, read_first, scanned, workers_for
+from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scanned, workers_for
 from tb_plugin.cli.terminal import write_json
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.findings import counted, data_notices, findings
 from tb_plugin.format import column_scale, format_number, format_value, signed
 from tb_plugin.payloads import Breakdown, CaptureInfo, Notices, Payload, Table, Tree, Unit, View
@@ -148,7 +148,7 @@ def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry
     entries = [entry for entry in catalog.entries() if entry.found.root is root]
     if not entries:
         reasons = [reason for where, reason in catalog.skipped() if where.startswith(root.name)]
-        raise NotFound(f"The {title} holds no profile.", path, " ".join(reasons[:1]) or "Check the path.")
+        raise NotFoundError(f"The {title} holds no profile.", path, " ".join(reasons[:1]) or "Check the path.")
     for which in ("run", "worker", "span"):
         names = list(dict.fromkeys(_name(entry, which) for entry in entries))
         value = getattr(wanted, which)
@@ -174,7 +174,7 @@ def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer)
     printer.line(f"baseline: {_described(pair.base, pair.base_steps)}")
     printer.line(f"experiment: {_described(pair.exp, pair.exp_steps)}")
     for place, side, option in zip(pair.places, _SIDES, ("--base-capture", "--capture"), strict=True):
-        for line in capture_told(pair.workspace, place, option):
+        for line in capture_message(pair.workspace, place, option):
             printer.line(f"{side}, {line}")
     for name, payload in view.payloads.items():
         # The titles of the columns say what is compared; of kernels that stand by operator each is on one side alone.

@@ -14,12 +14,12 @@ from tb_plugin.analysis.phrases import counted, noun
 from tb_plugin.cli.columns import Heading
 from tb_plugin.cli.exit_codes import NOTHING, OK, PART_FAILED
 from tb_plugin.cli.printer import Printer, TextPrinter
-from tb_plugin.cli.session import capture_lines, load_all, nothing_here, open_workspace, place_of
+from tb_plugin.cli.session import capture_lines, load_all, no_profiles_message, open_workspace, place_of
 from tb_plugin.errors import PartFailed, TorchTraceError, UserError
 from tb_plugin.findings import data_notices
 from tb_plugin.format import format_value
 from tb_plugin.payloads import Profile, View
-from tb_plugin.service.answers.multi_profile import view_of_several
+from tb_plugin.service.answers.multi_profile import multi_profile_view
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workspace import Workspace
@@ -57,7 +57,7 @@ def doctor(arguments: argparse.Namespace) -> int:
             for path, reason in rows:
                 printer.line(f"{path}: {reason}")
         elif not entries:
-            printer.line(nothing_here())
+            printer.line(no_profiles_message())
     finally:
         workspace.close()
     if not readable:
@@ -68,7 +68,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 def _failures(workspace: Workspace, entry: Entry, printer: Printer) -> int:
     """Opens the views of one profile, prints which parts fail, and returns the number of errors."""
     place = place_of(entry)
-    views = [view.id for view in workspace.offered(place) if view.available and view_of_several(view.id) is None]
+    views = [view.id for view in workspace.offered(place) if view.available and multi_profile_view(view.id) is None]
     answers = (partial(workspace.view, place, view, Params(limit=1)) for view in views)
     return _print_failures(answers, printer)
 
@@ -78,7 +78,7 @@ def _failures_of_groups(workspace: Workspace, entries: list[Entry], printer: Pri
     asked: dict[tuple[str, Place], None] = {}
     for entry in entries:
         for view in workspace.offered(place_of(entry)) if entry.summary is not None else ():
-            found = view_of_several(view.id)
+            found = multi_profile_view(view.id)
             if view.available and found is not None and found.scope == "workers":
                 asked[view.id, Place(entry.found.run, None, entry.found.span)] = None
     answers = (partial(workspace.group, place, view, Params(limit=1)) for view, place in asked)

@@ -15,12 +15,12 @@ from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.cli.exit_codes import NOTHING, OK, USAGE
 from tb_plugin.cli.printer import MarkdownPrinter, Printer, TextPrinter
 from tb_plugin.cli.session import (
-    capture_told,
+    capture_message,
     keep_failed_parts,
     keep_failure,
     keep_failure_of_group,
     load_all,
-    nothing_here,
+    no_profiles_message,
     open_workspace,
     place_of,
 )
@@ -42,7 +42,7 @@ def report(arguments: argparse.Namespace) -> int:
     _check_views(arguments.view)
     workspace, entries, failed = open_workspace(arguments, arguments.window)
     if not entries and not failed:
-        failed.append({"path": arguments.path, "reason": nothing_here()})
+        failed.append({"path": arguments.path, "reason": no_profiles_message()})
     try:
         if arguments.format == "json":
             return _report_json(workspace, entries, failed, arguments)
@@ -174,7 +174,7 @@ def _report_text(
         when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
         printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
         printer.line(found.url)
-        for line in capture_told(workspace, place_of(entry, arguments.capture)):
+        for line in capture_message(workspace, place_of(entry, arguments.capture)):
             printer.line(line)
         for info in absent:
             printer.line(f"{info.title}: {info.why} {info.enable}".rstrip())

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from tb_plugin import registry
 from tb_plugin.analysis.failure_notices import FAILED
 from tb_plugin.cli.terminal import complain
-from tb_plugin.errors import NotFound, PartFailed, TorchTraceError, UserError
+from tb_plugin.errors import NotFoundError, PartFailed, TorchTraceError, UserError
 from tb_plugin.findings import Finding, data_notices
 from tb_plugin.format import printable
 from tb_plugin.model.trace.window import parse_window
 from tb_plugin.payloads import CaptureInfo
 from tb_plugin.service.catalog import Place, ProfileCatalog
-from tb_plugin.service.loader import known_ranks
+from tb_plugin.service.loader import merged_ranks
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.pool import InlineWorkers, Pool, Workers, default_size
 from tb_plugin.service.workspace import Workspace, open_catalog
@@ -89,7 +89,7 @@ def open_workspace(
     failed = []
     wanted = Place(arguments.run, arguments.worker, arguments.span)
     store = open_store()
-    catalog.ranks = partial(known_ranks, store)
+    catalog.ranks = partial(merged_ranks, store)
     catalog.split_known()
     if len(catalog.entries()) == 1 and not window:
         workspace = Workspace(catalog, workers_for(1), store)
@@ -104,7 +104,7 @@ def open_workspace(
     return workspace, entries, failed
 
 
-def nothing_here() -> str:
+def no_profiles_message() -> str:
     """Returns the sentence for a place where no name speaks for a profile."""
     *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
     return f"No name ends in {', '.join(most)} or {last}: nothing here looks like a profiler trace."
@@ -113,7 +113,7 @@ def nothing_here() -> str:
 def scanned(path: str) -> ProfileCatalog:
     """Returns the profiles of a path. Raises UserError."""
     if (readable := os.fsencode(path).decode("utf-8", "replace")) != path:
-        raise NotFound("The path is not valid UTF-8.", readable, "Rename the file or folder.")
+        raise NotFoundError("The path is not valid UTF-8.", readable, "Rename the file or folder.")
     catalog = open_catalog([("", path)])
     catalog.scan()
     for problem in catalog.problems():
@@ -216,7 +216,7 @@ def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[s
     return lines
 
 
-def capture_told(workspace: Workspace, place: Place, option: str = "--capture") -> list[str]:
+def capture_message(workspace: Workspace, place: Place, option: str = "--capture") -> list[str]:
     """Returns the same of a profile that was asked about, and why its capture does not tell of all graphs."""
     info = workspace.profile(place, start=False).capture
     lines = capture_lines(info, option)

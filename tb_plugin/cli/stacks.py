@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli.exit_codes import OK
-from tb_plugin.cli.session import capture_told, place_of, progress_bar, read_first, scanned, workers_for
+from tb_plugin.cli.session import capture_message, place_of, progress_bar, read_first, scanned, workers_for
 from tb_plugin.cli.terminal import complain, say
-from tb_plugin.errors import NotFound, StorageError
+from tb_plugin.errors import NotFoundError, StorageError
 from tb_plugin.payloads import Profile
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
@@ -35,7 +35,7 @@ def stacks(arguments: argparse.Namespace) -> int:
         chosen += tuple(("thread", thread) for thread in arguments.thread)
         params = Params(phase=arguments.phase, pattern=arguments.pattern, extra=chosen)
         answer = workspace.stacks(place, params, arguments.format, arguments.steps)
-        for line in capture_told(workspace, place):
+        for line in capture_message(workspace, place):
             complain(f"torch-trace: {line}")
         if isinstance(answer, Profile):
             raise StorageError("The file changed while it was read.", entry.found.url, "Try again.")
@@ -49,7 +49,7 @@ def _find(catalog: ProfileCatalog, arguments: argparse.Namespace) -> Entry:
     """The one profile that is meant. Raises NotFound, BadRequest where several fit."""
     if not catalog.entries():
         reasons = [reason for _, reason in catalog.skipped()]
-        raise NotFound("No profile was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")
+        raise NotFoundError("No profile was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")
     return catalog.find(Place(arguments.run, arguments.worker, arguments.span, arguments.window), strict=True)
 
 

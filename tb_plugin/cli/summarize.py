@@ -16,14 +16,14 @@ from tb_plugin.analysis.phrases import counted
 from tb_plugin.cli.exit_codes import NOTHING, OK
 from tb_plugin.cli.session import progress_bar, scanned
 from tb_plugin.cli.terminal import complain, say
-from tb_plugin.errors import BadRequest, NotFound, TorchTraceError
+from tb_plugin.errors import BadRequest, NotFoundError, TorchTraceError
 from tb_plugin.findings import findings
 from tb_plugin.format import format_value
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.payloads import View
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.summary_files import SUFFIX, is_older
-from tb_plugin.service.profile_files import Found
+from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.summaries import dask_cluster
 from tb_plugin.service.summaries.compute import Outcome, RankJob, job_of
 from tb_plugin.service.summaries.dask_cluster import Scheduler
@@ -126,18 +126,18 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
     return dask_cluster.from_environment() if arguments.workers is None else None
 
 
-def _chosen(arguments: argparse.Namespace) -> list[Found]:
+def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
     """The traces that are meant. Raises NotFound."""
     catalog = scanned(arguments.path)
     entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
     found = [entry.found for entry in entries if entry.found.reader.raw is RawTrace and entry.found.is_here]
     if not found:
         reasons = [reason for _, reason in catalog.skipped()]
-        raise NotFound("No trace was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")
+        raise NotFoundError("No trace was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")
     return found
 
 
-def _jobs(found: Sequence[Found], to: str) -> list[RankJob]:
+def _jobs(found: Sequence[ProfileFiles], to: str) -> list[RankJob]:
     """A job for each rank; what of their summaries is listed where they go is looked at first by who does the job."""
     listed = _summaries(to) if to else None
     address = Folder(to).address if to else ""
@@ -158,7 +158,7 @@ def _summaries(to: str) -> dict[str, StoredFile]:
     """The summaries that are there already by the main file that they are of. Raises StorageError."""
     try:
         files = Folder(to).list().files
-    except NotFound:  # it is made
+    except NotFoundError:  # it is made
         return {}
     return {file.path.removesuffix(SUFFIX): file for file in files if file.path.endswith(SUFFIX)}
 

@@ -56,13 +56,13 @@ def kind_of(category: str) -> EventKind:
     return _KINDS.get(category.lower(), EventKind.UNKNOWN)
 
 
-def is_told_by_name(category: str) -> bool:
+def needs_name(category: str) -> bool:
     """Returns True for a category that holds unlike things: ``kind_of_event`` tells what each is."""
     return category.lower() in _BY_NAME
 
 
 def kind_of_event(category: str, name: str) -> EventKind:
-    """Returns the neutral kind of an event of a category for which ``is_told_by_name``, else that of the category."""
+    """Returns the neutral kind of an event of a category for which ``needs_name``, else that of the category."""
     name = name[:_LONGEST]
     for pattern, kind in _BY_NAME.get(category.lower(), ()):
         if pattern.search(name):

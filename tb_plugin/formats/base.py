@@ -214,7 +214,7 @@ class Windowed(Protocol):
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
         """Returns what is when in the source, in a small part of the memory of a ``read``. Raises what ``read`` raises.
 
-        Raises OnlyWhole for a profile of which it can open no part.
+        Raises WindowUnsupported for a profile of which it can open no part.
         """
         ...
 

@@ -26,7 +26,7 @@ CODE = "class_rules"
 """Code of the issue that a person's line of rules is none."""
 
 
-class Named(Protocol):
+class NameMeanings(Protocol):
     """Rows of which the names tell something."""
 
     @property
@@ -41,7 +41,7 @@ class Named(Protocol):
 
 
 def name_flags(
-    rows: Named, texts: Sequence[str], collective_rows: npt.NDArray[np.int32], also: npt.NDArray[np.bool_]
+    rows: NameMeanings, texts: Sequence[str], collective_rows: npt.NDArray[np.int32], also: npt.NDArray[np.bool_]
 ) -> dict[str, Any]:
     """Returns what the vendors' patterns say about the rows: is_collective, uses_matrix_unit, matrix_eligible.
 
@@ -61,7 +61,7 @@ def name_flags(
     }
 
 
-def call_names(rows: Named, texts: Sequence[str]) -> CallNames:
+def call_names(rows: NameMeanings, texts: Sequence[str]) -> CallNames:
     """Returns the names of runtime and driver calls whose role is known."""
     names = np.unique(rows.name[rows.kind == EventKind.RUNTIME])
     roles = np.array([role_of_call(texts[name]) for name in names.tolist()], np.uint8)
@@ -69,7 +69,7 @@ def call_names(rows: Named, texts: Sequence[str]) -> CallNames:
     return CallNames(names[known].astype(np.int32), roles[known])
 
 
-def _matrix_use(rows: Named, texts: Sequence[str], kernels: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+def _matrix_use(rows: NameMeanings, texts: Sequence[str], kernels: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
     """The MatrixUse of every row; NO for what is none of these kernels."""
     table = np.full(len(texts) + 1, MatrixUse.NO, np.uint8)
     for name in np.unique(rows.name[kernels]).tolist():
@@ -88,7 +88,7 @@ def matches(
     return result
 
 
-def class_names(rows: Named, interner: Interner, file: RuleFile, log: IssueLog) -> ClassNames:
+def class_names(rows: NameMeanings, interner: Interner, file: RuleFile, log: IssueLog) -> ClassNames:
     """Returns the names that a rule knows; what is wrong with a person's file goes to the log."""
     own, problems = own_rules(file)
     for problem in problems:
@@ -125,7 +125,7 @@ def _known(
     )
 
 
-def own_communication(rows: Named, classes: ClassNames) -> npt.NDArray[np.bool_]:
+def own_communication(rows: NameMeanings, classes: ClassNames) -> npt.NDArray[np.bool_]:
     """Returns the kernels that communicate because a person says so."""
     chosen = classes.is_own & ~classes.of_operator & (classes.kernel_class == KernelClass.COMMUNICATION)
     found: npt.NDArray[np.bool_] = np.isin(rows.name, classes.name[chosen]) & (rows.kind == EventKind.KERNEL)

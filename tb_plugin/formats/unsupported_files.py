@@ -16,7 +16,7 @@ from tb_plugin.formats._chrome.sniffing import beginning
 
 LOOKED_INTO = re.compile(r"(?i)\.(?:prof|bin|db|sqlite3?)\Z")
 """Names that say little, and of which the first bytes are worth a look. None of a kind that grows while a training runs."""
-MOST_NAMED = 3
+MAX_LISTED = 3
 """Files (or folders) of one kind that are named one by one; of more, their common folder is, and how many there are."""
 _PATHS_KEPT = 1 << 16
 
@@ -262,7 +262,7 @@ def in_short(told: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         by_text[text][place] = None
     short = []
     for text, places in by_text.items():
-        if len(places) <= MOST_NAMED:
+        if len(places) <= MAX_LISTED:
             short += [(place, text) for place in places]
             continue
         parents = [PurePosixPath(place).parent.parts for place in places]

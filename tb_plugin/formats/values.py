@@ -11,7 +11,7 @@ _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{19}")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def whole_text(text: str) -> str:
+def valid_unicode(text: str) -> str:
     """Returns a text with halves of surrogate pairs replaced."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
@@ -26,7 +26,7 @@ def storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bo
 
 def _storable(value: Any, log: IssueLog, numbers: bool) -> Any:
     if isinstance(value, str):
-        clean = whole_text(value)
+        clean = valid_unicode(value)
         if clean != value:
             log.add("lone_surrogate", "repaired")
         return clean

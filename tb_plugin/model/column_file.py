@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 
 
 def one_list(values: pa.Array) -> pa.Array:
@@ -48,6 +48,6 @@ def kept(what: str, path: str, again: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise KeptLost(f"{what} gone.", path, again) from error
+        raise CacheFileLost(f"{what} gone.", path, again) from error
     except (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise KeptLost(f"{what} damaged.", path, again) from error
+        raise CacheFileLost(f"{what} damaged.", path, again) from error

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.timeline.pyramid import Items, Level, Pyramid, pyramid_of
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.lib.model_cache import MEMO, forget
 from tb_plugin.model.column_file import header_of, kept, one_list, with_header
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import TimelineTrack
-from tb_plugin.storage.cache import put_whole
+from tb_plugin.storage.cache import put_atomically
 from tb_plugin.storage.checksum import is_stamped, stamp
 
 VERSION = 1
@@ -46,12 +46,12 @@ def _opened(trace: TraceTable, target: str) -> Pyramid:
         found = read(trace, target)
         os.utime(target)
         return found
-    except (KeptLost, OSError):
+    except (CacheFileLost, OSError):
         made = pyramid_of(trace)
-        put_whole(target, lambda partial: write(made, str(partial)))
+        put_atomically(target, lambda partial: write(made, str(partial)))
     try:
         found = read(trace, target)
-    except KeptLost:  # another process took it away at once
+    except CacheFileLost:  # another process took it away at once
         return made
     forget(trace, pyramid_of)  # mapped, it takes no memory of this process
     return found
@@ -90,7 +90,7 @@ def read(trace: TraceTable, path: str) -> Pyramid:
     """Maps the levels of a trace. Raises KeptLost when they are gone, damaged, of another version or of another trace."""
     with kept("The levels of the timeline are", path, _AGAIN):
         if not is_stamped(path):
-            raise KeptLost("The levels of the timeline are damaged.", path, _AGAIN)
+            raise CacheFileLost("The levels of the timeline are damaged.", path, _AGAIN)
         return _read(trace, path)
 
 
@@ -99,7 +99,7 @@ def _read(trace: TraceTable, path: str) -> Pyramid:
         table = pa.ipc.open_stream(mapped).read_all()
     header = header_of(table)
     if header["version"] != VERSION or header["events"] != len(trace):
-        raise KeptLost("The levels of the timeline are of something else.", path, _AGAIN)
+        raise CacheFileLost("The levels of the timeline are of something else.", path, _AGAIN)
 
     def column(name: str) -> np.ndarray[Any, np.dtype[Any]]:
         values: np.ndarray[Any, np.dtype[Any]] = table[name].chunk(0).values.to_numpy(zero_copy_only=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.advice import read_more, todo_of
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.blocking_calls import handovers, held_by_profiler
+from tb_plugin.analysis.blocking_calls import handovers, profiler_waits
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import DeviceRatios, device_ratios, device_time
@@ -229,7 +229,7 @@ class Scene:
     @cached_property
     def held(self) -> Ranges:
         """Returns when the host waits for the profiler alone, in the time that the steps take on it."""
-        return intersect(held_by_profiler(self.trace), self.host)
+        return intersect(profiler_waits(self.trace), self.host)
 
     def line(self, rows: Int64) -> str:
         """Returns the line of Python that most of the time of these rows lies under, "" where none is known.

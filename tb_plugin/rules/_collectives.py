@@ -12,8 +12,8 @@ from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.communication import communicates, communicating, computing, exposed
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, named
-from tb_plugin.analysis.reported_collectives import around, stated_of, that
+from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, name_matches
+from tb_plugin.analysis.reported_collectives import around, reported_collectives, that
 from tb_plugin.analysis.selection import steps_of
 from tb_plugin.lib.intervals import covered_before, measure, measure_within, union
 from tb_plugin.lib.model_cache import remembered
@@ -76,7 +76,7 @@ def collectives(trace: TraceTable, chosen: tuple[str, ...] | None) -> Collective
     bare = measure_within(exposed(trace), trace.start_ns[rows], trace.ends(rows)) if len(rows) else rows
     if bare.sum() <= _LEAST_SHARE * measure(union(steps.start_ns, steps.end_ns)):
         rows, step, bare = rows[:0], step[:0], bare[:0]
-    what, moved, name = stated_of(trace, rows)
+    what, moved, name = reported_collectives(trace, rows)
     is_gradient, ready, until = _gradients(trace, steps, rows, what)
     is_serial = is_gradient & _computes(trace, rows)
     return Collectives(
@@ -117,7 +117,9 @@ def _gradients(trace: TraceTable, steps: Steps, rows: Int64, what: Int64) -> tup
     step, begin, work = steps.at(trace.start_ns[rows]), trace.start_ns[rows], computing(trace)
     reduces &= (ends != MISSING)[step]
     hooked = reduces & _in_hooks(trace, rows)
-    called = named(trace, trace.recorder.operators.reducing)[around(trace, rows)] & (around(trace, rows) != MISSING)
+    called = name_matches(trace, trace.recorder.operators.reducing)[around(trace, rows)] & (
+        around(trace, rows) != MISSING
+    )
     hooked |= reduces & called & (begin >= begins[step]) & (begin < ends[step])
     until = covered_before(work, ends[step])
     after = reduces & ~hooked & (begin >= ends[step]) & (covered_before(work, begin) == until)

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_operators
-from tb_plugin.analysis.blocking_calls import handovers, held_by_profiler, waits_for_device
+from tb_plugin.analysis.blocking_calls import handovers, profiler_waits, waits_for_device
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.copy_directions import copy_texts, directions_of
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, roles_of
-from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, named
+from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import Ranges, contains, intersect, join, measure, measure_within, union
 from tb_plugin.lib.model_cache import remembered
@@ -116,7 +116,9 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
     """Which calls are made by another call, by the data loader, by the profiler, or for a thread that waits itself."""
     outer = trace.parent[row]
     nested = (outer != MISSING) & (trace.kind[outer] == EventKind.RUNTIME)
-    theirs = np.flatnonzero(named(trace, matched(DATALOADER)) | named(trace, trace.recorder.host.profiling))
+    theirs = np.flatnonzero(
+        name_matches(trace, matched(DATALOADER)) | name_matches(trace, trace.recorder.host.profiling)
+    )
     hosts = theirs[of_kind(trace.kind[theirs], EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)]
     found: Bool = nested | np.isin(trace.track[row], handovers(trace)[1])
     for track in np.unique(trace.track[hosts]).tolist():
@@ -129,7 +131,7 @@ def _of_others(trace: TraceTable, row: Int64) -> Bool:
 def _in_backward(trace: TraceTable, row: Int64) -> Bool:
     """Which calls an operator makes that works in another way where results have to be reproducible."""
     found = np.zeros(len(row), np.bool_)
-    node = _around(trace, row, named(trace, matched(BACKWARD)))
+    node = _around(trace, row, name_matches(trace, matched(BACKWARD)))
     inside = np.flatnonzero(node != MISSING)
     if not len(inside) or not trace.recorder.host.deterministic:
         return found
@@ -217,7 +219,7 @@ def waiting(s: Scene, why: For) -> Waiting | None:
     if not s.is_worth(measure(whole) + int(trace.dur_ns[copies].sum())):
         return None
     time = int(
-        trace.dur_ns[row].sum() - measure_within(held_by_profiler(trace), trace.start_ns[row], trace.ends(row)).sum()
+        trace.dur_ns[row].sum() - measure_within(profiler_waits(trace), trace.start_ns[row], trace.ends(row)).sum()
     )
     return Waiting(row, place, copies, time, Change(s.covered(row)), Change(whole, copies, trace.dur_ns[copies]))
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.groupby import group
-from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import distinct
@@ -55,7 +55,7 @@ def products(trace: TraceTable) -> Products:
     """Returns the kernels for products and convolutions that operators able to use matrix units launched themselves."""
     row = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.operator != MISSING))
     row = row[trace.matrix_eligible[trace.operator[row]]]
-    classes = named_kernels(trace).of(trace.name[row]) if len(row) else np.empty(0, np.uint8)
+    classes = classify_kernels(trace).of(trace.name[row]) if len(row) else np.empty(0, np.uint8)
     row = row[np.isin(classes, (KernelClass.GEMM, KernelClass.CONVOLUTION))]
     operator = trace.operator[row].astype(np.int64)
     told = arguments(trace)
@@ -120,7 +120,7 @@ def on_units(scene: Scene) -> bool:
     """Returns whether any kernel of the steps is known to use matrix units, fused attention aside: it does in float32 too."""
     trace, kernels = scene.trace, scene.kernels
     used = kernels[trace.uses_matrix_unit[kernels] == MatrixUse.YES]
-    return bool(len(used)) and bool((named_kernels(trace).of(trace.name[used]) != KernelClass.ATTENTION).any())
+    return bool(len(used)) and bool((classify_kernels(trace).of(trace.name[used]) != KernelClass.ATTENTION).any())
 
 
 def plain_products(scene: Scene) -> Products:

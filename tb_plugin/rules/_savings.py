@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.severity import severity_of
-from tb_plugin.analysis.simulate import Change, saved, together
+from tb_plugin.analysis.simulate import Change, merge_changes, saved
 from tb_plugin.analysis.timeline_links import at_event
 from tb_plugin.analysis.unrecorded_work import device_occupied
 from tb_plugin.errors import PartFailed
@@ -185,16 +185,16 @@ def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Savin
     if not worth:
         return savings, Saving(0.0, 0.0, 0.0, scene.step_ns)
     least, most = [changes[i][0] for i in worth], [changes[i][1] for i in worth]
-    others = [together(most[:i] + most[i + 1 :]) for i in range(len(most))]
-    low_all = int(saved(trace, steps, [together(least)], careful=True)[0])
-    high_all, *without = saved(trace, steps, [together(most), *others], careful=False).tolist()
+    others = [merge_changes(most[:i] + most[i + 1 :]) for i in range(len(most))]
+    low_all = int(saved(trace, steps, [merge_changes(least)], careful=True)[0])
+    high_all, *without = saved(trace, steps, [merge_changes(most), *others], careful=False).tolist()
     # A step with more work in it (worth several) may save less beside others than these alone.
     low_all = max(low_all, *(int(low[i]) for i in worth))
     high_all = max(high_all, low_all, *(int(high[i]) for i in worth))
     for i, rest in zip(worth, without, strict=True):
         alone = max(high_all - rest, 0)
         savings[i] = _bounds(scene, int(low[i]), int(high[i]), max(int(high[i]) - alone, 0), limits[i])
-    return savings, _bounds(scene, low_all, high_all, 0, _limit(scene, together(most)))
+    return savings, _bounds(scene, low_all, high_all, 0, _limit(scene, merge_changes(most)))
 
 
 def _repeated(scene: Scene, change: Change | None) -> Change:

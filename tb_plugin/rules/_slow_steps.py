@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.blocking_calls import held_by_profiler, waits_for_device
+from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.groupby import sum_by
@@ -115,7 +115,7 @@ def lengths(s: Scene) -> Int64:
     steps = s.steps
     dur, host = steps.end_ns - steps.start_ns, steps.host_end_ns - steps.host_start_ns
     busy = any((ratio.utilization or 0.0) >= HOST_BOUND for ratio in s.ratios.values())
-    held, unrecorded = held_by_profiler(s.trace), any_unrecorded(s.trace)
+    held, unrecorded = profiler_waits(s.trace), any_unrecorded(s.trace)
     waits = waits_for_device(s.trace) & (s.trace.kind == EventKind.RUNTIME)
     awaited = intersect(unrecorded, union(s.trace.start_ns[waits], s.trace.ends(waits)))
     dur = dur - measure_within(join(held, unrecorded), steps.start_ns, steps.end_ns)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -42,7 +42,7 @@ def streams(trace: TraceTable) -> Streams:
     row = row[stable_order(streams[row])]  # rows of a table are in order of their begin
     classes = np.full(len(row), KernelClass.OTHER, np.uint8)
     kernels = trace.kind[row] == EventKind.KERNEL
-    classes[kernels] = named_kernels(trace).of(trace.name[row[kernels]])
+    classes[kernels] = classify_kernels(trace).of(trace.name[row[kernels]])
     stream = streams[row]
     first = np.append(True, stream[1:] != stream[:-1])[: len(row)]
     return Streams(row, classes, trace.operator[row].astype(np.int64), first)

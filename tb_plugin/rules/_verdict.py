@@ -8,13 +8,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tb_plugin.analysis.blocking_calls import held_by_profiler
+from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import is_host_recorded, occupied
-from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.out_of_memory import chosen_failures
 from tb_plugin.analysis.recorded_share import is_sampled, operators_recorded
 from tb_plugin.analysis.step_shares import CATEGORIES, UNRECORDED, shares
@@ -129,7 +129,7 @@ def _done_once(s: Scene) -> dict[Limit, int]:
     """
     of = shares(s.trace)
     others = (of[each] for each in ("kernel", "memcpy", "memset", "communication", UNRECORDED, "dataloader"))
-    left = subtract(union(s.steps.start_ns, s.steps.end_ns), join(held_by_profiler(s.trace), *others))
+    left = subtract(union(s.steps.start_ns, s.steps.end_ns), join(profiler_waits(s.trace), *others))
     found = {}
     for limit, cause in _ONCE.items():
         doing = join(EMPTY, *(occupied(s.trace, thread)[cause] for thread in s.threads))
@@ -142,19 +142,19 @@ def earlier_work(trace: TraceTable, steps: Steps) -> Ranges:
     """Returns when a device runs unrecorded work in these steps, whatever others run, and the profiler holds nothing up."""
     ranges = [unrecorded_work(trace, device) for device in device_busy(trace)]
     within = intersect(join(EMPTY, *ranges), union(steps.start_ns, steps.end_ns))
-    return subtract(within, held_by_profiler(trace))
+    return subtract(within, profiler_waits(trace))
 
 
 def _parts(s: Scene) -> dict[str, int]:
     """The categories of the steps without waits for the profiler."""
-    held = intersect(held_by_profiler(s.trace), union(s.steps.start_ns, s.steps.end_ns))
+    held = intersect(profiler_waits(s.trace), union(s.steps.start_ns, s.steps.end_ns))
     less = {category: measure(intersect(held, each)) for category, each in shares(s.trace).items()} | {"other": 0}
     return {each: int(s.breakdown.parts[each].sum()) - less[each] for each in CATEGORIES}
 
 
 def _mix(s: Scene) -> dict[KernelClass, int]:
     rows = s.kernels[~s.trace.is_collective[s.kernels]]
-    of = named_kernels(s.trace).of(s.trace.name[rows])
+    of = classify_kernels(s.trace).of(s.trace.name[rows])
     time = sum_by(of.astype(np.int64), s.trace.dur_ns[rows], len(KernelClass))
     return {KernelClass(each): int(ns) for each, ns in enumerate(time.tolist()) if ns}
 

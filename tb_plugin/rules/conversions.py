@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.device_facts import are_stated, facts_of, most_of, states
+from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, states
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.simulate import Change
@@ -49,7 +49,7 @@ METRICS = OF_RULES.adding(
 def states_operations(trace: TraceTable) -> bool:
     """Returns whether a trace says what its kernels compute."""
     facts = facts_of(trace)
-    return facts is not None and are_stated(trace, trace.recorder.kernels.type)
+    return facts is not None and has_device_facts(trace, trace.recorder.kernels.type)
 
 
 def _look(s: Scene) -> Seen | None:
@@ -67,7 +67,7 @@ def _look(s: Scene) -> Seen | None:
         "conversions": s.per_step(len(row)),
         "conversions_ns": s.per_step(int(time.sum())),
         "conversion_ratio": share,
-        "conversion_operation": most_of(trace, stated_text(trace, trace.recorder.kernels.type, row), time),
+        "conversion_operation": most_of(trace, first_reported_text(trace, trace.recorder.kernels.type, row), time),
         **({"conversion_operator": operator} if operator else {}),
     }
     notice = Notice(

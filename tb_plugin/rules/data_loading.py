@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows, shares
@@ -62,7 +62,7 @@ def _look(s: Scene) -> Seen | None:
 
 def _time(s: Scene, rows: Int64, pattern: str) -> int:
     """How long those of these rows take whose names fit."""
-    return int(s.trace.dur_ns[rows[named(s.trace, pattern)[rows]]].sum())
+    return int(s.trace.dur_ns[rows[name_matches(s.trace, pattern)[rows]]].sum())
 
 
 RULE = Rule("data_loading", "Waiting for input", _look, needs_kernels=True, limits=(Limit.DATA_LOADING,))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.device_facts import are_stated, facts_of, most_of, states
+from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, states
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.simulate import Change
@@ -36,7 +36,7 @@ METRICS = OF_RULES.adding(
 def states_cores(trace: TraceTable) -> bool:
     """Returns whether a trace says on which cores kernels ran."""
     facts = facts_of(trace)
-    return facts is not None and are_stated(trace, trace.recorder.kernels.core)
+    return facts is not None and has_device_facts(trace, trace.recorder.kernels.core)
 
 
 def _look(s: Scene) -> Seen | None:
@@ -49,10 +49,10 @@ def _look(s: Scene) -> Seen | None:
     time = trace.dur_ns[row]
     operator = operator_names(trace, row)
     named = {
-        "fallback_operation": most_of(trace, stated_text(trace, trace.recorder.kernels.type, row), time),
+        "fallback_operation": most_of(trace, first_reported_text(trace, trace.recorder.kernels.type, row), time),
         "fallback_operator": most_of(trace, operator, time),
     }
-    core = most_of(trace, stated_text(trace, trace.recorder.kernels.core, row), time)
+    core = most_of(trace, first_reported_text(trace, trace.recorder.kernels.core, row), time)
     told: dict[str, float | str] = {
         "fallback_kernels": s.per_step(len(row)),
         "fallback_core": dict(facts.cores).get(core, core),

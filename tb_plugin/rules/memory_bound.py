@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.device_facts import are_stated, facts_of, most_of, numbers_of
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.device_facts import facts_of, has_device_facts, most_of, numbers_of
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.model.trace.hardware import DeviceFacts
@@ -50,7 +50,7 @@ METRICS = OF_RULES.adding(
 def states_reading(trace: TraceTable) -> bool:
     """Returns whether a trace says for how much of its time a kernel reads from memory."""
     facts = facts_of(trace)
-    return facts is not None and are_stated(trace, [read for read, _ in facts.reading])
+    return facts is not None and has_device_facts(trace, [read for read, _ in facts.reading])
 
 
 def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
@@ -74,7 +74,7 @@ def _look(s: Scene) -> Seen | None:
     time, total = trace.dur_ns[row], int(trace.dur_ns[kernels].sum())
     if not total or time.sum() < BOUND_SHARE * total:
         return None
-    operation = most_of(trace, stated_text(trace, trace.recorder.kernels.type, row), time)
+    operation = most_of(trace, first_reported_text(trace, trace.recorder.kernels.type, row), time)
     told: dict[str, float | str] = {
         "memory_bound_kernels": s.per_step(len(row)),
         "memory_bound_ns": s.per_step(int(time.sum())),

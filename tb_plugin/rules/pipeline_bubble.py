@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.parallelism.roles import PIPELINE, exposed_ns, roles_of
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -42,7 +42,7 @@ def _look(s: Scene) -> Seen | None:
     share = s.per_step(bare) / s.step_ns if s.step_ns else 0.0
     if share <= BUBBLE_SHARE:
         return None
-    ranges = named(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION) & s.rows
+    ranges = name_matches(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION) & s.rows
     count = int(ranges.sum())
     notice = Notice(
         rule="pipeline_bubble",

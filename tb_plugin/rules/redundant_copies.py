@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.severity import severity_of
@@ -37,7 +37,7 @@ METRICS = OF_RULES.adding(
 def _look(s: Scene) -> Seen | None:
     trace = s.trace
     kernels = s.kernels[trace.operator[s.kernels] != MISSING]
-    classes = named_kernels(trace).of(trace.name[kernels]) if len(kernels) else np.empty(0, np.uint8)
+    classes = classify_kernels(trace).of(trace.name[kernels]) if len(kernels) else np.empty(0, np.uint8)
     copies = kernels[classes == KernelClass.COPY]
     operator = trace.operator[copies]
     # Convolutions turn their inputs and results themselves where these lie as the library does not want them.

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -44,7 +44,7 @@ METRICS = OF_RULES.adding(
 
 def _look(s: Scene) -> Seen | None:
     trace = s.trace
-    reshaping = named(trace, trace.recorder.operators.reshaping)
+    reshaping = name_matches(trace, trace.recorder.operators.reshaping)
     operators = np.flatnonzero(reshaping & (trace.kind == EventKind.OPERATOR) & s.rows)
     if not len(operators):
         return None

@@ -11,7 +11,7 @@ from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, named
+from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.lib.model_cache import remembered
@@ -108,10 +108,10 @@ def _steps(trace: TraceTable, call: Int64) -> tuple[Int64, Bool]:
 
 def _turns(trace: TraceTable) -> Int64:
     """Begins of backward operators and of waits for a batch, in order; none where nothing runs backward."""
-    backward = named(trace, matched(BACKWARD))
+    backward = name_matches(trace, matched(BACKWARD))
     if not backward.any():
         return np.empty(0, np.int64)
-    found: Int64 = np.sort(trace.start_ns[backward | named(trace, matched(DATALOADER))])
+    found: Int64 = np.sort(trace.start_ns[backward | name_matches(trace, matched(DATALOADER))])
     return found
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.severity import severity_of
-from tb_plugin.analysis.simulate import Change, together
+from tb_plugin.analysis.simulate import Change, merge_changes
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, KernelClass
@@ -112,7 +112,7 @@ def _look(s: Scene) -> Seen | None:
     )
     between_both = Change(row=rows, less_ns=trace.dur_ns[rows])
     least, most = _products(s, streams(trace), softmax, found.before, found.after)
-    return Seen(notice, together([between_both, least]), together([between_both, most]), s.by_length(rows))
+    return Seen(notice, merge_changes([between_both, least]), merge_changes([between_both, most]), s.by_length(rows))
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:

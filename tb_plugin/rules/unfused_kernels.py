@@ -17,7 +17,7 @@ from tb_plugin.analysis.graphs.hashing import sequence_hashes
 from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun, references_of
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import subtract
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
@@ -136,7 +136,7 @@ def fusible_runs(s: Scene) -> Runs:
     beside[all_of.operator[np.isin(all_of.kernel_class, list(FUSABLE), invert=True)]] = True
     beside[MISSING] = False
     apart[all_of.row[beside[all_of.operator]]] = True
-    fusable &= ~(apart | _is_generated(trace) | named(trace, APART))[all_of.row]
+    fusable &= ~(apart | _is_generated(trace) | name_matches(trace, APART))[all_of.row]
     place = np.flatnonzero(~(copies_within(trace) | (trace.kind == EventKind.MEMSET))[all_of.row])
     row, stream = all_of.row[place], np.cumsum(all_of.first)[place]
     launch = trace.launch[row].astype(np.int64)
@@ -162,7 +162,7 @@ def fusible_runs(s: Scene) -> Runs:
 def _is_generated(trace: TraceTable) -> Bool:
     """Which kernels a compiler generated, and fused already: by their names, or named like their operator."""
     operator = np.append(trace.name, MISSING)[trace.operator]
-    found: Bool = named(trace, trace.recorder.compiled.kernel) | (trace.name == operator)
+    found: Bool = name_matches(trace, trace.recorder.compiled.kernel) | (trace.name == operator)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
@@ -54,7 +54,7 @@ def _look(s: Scene) -> Seen | None:
     row = all_of.work[s.rows[all_of.work] & (trace.kind[all_of.work] == EventKind.KERNEL)]
     if not len(row):
         return None
-    row = row[named_kernels(trace).of(trace.name[row]) != KernelClass.OPTIMIZER]
+    row = row[classify_kernels(trace).of(trace.name[row]) != KernelClass.OPTIMIZER]
     calls = all_of.row[s.rows[all_of.row]]
     if len(row) < MANY * max(len(calls), 1):
         return None

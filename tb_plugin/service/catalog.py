@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tb_plugin import registry
-from tb_plugin.errors import BadRequest, NotFound, UserError
+from tb_plugin.errors import BadRequest, NotFoundError, UserError
 from tb_plugin.model.trace.window import parse_window
 from tb_plugin.payloads import Catalog, Problem, ReadInfo, RunInfo, Skipped, SpanInfo, WorkerInfo
 from tb_plugin.service.discovery.ignore_file import Ignore
 from tb_plugin.service.discovery.merged_files import Merged, Ranks
 from tb_plugin.service.discovery.scan import Discovery, Scanner
 from tb_plugin.service.perfetto_address import perfetto_url
-from tb_plugin.service.profile_files import Found, Root
+from tb_plugin.service.profile_files import ProfileFiles, Root
 from tb_plugin.service.states import Changes, Entry
 
 log = logging.getLogger("torch_trace")
@@ -112,7 +112,7 @@ class ProfileCatalog:
         self._last_scan_unix_ms = time.time_ns() // 1_000_000
         self._first.set()
 
-    def split(self, found: Found, ranks: Sequence[str]) -> None:
+    def split(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
         """Puts a worker for each rank of a merged file in the place of the one of the file."""
         self._merged.tell(found, ranks)
         self._take()
@@ -202,7 +202,7 @@ class ProfileCatalog:
         if not entries:
             if self.problems():
                 raise self.problems()[0]
-            raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
+            raise NotFoundError("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
         parse_window(place.window)
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
@@ -225,7 +225,7 @@ class ProfileCatalog:
             if wanted is not None and wanted not in names:
                 by_file = [entry for entry in entries if which == "worker" and entry.found.file_worker == wanted]
                 if not by_file:
-                    raise NotFound(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
+                    raise NotFoundError(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
                 entries = by_file
                 continue
             entries = [entry for entry in entries if wanted in (None, getattr(entry.found, which))]
@@ -246,7 +246,7 @@ class ProfileCatalog:
             if len(names) > 1:
                 raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
         if not entries:
-            raise NotFound("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
+            raise NotFoundError("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
         return [entry.at(place.window) for entry in entries]
 
     def _renamed(self, place: Place, entries: Sequence[Entry]) -> Place:
@@ -318,11 +318,11 @@ def _fits(place: Place, entry: Entry) -> bool:
     return all(getattr(place, which) in (None, getattr(entry.found, which)) for which in PARTS)
 
 
-def _same(new: Found, old: Found) -> bool:
+def _same(new: ProfileFiles, old: ProfileFiles) -> bool:
     return (new.names, new.fingerprint, new.root, new.rank) == (old.names, old.fingerprint, old.root, old.rank)
 
 
-def _place(found: Found) -> tuple[object, ...]:
+def _place(found: ProfileFiles) -> tuple[object, ...]:
     """Where a profile stands in the picker: rank2 before rank10; spans without a number last."""
     return (_natural(found.run), _natural(found.worker), not found.span.isdigit(), _natural(found.span))
 

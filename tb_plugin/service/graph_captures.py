@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from tb_plugin.errors import BadRequest, Cancelled, KeptLost, NotFound, UserError
+from tb_plugin.errors import BadRequest, CacheFileLost, Cancelled, NotFoundError, UserError
 from tb_plugin.payloads import CaptureInfo, How
 from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog, problem_of
 from tb_plugin.service.loader import Loader, file_of
-from tb_plugin.service.profile_files import Found, Root
+from tb_plugin.service.profile_files import ProfileFiles, Root
 from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.service.workers.model_cache import ModelFile
@@ -67,7 +67,7 @@ class Opened:
         """Names what is open, in this state."""
         return "|".join([self.entry.path, *(capture.path for capture in self.captures), _source(self.captures)])
 
-    def lost(self, error: KeptLost) -> Entry:
+    def lost(self, error: CacheFileLost) -> Entry:
         """Returns which of them has lost its columns."""
         return next((capture for capture in self.captures if capture.path == error.where), self.entry)
 
@@ -94,7 +94,7 @@ class Captures:
         if not any(_tells(entry.found) for entry in found.entries()):
             reasons = [reason for _, reason in found.skipped()]
             do = " ".join(reasons[:1]) or "Name it by its path or URL, or as RUN/WORKER/SPAN; or none."
-            raise NotFound("There is no capture.", text, do)
+            raise NotFoundError("There is no capture.", text, do)
         self._others[text] = found
 
     def of(self, entry: Entry, text: str) -> Choice:
@@ -188,7 +188,7 @@ class Captures:
             catalog.scan()
         return catalog.entries()
 
-    def _beside(self, found: Found) -> list[Entry]:
+    def _beside(self, found: ProfileFiles) -> list[Entry]:
         """What lies beside a profile: in its folder under a name that says so, or in a folder there that does."""
         where = _folder(found)
         if model_of(found.reader).id != TRACE or _SAYS_SO.search(found.stem) or _SAYS_SO.search(where.name):
@@ -236,7 +236,7 @@ def _is_clear(entries: Sequence[Entry]) -> bool:
 def _none_of(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
     """Why what was named tells nothing."""
     if not entries:
-        return NotFound(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
+        return NotFoundError(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
     if fitting:
         return BadRequest("A trace is no capture of its own graphs.", text, "What it captured itself is used anyway.")
     if any(_tells(each.found) for each in entries):
@@ -252,7 +252,7 @@ def _under(entries: Iterable[Entry], text: str) -> list[Entry]:
     return same or [entry for name, entry in named if name.startswith(f"{text}/")]
 
 
-def _tells(found: Found) -> bool:
+def _tells(found: ProfileFiles) -> bool:
     return model_of(found.reader).id in (TRACE, STACKS)
 
 
@@ -264,7 +264,7 @@ def _by_model(entries: Iterable[Entry]) -> list[list[Entry]]:
     return list(kinds.values())
 
 
-def _folder(found: Found) -> PurePosixPath:
+def _folder(found: ProfileFiles) -> PurePosixPath:
     return PurePosixPath(found.place or found.names[0]).parent
 
 
@@ -282,7 +282,7 @@ def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
     return dict(found)
 
 
-def _of_process(found: Found, entries: Sequence[Entry]) -> list[Entry]:
+def _of_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
     """Those that may be of the same process: of the worker of that name, else of its rank, else those of no rank.
 
     A single one may be of any rank: what it tells is compared with the trace before it is believed.
@@ -290,7 +290,7 @@ def _of_process(found: Found, entries: Sequence[Entry]) -> list[Entry]:
     return [each for kind in _by_model(entries) for each in _of_worker(found, kind)]
 
 
-def _of_worker(found: Found, entries: Sequence[Entry]) -> list[Entry]:
+def _of_worker(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
     same = [entry for entry in entries if entry.found.worker == found.worker]
     rank = _rank(found.worker)
     if same or len(entries) < 2 or rank is None:

@@ -16,16 +16,16 @@ from pathlib import Path
 import msgspec
 
 from tb_plugin import __version__
-from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, TorchTraceError, UserError
+from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled, TorchTraceError, UserError
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.registry import model_of
 from tb_plugin.service.catalog import ProfileCatalog
-from tb_plugin.service.profile_files import Found
+from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.states import Entry, Load
 from tb_plugin.service.summary_only import OpenSummary
 from tb_plugin.service.workers.kernel_rules import class_rules
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
-from tb_plugin.service.workers.memory_estimate import need_bytes, seen_sizes, unseen_sizes
+from tb_plugin.service.workers.memory_estimate import local_file_sizes, peak_memory_bytes, unseen_sizes
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import Open, Parse
 from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
@@ -64,7 +64,7 @@ class Loader:
         self._lock = threading.RLock()
         self._copying = threading.Semaphore(_COPIES)
         catalog.dropped = self.drop
-        catalog.ranks = partial(known_ranks, store)
+        catalog.ranks = partial(merged_ranks, store)
 
     def begin(self, entry: Entry, retry: bool = False) -> None:
         """Renews the lease of an entry and starts to load it unless that was done. Returns at once.
@@ -213,7 +213,7 @@ class Loader:
         key, suffix = _copy_key(found, file)
         return self._store.get(key, suffix) or self._store.put(key, suffix, fill)
 
-    def copied(self, found: Found, file: StoredFile) -> Path | None:
+    def copied(self, found: ProfileFiles, file: StoredFile) -> Path | None:
         """Returns the local copy of a remote file, where the cache has it."""
         return self._store.get(*_copy_key(found, file))
 
@@ -276,10 +276,10 @@ class Loader:
 
         def estimate() -> int:
             if folder.is_local:
-                sizes = seen_sizes({file.path: folder.located(file) for file in found.files})
+                sizes = local_file_sizes({file.path: folder.located(file) for file in found.files})
             else:
                 sizes = unseen_sizes({file.path: file.size for file in found.files})
-            return need_bytes(found.reader, sizes)
+            return peak_memory_bytes(found.reader, sizes)
 
         return entry.need_bytes(estimate)
 
@@ -304,7 +304,7 @@ class Loader:
                 if load.path and self._need_bytes(entry) > _LARGE_BYTES:
                     # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
                     self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.found.url)
-            elif isinstance(error, Cancelled | KeptLost):
+            elif isinstance(error, Cancelled | CacheFileLost):
                 entry.release(load)  # lost: another process evicted what was just written; whoever asks begins again
             elif isinstance(error, CacheRefused) and self._store.leave(error):
                 entry.release(load)
@@ -354,7 +354,7 @@ def code_stamp() -> str:
     return stamp.hexdigest()
 
 
-def cache_key(found: Found) -> str:
+def cache_key(found: ProfileFiles) -> str:
     """Names a version of a profile and of this code: what stands in the cache under it never changes."""
     model = model_of(found.reader)
     places = (found.root.folder.locate(name) for name in found.names)
@@ -365,14 +365,14 @@ def cache_key(found: Found) -> str:
     return "|".join([code_stamp(), f"{model.id} {model.version}", found.reader.id, *where, found.fingerprint, *own])
 
 
-def known_ranks(store: FileStore, found: Sequence[Found]) -> list[list[str]]:
+def merged_ranks(store: FileStore, found: Sequence[ProfileFiles]) -> list[list[str]]:
     """Returns the ranks that each file was merged from, where an earlier read of it found some."""
     if not store.has_any(_RANKS):
         return [[] for _ in found]
     return [_known_ranks(store, one) for one in found]
 
 
-def _known_ranks(store: FileStore, found: Found) -> list[str]:
+def _known_ranks(store: FileStore, found: ProfileFiles) -> list[str]:
     path = store.get(cache_key(found), _RANKS) if found.is_here else None
     try:
         return [] if path is None else msgspec.json.decode(unsealed(path.read_bytes()), type=list[str])
@@ -384,7 +384,7 @@ def _write_ranks(ranks: Sequence[str], path: Path) -> None:
     path.write_bytes(sealed(msgspec.json.encode(ranks)))
 
 
-def _copy_key(found: Found, file: StoredFile) -> tuple[str, str]:
+def _copy_key(found: ProfileFiles, file: StoredFile) -> tuple[str, str]:
     """Where the cache keeps the copy of one version of a remote file: key and suffix."""
     return f"copy|{found.root.folder.locate(file.path)}|{file.fingerprint}", "".join(Path(file.path).suffixes[-2:])
 
@@ -408,7 +408,7 @@ def _is_there(path: str, summary: Summary) -> bool:
         return False
 
 
-def _was_replaced(found: Found) -> bool:
+def _was_replaced(found: ProfileFiles) -> bool:
     """Whether a local source is another file now than the listing said; one that is gone was read as it was."""
     if not found.root.folder.is_local:
         return False  # the copy was compared when it was made

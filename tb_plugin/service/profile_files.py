@@ -33,7 +33,7 @@ class SummaryFile:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ProfileFiles:
     """One profile: its place in the picker and its files."""
 
     run: str

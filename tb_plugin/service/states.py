@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 from tb_plugin.errors import UserError
 from tb_plugin.payloads import State
-from tb_plugin.service.profile_files import Found
+from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Progress
 from tb_plugin.service.workers.request import WAITING, Job
@@ -110,7 +110,7 @@ class Standing:
 class Entry:
     """One profile, or one window of it, and its state. Only the methods that say so change it; any thread may."""
 
-    def __init__(self, found: Found, window: str = "", changes: Changes | None = None) -> None:
+    def __init__(self, found: ProfileFiles, window: str = "", changes: Changes | None = None) -> None:
         self._found = found
         self.window = window
         """Which window was asked for; empty: all of the trace, or what fits of it."""
@@ -123,7 +123,7 @@ class Entry:
         self._polled = 0.0
 
     @property
-    def found(self) -> Found:
+    def found(self) -> ProfileFiles:
         """Returns its place in the picker and its files, as the last scan found them."""
         return self._found
 
@@ -256,7 +256,7 @@ class Entry:
         self._changes.note()
         return load if released else None
 
-    def appear(self, found: Found) -> None:
+    def appear(self, found: ProfileFiles) -> None:
         """Takes in that the file is there, as the entry knows it; ``found`` says where it is listed."""
         changed = self._vanished or found != self._found
         self._vanished = False

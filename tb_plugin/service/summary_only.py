@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from tb_plugin import registry
-from tb_plugin.errors import NotFound, UnreadableTrace
+from tb_plugin.errors import NotFoundError, UnreadableTrace
 from tb_plugin.payloads import ViewInfo
-from tb_plugin.service.profile_files import Found
+from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.summaries.format import (
     VIEW,
-    About,
+    SummaryHeader,
     SummaryRefused,
     Wanted,
-    about_of,
     check,
     check_stamp,
     content_of,
+    read_header,
 )
 from tb_plugin.service.workers.model_cache import OpenModels
 from tb_plugin.service.workers.parse import expected
@@ -47,7 +47,7 @@ class OpenSummary:
         """Returns it as if the trace had been loaded. Raises UnreadableTrace, StorageError."""
         try:
             with open_local(self.file) as stream:
-                about = about_of(content_of(stream))
+                about = read_header(content_of(stream))
             if self.wanted is None:
                 check_stamp(about)
             else:
@@ -57,7 +57,7 @@ class OpenSummary:
         return _summary(about, self.model)
 
 
-def _summary(about: About, model_id: str) -> Summary:
+def _summary(about: SummaryHeader, model_id: str) -> Summary:
     """What ``profile`` answers of a rank by its summary: one view is there."""
     shown = [view for view in registry.views_of(registry.model_named(model_id)) if view.traits.place != "detail"]
     views = [_view(expected(view)) for view in shown if not view.traits.hidden]
@@ -68,8 +68,8 @@ def _view(view: ViewInfo) -> ViewInfo:
     return view if view.id == VIEW else replace(view, available=False, why=WHY)
 
 
-def not_here(found: Found, refused: str = "") -> NotFound:
+def missing_trace_error(found: ProfileFiles, refused: str = "") -> NotFoundError:
     """Returns why nothing of one rank can be answered: its summary may be ``refused``, too."""
     if refused:
-        return NotFound(f"The trace is not here, and its summary {refused}.", found.url, _ANEW)
-    return NotFound(WHY, found.url, DO)
+        return NotFoundError(f"The trace is not here, and its summary {refused}.", found.url, _ANEW)
+    return NotFoundError(WHY, found.url, DO)

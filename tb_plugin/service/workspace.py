@@ -19,13 +19,13 @@ from msgspec.structs import replace as replace_struct
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.analysis.timeline.tiles import Tile
-from tb_plugin.errors import CacheRefused, Cancelled, KeptLost, NotFound, UserError
+from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled, NotFoundError, UserError
 from tb_plugin.payloads import Catalog, Profile, ViewInfo
 from tb_plugin.service.answers.dask_parts import ClusterParts
 from tb_plugin.service.answers.download import CHUNK_BYTES, Download, chunks_of
-from tb_plugin.service.answers.multi_profile import CHANGES, OfSeveral, Several, view_of_several
-from tb_plugin.service.answers.multi_questions import AskArrowTogether, AskCsvTogether, AskViewTogether
-from tb_plugin.service.answers.part_scheduler import Team, progress
+from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, OfSeveral, multi_profile_view
+from tb_plugin.service.answers.multi_questions import AskMultiArrow, AskMultiCsv, AskMultiView
+from tb_plugin.service.answers.part_scheduler import PartScheduler, progress
 from tb_plugin.service.answers.profile_info import by_summary, later, navigation, profile_of, with_others
 from tb_plugin.service.answers.profile_questions import (
     AskArrow,
@@ -47,7 +47,7 @@ from tb_plugin.service.profile_files import Root
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries.dask_cluster import Scheduler
 from tb_plugin.service.summaries.format import VIEW
-from tb_plugin.service.summary_only import OpenSummary, not_here
+from tb_plugin.service.summary_only import OpenSummary, missing_trace_error
 from tb_plugin.service.workers.model_cache import ModelFile
 from tb_plugin.service.workers.parse import AskOffered
 from tb_plugin.service.workers.pool import Workers
@@ -81,9 +81,9 @@ class Workspace:
         self._loader = Loader(catalog, workers, store)
         self.captures = Captures(catalog, self._loader)
         self._cluster = None if scheduler is None else ClusterParts(scheduler, workers, store)
-        self._team = Team(self._loader, self.captures, workers, store, self._cluster)
+        self._team = PartScheduler(self._loader, self.captures, workers, store, self._cluster)
         self._desk = Desk(workers)
-        self._several = Several(catalog, self._loader, self.captures, self._team, self._desk, store)
+        self._several = MultiProfileAnswers(catalog, self._loader, self.captures, self._team, self._desk, store)
         self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
         catalog.split_known()
@@ -181,10 +181,10 @@ class Workspace:
 
         With ``known`` a view about all workers of a run reads nothing: it answers from what was read for such an answer.
         """
-        analysis = view_of_several(view_id) if known else None
+        analysis = multi_profile_view(view_id) if known else None
         if analysis is not None and analysis.scope == "workers":
-            return self._several.known(AskViewTogether, place, analysis, params, steps)
-        return self._ask((AskView, AskViewTogether), place, view_id, params, steps)
+            return self._several.known(AskMultiView, place, analysis, params, steps)
+        return self._ask((AskView, AskMultiView), place, view_id, params, steps)
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
         """Tiles of the timeline as a gzipped Arrow stream; the Profile when it is not loaded yet. Raises UserError."""
@@ -196,15 +196,15 @@ class Workspace:
 
     def csv(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes | Profile:
         """Returns all matching rows of a table as CSV; the Profile when it is not loaded yet. Raises UserError."""
-        return self._ask((AskCsv, AskCsvTogether), place, view_id, params, steps)
+        return self._ask((AskCsv, AskMultiCsv), place, view_id, params, steps)
 
     def arrow(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
         """Returns a whole table as an Arrow IPC stream; waits until the profile is loaded. Raises UserError."""
-        if analysis := view_of_several(view_id):
-            return self._waited(AskArrowTogether, place, analysis, params, steps)
+        if analysis := multi_profile_view(view_id):
+            return self._waited(AskMultiArrow, place, analysis, params, steps)
         for _ in range(CHANGES):
             self.load(place)
-            answer = self._ask((AskArrow, AskArrowTogether), place, view_id, params, steps)
+            answer = self._ask((AskArrow, AskMultiArrow), place, view_id, params, steps)
             if not isinstance(answer, Profile):
                 return answer
         raise Cancelled("The file changed while it was read.")
@@ -221,10 +221,10 @@ class Workspace:
             entry = self.load(place)
             params = replace(asked, steps=_steps(entry, steps), limit=None, ignored=self.catalog.ignored(entry))
             there = [view.id for view in self.offered(place) if view.available]
-            views = [view for view in there if view_of_several(view) is None]
+            views = [view for view in there if multi_profile_view(view) is None]
             wanted = [view for view in views if (view not in pictures if view_ids is None else view in view_ids)]
             of_jobs = [
-                view for view in there if (found := view_of_several(view)) is not None and found.scope == "workers"
+                view for view in there if (found := multi_profile_view(view)) is not None and found.scope == "workers"
             ]
             counted = [view for view in of_jobs if (view not in pictures if view_ids is None else view in view_ids)]
             opened = self.captures.waited(entry, place.capture)
@@ -236,10 +236,10 @@ class Workspace:
 
     def group(self, place: Place, view_id: str, params: Params, steps: str = "") -> bytes:
         """Returns ``view`` about several profiles; waits until they are loaded. Raises UserError."""
-        analysis = view_of_several(view_id)
+        analysis = multi_profile_view(view_id)
         if analysis is None:
-            raise NotFound(f"{view_id} is no view of several profiles.", view_id, "Ask for one profile.")
-        return self._waited(AskViewTogether, place, analysis, params, steps)
+            raise NotFoundError(f"{view_id} is no view of several profiles.", view_id, "Ask for one profile.")
+        return self._waited(AskMultiView, place, analysis, params, steps)
 
     def window(
         self, place: Place, steps: str = "", start_ns: int | None = None, end_ns: int | None = None
@@ -300,7 +300,7 @@ class Workspace:
         if entry.summary is None:
             return later(entry)
         if not entry.found.is_here:
-            raise not_here(entry.found)
+            raise missing_trace_error(entry.found)
         found, file = entry.found, entry.found.files[0]
         # What was loaded stays usable while its store is away.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
@@ -331,7 +331,7 @@ class Workspace:
         self, ask: tuple[_OfOne, OfSeveral], place: Place, view_id: str, params: Params, steps: str
     ) -> bytes | Profile:
         """The answer to either question, by what the view speaks of; the Profile when it is not loaded yet."""
-        if analysis := view_of_several(view_id):
+        if analysis := multi_profile_view(view_id):
             return self._several.ask(ask[1], place, analysis, params, steps)
         entry = self.catalog.find(place)
         registry.analysis_named(view_id, registry.model_of(entry.found.reader))
@@ -356,10 +356,10 @@ class Workspace:
         Raises what the answer raised.
         """
         if not opened.entry.found.is_here:
-            raise not_here(opened.entry.found)
+            raise missing_trace_error(opened.entry.found)
         try:
             return self._desk.ask(question, opened.entry.path, opened.entry.found.url, heavy)
-        except KeptLost as error:
+        except CacheFileLost as error:
             lost = opened.lost(error)
             self._loader.lose(lost)
             self._loader.begin(lost)

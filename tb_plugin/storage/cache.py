@@ -82,7 +82,7 @@ class FileStore:
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
         """Lets ``write`` fill a file and keeps it under the key. Atomic; what ``write`` raises is passed on."""
         path = self.path(key, suffix)
-        write_whole(path, write)
+        write_atomically(path, write)
         self.count(path)
         return path
 
@@ -170,7 +170,7 @@ class FileStore:
                 total -= size
 
 
-def write_whole(path: Path, write: Callable[[Path], Value]) -> Value:
+def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
     """Lets ``write`` fill a file beside ``path`` and puts it in place: nobody ever sees half of it.
 
     Raises what ``write`` raises, and OSError.
@@ -187,13 +187,13 @@ def write_whole(path: Path, write: Callable[[Path], Value]) -> Value:
             partial.unlink(missing_ok=True)
 
 
-def put_whole(target: str, write: Callable[[Path], Value]) -> Value:
+def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
     """Lets ``write`` fill a file beside ``target`` and puts it in place when it is whole. Raises CacheRefused."""
     try:
         try:
-            return write_whole(Path(target), write)
+            return write_atomically(Path(target), write)
         except FileNotFoundError:  # somebody cleared the cache meanwhile
-            return write_whole(Path(target), write)
+            return write_atomically(Path(target), write)
     except OSError as error:
         raise refused(Path(target), error) from error
 

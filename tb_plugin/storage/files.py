@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from tb_plugin.errors import NotFound, StorageError, TorchTraceError
+from tb_plugin.errors import NotFoundError, StorageError, TorchTraceError
 from tb_plugin.storage import clouds, local
 from tb_plugin.storage.listing import Listing, StoredFile
 from tb_plugin.storage.local import LINKS_VARIABLE, follows_links
@@ -235,7 +235,7 @@ class Folder:
             if path.is_file():
                 return Listing((local.stat_file(self.url),))
             if not path.is_dir():
-                raise NotFound("The path does not exist.", self.url, "Check the log directory.")
+                raise NotFoundError("The path does not exist.", self.url, "Check the log directory.")
         except OSError as error:
             raise StorageError(f"The path cannot be read: {error.strerror}.", self.url) from error
         listing = local.walk(self.url)
@@ -288,7 +288,7 @@ class Folder:
             raise self._refused(error) from error
         except FileNotFoundError as error:
             self._listing = None
-            raise NotFound("The path does not exist.", self.url, "Check the log directory.") from error
+            raise NotFoundError("The path does not exist.", self.url, "Check the log directory.") from error
         except Exception as error:  # every backend raises its own
             self._listing = None
             raise self._refused(error) from error

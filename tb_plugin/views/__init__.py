@@ -44,7 +44,7 @@ from tb_plugin.views.serving.view import Serving
 from tb_plugin.views.snapshot_diff.view import SnapshotDiff
 from tb_plugin.views.stack_profile.view import StackProfileAnalysis
 from tb_plugin.views.stacks.view import Stacks
-from tb_plugin.views.stated.view import Stated
+from tb_plugin.views.stated.view import VendorTables
 from tb_plugin.views.timeline.view import TimelineAnalysis
 
 ANALYSES: tuple[Analysis[Any], ...] = (
@@ -71,7 +71,7 @@ ANALYSES: tuple[Analysis[Any], ...] = (
     Segments(),
     GrowthAnalysis(),
     AllocationStacks(),
-    Stated(),
+    VendorTables(),
     Distributed(),
     RanksKernels(),
     ClusterAnalysis(),

@@ -35,7 +35,7 @@ class Body:
         return gzip.compress(self.plain, compresslevel=PACK_LEVEL, mtime=0)
 
 
-class KeptCatalog:
+class CatalogCache:
     """The answer of ``GET runs``, encoded anew when something changed, by one thread at a time."""
 
     def __init__(self) -> None:

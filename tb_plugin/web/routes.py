@@ -17,14 +17,14 @@ from werkzeug.wrappers import Request, Response
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.timeline.tiles import parse_tiles
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.payloads import Profile
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.answers.download import Download
 from tb_plugin.service.catalog import PARTS, Place
 from tb_plugin.service.workers.request_dedup import waiting_for
 from tb_plugin.service.workspace import Workspace
-from tb_plugin.web.catalog_cache import Body, KeptCatalog
+from tb_plugin.web.catalog_cache import Body, CatalogCache
 from tb_plugin.web.problem import MethodNotAllowed, problem_json
 from tb_plugin.web.request_guard import check_host, check_site
 from tb_plugin.web.static import find_asset
@@ -68,7 +68,7 @@ class Routes:
 
     def __init__(self, open_workspace: Callable[[], Workspace]) -> None:
         self._open = open_workspace
-        self._catalog = KeptCatalog()
+        self._catalog = CatalogCache()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Answers one request. Nothing escapes: an error becomes its JSON shape."""
@@ -123,7 +123,7 @@ class Routes:
     def _table(self, request: Request, rest: str) -> Response:
         view_id, _, table = rest.partition("/")
         if not table or "/" in table:
-            raise NotFound("There is no such route.", request.path, "Ask for table/<view>/<table>.")
+            raise NotFoundError("There is no such route.", request.path, "Ask for table/<view>/<table>.")
         params, steps = _params(request, table), _arg(request, "steps")
         if _choice(request, "format", "json", ("json", "csv")) == "json":
             return _payload(request, self._workspace().view(_place(request), view_id, params, steps))
@@ -284,7 +284,7 @@ def _stream(request: Request, download: Download, content_type: str) -> Response
 def _static(request: Request, name: str) -> Response:
     asset = find_asset(name)
     if asset is None:
-        raise NotFound("There is no such file or route.", request.path, "docs/http.md lists the routes.")
+        raise NotFoundError("There is no such file or route.", request.path, "docs/http.md lists the routes.")
     tag = f'W/"{asset.etag}"'
     # Respond writes the content security policy that TensorBoard expects on HTML.
     response: Response = http_util.Respond(

@@ -11,7 +11,7 @@ import pytest
 
 import tb_plugin
 from tb_plugin import api
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tests.samples import SAMPLES
 from tests.service.fakes import write_trace
 
@@ -43,7 +43,7 @@ def test_tables(tmp_path):
         "aten::add",
     }
     assert profile.read.complete
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         profile.table("operators", "nonsense")
 
 
@@ -56,7 +56,7 @@ def test_events(tmp_path):
 
 
 def test_what_cannot_be_opened(tmp_path):
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         tb_plugin.open(tmp_path / "none")
     for name in ("a", "b"):
         write_trace(tmp_path / f"{name}.1.pt.trace.json")
@@ -74,9 +74,9 @@ def test_several_workers_are_a_job(tmp_path):
     assert job.worker("b").kernels().empty and job.worker("b").worker == "b"
     assert [each.rule for each in job.findings] == ["no_communication"] and repr(job).endswith("2 workers>")
     assert job.ranks.calls.tolist() == [0, 0]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         job.worker("c")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         job.table("nothing")
 
 

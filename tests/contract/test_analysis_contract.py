@@ -21,7 +21,7 @@ import pytest
 
 from tb_plugin.analysis.base import Analysis, Frame, Params, Part, page
 from tb_plugin.analysis.base import rows_of as on_the_wire
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.category_memory.table import CategoryMemory
 from tb_plugin.model.cluster.table import Cluster
 from tb_plugin.model.execution_trace.table import ExecutionTrace
@@ -119,7 +119,7 @@ def test_what_a_view_owes(analysis: Analysis, sample: Sample) -> None:
         coverage_is_repeated(analysis, model, part)
         with pytest.raises(BadRequest):
             analysis.part(model, Params(steps=("no such step",)))
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         analysis.answer([part], Params(table="nothing"))
     assert set(part.layout) <= part.payloads.keys() | part.frames.keys(), "the layout names what is missing"
     assert len(set(part.layout)) == len(part.layout), "the layout names something twice"

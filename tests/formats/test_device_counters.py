@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analysis.recorded_units import KNOWN, unit_in_name
+from tb_plugin.analysis.recorded_units import UNITS, unit_in_name
 from tb_plugin.devices import unit_of_counter
 from tb_plugin.payloads import Counter, Counters
 from tb_plugin.views.counters.view import RECORDED
@@ -79,8 +79,8 @@ def test_values_that_are_replaced_at_once_are_one_series(times: tuple[int, ...])
 
 
 def test_every_known_unit_has_a_metric() -> None:
-    assert {unit for unit, _ in KNOWN.values()} | {"number"} == set(RECORDED)
-    assert all(unit_in_name(f"x ({text})") == meaning for text, meaning in KNOWN.items())
+    assert {unit for unit, _ in UNITS.values()} | {"number"} == set(RECORDED)
+    assert all(unit_in_name(f"x ({text})") == meaning for text, meaning in UNITS.items())
 
 
 @pytest.mark.parametrize("name", ["", "(", "()", "x (", "Cycles (Current Kernel)", "x (W) y", "f(s, W)"])

@@ -17,7 +17,7 @@ from tb_plugin.formats.ascend.cluster.numbers import rank_of
 from tb_plugin.formats.ascend.cluster.rows import Rows
 from tb_plugin.formats.ascend.cluster.texts import groups_into
 from tb_plugin.formats.ascend.communication.document import document_in
-from tb_plugin.formats.ascend.communication.units import whole
+from tb_plugin.formats.ascend.communication.units import scaled_integers
 from tb_plugin.formats.ascend.csv_table import read_table
 from tb_plugin.formats.ascend.profile_info import metadata_of, settings_in
 from tb_plugin.formats.issues import IssueLog
@@ -81,7 +81,7 @@ def test_a_number_that_times_its_unit_is_none_warns_of_nothing():
     log = IssueLog()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert whole(pa.array(["1e307", "2"]), 6, log).to_pylist() == [None, 2_000_000]
+        assert scaled_integers(pa.array(["1e307", "2"]), 6, log).to_pylist() == [None, 2_000_000]
     assert told(log) == {"bad_cell": 1}
 
 

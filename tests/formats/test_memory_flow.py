@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
 from tb_plugin.formats.memory_flow import MemoryFlowReader
-from tb_plugin.formats.memory_flow.elements import MOST_HELD
+from tb_plugin.formats.memory_flow.elements import MAX_BUFFERED
 from tb_plugin.model.memory_flow.table import RawMemoryFlow
 from tests.formats.hostile import Pieces
 from tests.formats.sources import DATA, needs_data
@@ -213,7 +213,7 @@ def test_what_is_no_tensor_is_said() -> None:
 def large() -> Iterator[bytes]:
     """An element of 50 MB between two tensors."""
     yield (HEAD + rect(SMALL[0]) + '<rect tag:type="tensor" tag:name="').encode()
-    yield from repeat(b"x" * MOST_HELD, 50)
+    yield from repeat(b"x" * MAX_BUFFERED, 50)
     yield ('">\n</rect>\n' + rect(SMALL[2]) + TAIL).encode()
 
 

@@ -105,7 +105,7 @@ def test_a_file_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 MOST_BYTES_PER_EVENT = 160
-"""Of a trace in the cache and mapped into memory, sections and strings included; docs/architecture.md has a table."""
+"""Of a trace in the cache and mapped into memory, sections and strings included; docs/limits.md has a table."""
 FEWEST_EVENTS = 400
 """Of fewer events the names are what a trace takes, as it shares few: it counts as one of so many."""
 

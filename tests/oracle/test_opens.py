@@ -8,7 +8,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.model_kinds import MODELS
-from tb_plugin.service.profile_files import Found
+from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.storage.files import FileSource
 from tb_plugin.views import ANALYSES
 from tests.conftest import SHARED
@@ -24,7 +24,7 @@ SOME = [found for found in EVERY if found.names[0].startswith(("hta/", "tracelen
 
 @needs_time
 @pytest.mark.parametrize("found", sampled(EVERY, SOME), ids=lambda found: found.names[0])
-def test_a_recording_opens_in_every_view(found: Found) -> None:
+def test_a_recording_opens_in_every_view(found: ProfileFiles) -> None:
     source = FileSource({name: str(DATA / name) for name in found.names})
     (model,) = [model for model in MODELS if model.raw is found.reader.raw]
     table = model.assemble(found.reader.read(source, ReadOptions(), no_progress))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analysis.blocking_calls import held_by_profiler
+from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.step_shares import break_down
 from tb_plugin.findings import finding
 from tb_plugin.model.trace.assemble import assemble
@@ -74,7 +74,7 @@ def test_what_the_profiler_holds_up_is_no_saving_of_others() -> None:
 
 def test_a_profiler_that_nobody_waits_for_changes_nothing() -> None:
     for trace in (held(0, 20), held(1000, 1010, wait=1000)):
-        assert not len(held_by_profiler(trace))
+        assert not len(profiler_waits(trace))
         assert all("held_ns" not in figures for figures in costs(trace))
 
 
@@ -83,7 +83,7 @@ def test_the_profiler_of_another_process_holds_nobody_up() -> None:
         called("worker", 0), called("interpreter", 1), called("worker", 0, 8),
         *span("StartProfile", 0, 800, pid=8), *operator("A", 1, 810), *span("TensorWaitProp", 20, 1000, tid=1),
     )  # fmt: skip
-    assert not len(held_by_profiler(trace))
+    assert not len(profiler_waits(trace))
 
 
 @needs_data
@@ -93,7 +93,7 @@ def test_recordings(folder: str, held_us: float) -> None:
     (path,) = (DATA / "megengine" / folder).glob("*.chrome_timeline.json*")
     content = path.read_bytes()
     trace = assemble(raw(gzip.decompress(content) if path.suffix == ".gz" else content))
-    found = held_by_profiler(trace)
+    found = profiler_waits(trace)
     assert round((found.end - found.start).sum() / 1000, 3) == held_us
     waits = next(each for each in findings_of(trace, None).found if each.rule.id == "synchronising_calls")
     figures = {f.metric.key: f.value for f in waits.notice.figures}

@@ -20,7 +20,7 @@ from tb_plugin.formats.kineto import KinetoReader
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery.scan import Root, Scanner
-from tb_plugin.service.workers.memory_estimate import need_bytes, seen_sizes
+from tb_plugin.service.workers.memory_estimate import local_file_sizes, peak_memory_bytes
 from tb_plugin.service.workers.model_cache import OpenModels
 from tb_plugin.service.workers.parse import Parse
 from tb_plugin.service.workers.parse_result import Summary
@@ -55,7 +55,7 @@ def catalog_of(*urls: str | Path) -> ProfileCatalog:
 
 def need_of(*paths: str | Path) -> int:
     """What a worker takes that reads these local traces of torch.profiler as one profile."""
-    return need_bytes(KinetoReader(), seen_sizes({str(path): str(path) for path in paths}))
+    return peak_memory_bytes(KinetoReader(), local_file_sizes({str(path): str(path) for path in paths}))
 
 
 def until(condition: Any, seconds: float = 20.0) -> bool:

@@ -16,7 +16,7 @@ import pytest
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.timeline import pyramid
 from tb_plugin.analysis.timeline.tiles import Tile
-from tb_plugin.errors import CacheRefused, Cancelled, NotFound, StorageError
+from tb_plugin.errors import CacheRefused, Cancelled, NotFoundError, StorageError
 from tb_plugin.model.trace import arrow
 from tb_plugin.model_kinds import trace as trace_model
 from tb_plugin.model_kinds.trace import TraceModel
@@ -414,7 +414,7 @@ def test_a_deleted_source_whose_columns_are_lost_goes(logs, opened):
     with pytest.raises(StorageError):
         workspace.load(W0)
     workspace.catalog.scan()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.profile(W0)
 
 

@@ -12,7 +12,7 @@ import pytest
 from werkzeug.test import Client
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, Sequences, named_scopes
 from tb_plugin.model.trace.graph_capture_merge import with_captured
 from tb_plugin.model.trace.schema import EventKind
@@ -194,7 +194,7 @@ def test_one_that_tells_nothing_costs_the_trace_nothing(logs, tmp_path, name, wh
 
 
 def test_a_window_of_a_capture_tells_nothing(logs, tmp_path, monkeypatch):
-    monkeypatch.setattr(of_captures, "_refused", lambda entry: NotFound("too large") if entry.summary else None)
+    monkeypatch.setattr(of_captures, "_refused", lambda entry: NotFoundError("too large") if entry.summary else None)
     workspace = opened(logs, tmp_path)
     (source, _), info = told(workspace, place())
     assert source == "" and info.problem.what == "too large" and info.names
@@ -282,7 +282,7 @@ def test_a_command_may_name_a_path(logs, tmp_path):
     assert told(workspace, place(path))[1].problem is not None
     workspace.captures.allow(path, scanned)
     assert told(workspace, place(path))[0] == ("elsewhere/y/1", ["aten::relu"] * 2)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.captures.allow(str(tmp_path / "nothing"), scanned)
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tb_plugin.errors import NotFound, StorageError
+from tb_plugin.errors import NotFoundError, StorageError
 from tb_plugin.service.answers import dask_parts
 from tb_plugin.service.answers.dask_parts import LEASE_SECONDS, ClusterParts
 from tb_plugin.service.summaries import dask_cluster as clusters
@@ -146,7 +146,7 @@ def test_the_cluster_gets_as_many_jobs_as_it_has_room_for(parts, cluster):
 
 
 def test_a_cluster_that_was_away_is_asked_again_after_a_while(parts, cluster, clock):
-    cluster.away = NotFound("Nobody is there.", "tcp://127.0.0.1:1")
+    cluster.away = NotFoundError("Nobody is there.", "tcp://127.0.0.1:1")
     parts.ask(1, "a")
     assert until(lambda: parts.refused("a") == "Nobody is there.")
     cluster.away = None

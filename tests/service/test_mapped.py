@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.lib.model_cache import size_of
 from tb_plugin.service import mapped_part, part_codec
 from tb_plugin.service.workers.model_cache import OpenModels
@@ -30,7 +30,7 @@ def test_what_is_cut_or_changed_is_lost(joined, tmp_path):
     whole = path.read_bytes()
     for bad in (b"", whole[:9], whole[:-1], whole[8:], whole[:500] + b"?" + whole[501:], whole + b"\n"):
         path.write_bytes(bad)
-        with pytest.raises(KeptLost):
+        with pytest.raises(CacheFileLost):
             OpenModels().read_part(str(path), "")
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tb_plugin import api, cli
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import BadRequest, NotFound, UserError
+from tb_plugin.errors import BadRequest, NotFoundError, UserError
 from tb_plugin.payloads import Catalog, View
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.summaries.compute import job_of
@@ -88,7 +88,7 @@ def test_known_ranks_are_offered_before_anything_is_read(tmp_path: Path, monkeyp
         assert [worker for _, worker, _ in named(workspace.runs())] == ["m"]
         workspace.load(Place())
         assert [worker for _, worker, _ in named(workspace.runs())] == ["rank4", "rank5"]
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             workspace.catalog.find(Place("run", "rank0"))
 
 
@@ -210,7 +210,7 @@ Json = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def run_json(capsys: pytest.CaptureFixture[str]) -> Json:
+def run_json(capsys: pytest.CaptureFixture[str], commands_share_workers: None) -> Json:
     def run(*arguments: str) -> dict[str, Any]:
         assert cli.main([*arguments, "--format", "json"]) == 0
         document: dict[str, Any] = json.loads(capsys.readouterr().out)

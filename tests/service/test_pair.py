@@ -9,7 +9,7 @@ import pytest
 from werkzeug.test import Client
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import BadRequest, NotFound, UnreadableTrace
+from tb_plugin.errors import BadRequest, NotFoundError, UnreadableTrace
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
@@ -59,9 +59,9 @@ def test_the_baseline_is_what_is_named_and_else_the_experiment(workspace):
 
 def test_a_baseline_that_is_not_there(workspace):
     for base in ("none", "a/2"):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             workspace.view(B, "diff", against(base))
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.view(Place("none"), "diff", against("a"))
 
 
@@ -129,5 +129,5 @@ def test_parts_are_kept_by_steps(logs, workspace, tmp_path):
 
 def test_the_report_leaves_it_out(workspace):
     assert set(workspace.numbers(A).tables) >= {"operators", "steps"}
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.group(A, "overview", Params())

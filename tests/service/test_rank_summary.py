@@ -16,14 +16,14 @@ from tb_plugin.service.summaries.arrow_safety import MOST_MESSAGES, is_plain
 from tb_plugin.service.summaries.compute import part_with_borrowed
 from tb_plugin.service.summaries.format import (
     MOST_BYTES,
-    About,
     Settings,
+    SummaryHeader,
     SummaryRefused,
     Wanted,
-    about_of,
     content_of,
     dump,
     part_of,
+    read_header,
     unchecked,
 )
 from tb_plugin.service.workers.parse import read_info
@@ -41,7 +41,7 @@ WANTED = Wanted(FILES, Settings())
 
 def about(**changes):
     report = read_info(sample(DDP).report)
-    made = About(stamp(), list(FILES), Settings(), 0, [], report)
+    made = SummaryHeader(stamp(), list(FILES), Settings(), 0, [], report)
     return msgspec.structs.replace(made, **changes)
 
 
@@ -84,7 +84,7 @@ def test_parts_of_all_samples_have_the_shapes_that_are_expected(name):
 
 
 def test_a_summary_states_what_it_is_of(whole):
-    told = about_of(whole)
+    told = read_header(whole)
     assert (told.files, told.stamp, told.settings) == (list(FILES), stamp(), Settings())
     assert told.part_bytes == len(part_codec.dump(part()))
     assert dump(part(), about()) == whole
@@ -135,7 +135,7 @@ def test_a_part_that_is_larger_than_it_says_or_far_too_large(whole):
 
 def test_what_a_summary_states_is_bounded_before_it_is_made(whole, monkeypatch):
     step = StepInfo("0", 0, 1)
-    made = about_of(whole)
+    made = read_header(whole)
     room = len(whole) + 2 * made.part_bytes
     for many in ({"steps": [step] * 60_000}, {"files": [("", 0)] * 600_000}):
         content = packed(part_codec.dump(part()), **many)

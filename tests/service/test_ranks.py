@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tb_plugin.cli import main
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.formats import READERS
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery import scan
@@ -172,7 +172,7 @@ def test_a_worker_is_found_by_the_name_of_its_file(tmp_path):
     catalog.scan()
     assert catalog.find(Place("job", "host_7")).found.worker == "rank0"
     assert [entry.found.worker for entry in catalog.matching(Place(worker="host_6", span="1"))] == ["rank1"]
-    with pytest.raises(NotFound, match="host_8"):
+    with pytest.raises(NotFoundError, match="host_8"):
         catalog.find(Place("job", "host_8"))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.service.answers.stack_export import SUFFIXES, write_stacks
 from tb_plugin.views.stacks.view import FRAMES, WEIGHTS, Choice, merged
@@ -132,7 +132,7 @@ def test_deep_recursion(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", [*SUFFIXES])
 def test_nothing_to_write_is_said(form: str, tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="No stack has any device time"):
+    with pytest.raises(NotFoundError, match="No stack has any device time"):
         exported(trace().op("a", 0, 5).table(), tmp_path, form, weight="device")
 
 

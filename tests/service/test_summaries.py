@@ -18,9 +18,9 @@ from werkzeug.test import Client
 from tb_plugin import cli, registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli import summarize as command
-from tb_plugin.errors import NotFound, StorageError, UnreadableTrace, UserError
+from tb_plugin.errors import NotFoundError, StorageError, UnreadableTrace, UserError
 from tb_plugin.service.answers import dask_parts, multi_questions, summary_sources
-from tb_plugin.service.answers.multi_questions import WriteJoined
+from tb_plugin.service.answers.multi_questions import WriteMergedPart
 from tb_plugin.service.answers.summary_sources import Summaries
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.discovery.summary_files import SUFFIX
@@ -124,7 +124,7 @@ def test_what_a_summary_has_nothing_for_says_that_the_trace_is_not_here(tree, op
         lambda: workspace.original(place),
         lambda: workspace.csv(place, "operators", Params(table="operators")),
     ):
-        with pytest.raises(NotFound, match="The trace is not here"):
+        with pytest.raises(NotFoundError, match="The trace is not here"):
             ask()
 
 
@@ -194,7 +194,7 @@ def test_the_ranks_are_joined_for_tensorboard_on_this_machine(logs, tmp_path, mo
     workspace.catalog.scan()
     assert "straggler" in told(view(workspace))
     workspace.close()
-    assert noting.asked == ["AskViewTogether"] and not list(cache.glob("*.arrow"))
+    assert noting.asked == ["AskMultiView"] and not list(cache.glob("*.arrow"))
 
 
 def test_the_runs_that_were_summarised_are_joined_and_no_others(logs, tmp_path, monkeypatch, capsys):
@@ -343,7 +343,7 @@ def test_a_bad_summary_without_a_trace_names_the_rank(tree, tmp_path, opened):
     assert (profile.state, profile.problem.what) == ("failed", "The trace is not here, and its summary is damaged.")
     for other in sorted((tmp_path / "logs" / "ddp").iterdir()):
         other.write_bytes(b"")
-    with pytest.raises((NotFound, UnreadableTrace), match="its summary is damaged"):
+    with pytest.raises((NotFoundError, UnreadableTrace), match="its summary is damaged"):
         view(opened(tmp_path / "logs"))
 
 
@@ -430,7 +430,7 @@ def test_a_cluster_computes_what_is_missing(logs, opened, monkeypatch):
 
 def test_without_its_cluster_everything_is_computed_here(logs, opened, monkeypatch):
     def away(scheduler):
-        raise NotFound("The cluster cannot be used: nobody is there.", scheduler.address)
+        raise NotFoundError("The cluster cannot be used: nobody is there.", scheduler.address)
 
     workspace = on_a_cluster(opened, logs, monkeypatch, away)
     text = told(view(workspace))["summary_refused"]
@@ -544,7 +544,7 @@ def test_copies_that_nobody_asks_about_may_go(bucket, opened, monkeypatch):
 
 def test_a_copy_that_vanished_is_made_again(bucket, opened, copied, monkeypatch):
     """Somebody clears the cache after the copies are there and before a worker reads them."""
-    real, often = WriteJoined.answer, [2]
+    real, often = WriteMergedPart.answer, [2]
 
     def answer(question, *more):
         if often:
@@ -552,7 +552,7 @@ def test_a_copy_that_vanished_is_made_again(bucket, opened, copied, monkeypatch)
             Path(question.parts[2][1].file.path).unlink()
         return real(question, *more)
 
-    monkeypatch.setattr(WriteJoined, "answer", answer)
+    monkeypatch.setattr(WriteMergedPart, "answer", answer)
     assert told(polled(opened(bucket))).keys() == told(polled(opened(bucket))).keys()
     assert sorted(copied.values()) == [2, 2, 2, 3]
 
@@ -604,7 +604,7 @@ def test_parts_in_the_cache_take_no_more_than_the_workers_may(logs, opened, monk
         workspace._workers, "submit", lambda question, **more: asked.append((question, more)) or real(question, **more)
     )
     view(workspace)
-    ((question, more),) = [each for each in asked if isinstance(each[0], WriteJoined)]
+    ((question, more),) = [each for each in asked if isinstance(each[0], WriteMergedPart)]
     size = sum(Path(path).stat().st_size for _, path in question.parts)
     assert more["heavy"] and more["need_bytes"] == multi_questions.PROCESS_BYTES + 6 * size
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size)

@@ -12,7 +12,7 @@ from werkzeug.test import Client
 
 from tb_plugin import cli
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import BadRequest, NotFound, UnreadableTrace
+from tb_plugin.errors import BadRequest, NotFoundError, UnreadableTrace
 from tb_plugin.service import part_codec
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.pool import InlineWorkers
@@ -223,9 +223,9 @@ def test_runs_and_spans_must_leave_no_choice(logs, tmp_path):
     workspace = inline(logs, tmp_path / "cache")
     with pytest.raises(BadRequest):
         workspace.view(Place("resnet"), "distributed", Params())
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.view(Place("none"), "distributed", Params())
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.group(Place("ddp"), "overview", Params())
 
 

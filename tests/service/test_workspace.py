@@ -13,7 +13,7 @@ import fsspec
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import BadRequest, Cancelled, NotFound, StorageError, UnreadableTrace, WorkerDied
+from tb_plugin.errors import BadRequest, Cancelled, NotFoundError, StorageError, UnreadableTrace, WorkerDied
 from tb_plugin.payloads import Profile
 from tb_plugin.service import loader
 from tb_plugin.service.answers import profile_info
@@ -272,7 +272,7 @@ def test_new_and_vanished_files_appear_by_themselves(tmp_path, opened):
     assert until(lambda: workers() == ["a", "b"])
     one.unlink()
     assert until(lambda: workers() == ["b"])
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.profile(Place(worker="a"))
 
 
@@ -511,7 +511,7 @@ def test_places(tmp_path, opened):
     with pytest.raises(BadRequest, match="2 spans"):
         find(Place(worker="b"))
     for place in (Place("x"), Place("logs", "c"), Place("logs", "a", "3"), Place("../..")):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             find(place)
 
 
@@ -530,14 +530,14 @@ def test_a_missing_logdir_is_active_and_says_so(tmp_path, opened):
     workspace = opened(tmp_path / "none")
     assert workspace.catalog.is_active
     assert "does not exist" in workspace.runs().problems[0].what
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.profile(Place())
 
 
 def test_a_view_that_does_not_exist(tmp_path, opened):
     write_trace(tmp_path / "logs" / "w.1.pt.trace.json")
     workspace = inline(opened, tmp_path / "logs")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.view(Place(), "nonsense", Params())
 
 
@@ -558,7 +558,7 @@ def test_csv_has_units_and_no_formulas(tmp_path, opened):
     header, *rows = text.split("\r\n")
     assert "Host self [ns]" in header
     assert any(row.startswith("'=cmd()") for row in rows) and any(row.startswith('"a""b,c"') for row in rows)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         workspace.csv(Place(), "operators", Params(table="nonsense"))
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tb_plugin.errors import Cancelled, NotFound, StorageError
+from tb_plugin.errors import Cancelled, NotFoundError, StorageError
 from tb_plugin.storage import files
 from tb_plugin.storage.files import Folder, _filesystem
 from tb_plugin.storage.listing import StoredFile
@@ -123,7 +123,7 @@ def test_delete(place, tmp_path):
 
 @kinds()
 def test_nothing_there(place):
-    with pytest.raises((NotFound, StorageError)):
+    with pytest.raises((NotFoundError, StorageError)):
         Folder(f"{place.url}/none-of-that").list()
 
 

@@ -10,7 +10,7 @@ import fsspec
 import pytest
 from fsspec.registry import _registry
 
-from tb_plugin.errors import NotFound, StorageError
+from tb_plugin.errors import NotFoundError, StorageError
 from tb_plugin.storage import files
 from tb_plugin.storage.files import Folder, open_local
 from tb_plugin.storage.urls import expand, parse_spec
@@ -118,9 +118,9 @@ def test_unreadable_directory_is_reported(tmp_path, monkeypatch):
 
 
 def test_missing_path(tmp_path):
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         Folder(str(tmp_path / "none")).list()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         Folder("memory://nothing-here-at-all").list()
     with pytest.raises(StorageError):
         open_local(str(tmp_path / "none"))

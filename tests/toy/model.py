@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model_kinds.base import Feature, Outline
 
@@ -52,7 +52,7 @@ class NumbersModel:
             report = ReadReport(**{**kept["report"], "issues": ()})
             return Numbers(tuple(kept["names"]), tuple(kept["values"]), kept["total"], report)
         except (OSError, ValueError, LookupError) as error:
-            raise KeptLost("The kept numbers are gone.", path, "Ask again.") from error
+            raise CacheFileLost("The kept numbers are gone.", path, "Ask again.") from error
 
     def outline(self, made: Numbers) -> Outline:
         return Outline(made.report)

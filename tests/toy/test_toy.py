@@ -13,7 +13,7 @@ import tb_plugin
 from tb_plugin import registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli import main
-from tb_plugin.errors import NotFound, UserError
+from tb_plugin.errors import NotFoundError, UserError
 from tb_plugin.extensions import EXTENSIONS_VARIABLE
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.pool import InlineWorkers, Pool
@@ -100,20 +100,20 @@ def test_views_of_another_model_are_not_there(opened):
     workspace = opened(InlineWorkers())
     for run in ("market", "training"):
         workspace.load(Place(run))
-    with pytest.raises(NotFound) as caught:
+    with pytest.raises(NotFoundError) as caught:
         workspace.view(Place("market"), "overview", Params())
     assert caught.value.what == "The view Overview is about a trace, and this profile is a list of numbers."
     assert caught.value.do == "It has: listed, shares, negative."
-    with pytest.raises(NotFound, match="about a list of numbers, and this profile is a trace"):
+    with pytest.raises(NotFoundError, match="about a list of numbers, and this profile is a trace"):
         workspace.view(Place("training"), "listed", Params())
     for view in ("distributed", "diff"):
-        with pytest.raises(NotFound, match="this profile is a list of numbers"):
+        with pytest.raises(NotFoundError, match="this profile is a list of numbers"):
             workspace.view(
                 Place("market"),
                 view,
                 Params(extra=(("base_run", "training"), ("base_worker", "w0"), ("base_span", "1"))),
             )
-    with pytest.raises(NotFound, match="this profile is a list of numbers"):
+    with pytest.raises(NotFoundError, match="this profile is a list of numbers"):
         workspace.view(
             Place("training"),
             "diff",
@@ -124,7 +124,7 @@ def test_views_of_another_model_are_not_there(opened):
         lambda: workspace.window(Place("market")),
         lambda: workspace.stacks(Place("market"), Params(), "folded"),
     ):
-        with pytest.raises(NotFound, match="This profile is a list of numbers"):
+        with pytest.raises(NotFoundError, match="This profile is a list of numbers"):
             ask()
     assert "overview" in [view.id for view in workspace.profile(Place("training")).views]
     assert "listed" not in [view.id for view in workspace.profile(Place("training")).views]
@@ -167,7 +167,7 @@ def test_python(logs):
     assert profile.facts == {"toy.total": 10}
     assert profile.table("listed", "numbers").to_dict("records") == ROWS
     assert profile.read.format == "toy"
-    with pytest.raises(NotFound, match="Only a trace has events"):
+    with pytest.raises(NotFoundError, match="Only a trace has events"):
         profile.events()
 
 

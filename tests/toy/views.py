@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.payloads import Column, CoverageInfo, Figure, Figures, Metric, Scalar, Table, View
 from tests.toy.model import Numbers
 
@@ -21,7 +21,7 @@ class _NumbersView:
     title: str
     model = Numbers
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, model: Numbers) -> Missing | None:
         return None

@@ -12,7 +12,7 @@ import pytest
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.payloads import Notice, Notices, View
 from tb_plugin.views.distributed.matching.keys import texts_of
-from tb_plugin.views.distributed.missing_ranks import not_here, number_not_here
+from tb_plugin.views.distributed.missing_ranks import missing_rank_count, missing_ranks
 from tb_plugin.views.distributed.rank.collective_metadata import rank_of
 from tb_plugin.views.distributed.rank.profile import CALL, GROUP, table
 from tb_plugin.views.distributed.view import Distributed
@@ -118,13 +118,13 @@ def test_a_name_of_several_groups_accuses_nobody() -> None:
 
 
 def test_ranks_without_a_trace_are_named() -> None:
-    assert not_here([0, 2, 3], 5) == "ranks 1, 4" and not_here([1, 0, 3], 4) == "rank 2"
-    assert not_here([9], 11) == "ranks 0–8, 10"
-    assert not_here([1, 4], 6) == "ranks 0, 2, 3, 5"
-    assert not_here(range(1, 40, 2), 41) == "ranks 0, 2, 4, 6, 8, 10, 12, 14 and 13 more"
-    assert not_here([0], 1 << 24) == "ranks 1–16777215"
+    assert missing_ranks([0, 2, 3], 5) == "ranks 1, 4" and missing_ranks([1, 0, 3], 4) == "rank 2"
+    assert missing_ranks([9], 11) == "ranks 0–8, 10"
+    assert missing_ranks([1, 4], 6) == "ranks 0, 2, 3, 5"
+    assert missing_ranks(range(1, 40, 2), 41) == "ranks 0, 2, 4, 6, 8, 10, 12, 14 and 13 more"
+    assert missing_ranks([0], 1 << 24) == "ranks 1–16777215"
     for ranks, size in (([0, 1], 2), ([0, 1, 2], 2), ([0, None], 5), ([0, 0], 2), ([0], None)):
-        assert not_here(ranks, size) == "", (ranks, size)
+        assert missing_ranks(ranks, size) == "", (ranks, size)
     counts = {
         (0, 2, 3): (5, 2),
         (9,): (11, 10),
@@ -133,7 +133,7 @@ def test_ranks_without_a_trace_are_named() -> None:
         (0, 0): (2, None),
         (0,): (None, None),
     }
-    assert {ranks: (size, number_not_here(ranks, size)) for ranks, (size, _) in counts.items()} == counts
+    assert {ranks: (size, missing_rank_count(ranks, size)) for ranks, (size, _) in counts.items()} == counts
 
 
 def test_the_page_names_the_rank_that_lacks() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.snapshot.table import Snapshot
@@ -39,7 +39,7 @@ def told(tree: Tree) -> dict[tuple[str, ...], tuple[Any, ...]]:
             for path, row in zip(paths, tree.rows, strict=True)}  # fmt: skip
 
 
-def recount(held: Held, rows: list[int]) -> dict[tuple[str, ...], tuple[int, int, int]]:
+def recount(held: DeviceLevels, rows: list[int]) -> dict[tuple[str, ...], tuple[int, int, int]]:
     stacks, words = held.snapshot.stacks, stack_words(held.snapshot)
     whole, own, blocks = Counter[tuple[str, ...]](), Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
     for row in rows:
@@ -54,7 +54,7 @@ def recount(held: Held, rows: list[int]) -> dict[tuple[str, ...], tuple[int, int
     return {path: (whole[path], own[path], blocks[path]) for path in {(), *whole}}
 
 
-def chosen(held: Held, of: str, at: int, against: int) -> list[int]:
+def chosen(held: DeviceLevels, of: str, at: int, against: int) -> list[int]:
     first, last = min(at, against), max(at, against)
     lives = list(zip(held.block("begin").tolist(), held.block("freed").tolist(), strict=True))
     if of == "held":

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tb_plugin.analysis.base import Frame, Params, Part
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.job_tables import OPERATIONS, as_stated, job_table
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Notice, Table, View
@@ -338,7 +338,7 @@ def test_kernels_by_a_type_that_profiles_state() -> None:
         ("Cast", "AIV"): ("gone", 5, 0),
     }
     assert compared(base, other) == {("MatMulV2", "AI_CORE"): ("new", 0, 60), ("MatMulV2", "MIX"): ("new", 0, 7)}
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         compared(base, exp)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Notices, Table, Tree, View
 from tb_plugin.views.diff.view import Diff
@@ -82,5 +82,5 @@ def test_beside_a_training_ranges_are_a_table_of_their_own() -> None:
     training = trace().op("aten::mm", 0, 5).table()
     view = page(BASE, training)
     assert isinstance(view.payloads["ranges"], Table) and "waterfall" in view.payloads
-    with pytest.raises(NotFound, match="no table ranges"):
+    with pytest.raises(NotFoundError, match="no table ranges"):
         compare(training, training, "ranges")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.analysis.base import Params, Part
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.views.execution_nodes.view import ExecutionNodes, last_inside
 from tests.execution_traces import document, execution_trace, node, tensor
 
@@ -40,9 +40,9 @@ def test_a_node_by_its_id() -> None:
     found = part(uncalled, node_number="2")
     assert found.frames["node_tensors"].data["tensor_id"].to_pylist() == [101, 102]
     assert found.frames["node_links"].data["name"].to_pylist() == ["relu"]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         part(uncalled, node_number="9")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         part(uncalled, function_id="0")
     keys = {ExecutionNodes().part_key(Params(extra=(pair,))) for pair in (("node_number", "9"), ("function_id", "9"))}
     assert len(keys) == 2
@@ -86,7 +86,7 @@ def test_all_nodes() -> None:
 
 def test_what_is_not_there_is_said() -> None:
     for number in ("0", "999"):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             part(function_id=number)
     with pytest.raises(BadRequest):
         part(function_id="x")

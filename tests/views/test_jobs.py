@@ -19,7 +19,7 @@ from tb_plugin.analysis.job_tables.stages import connected_stages, stage_rows, s
 from tb_plugin.analysis.job_tables.steps import RankTimes, label, rank_means, stage_means, step_bars, step_frame
 from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN, LinkTotal, link_maps, link_totals
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES
-from tb_plugin.views.cluster.payloads import job_shown
+from tb_plugin.views.cluster.payloads import job_payloads
 from tb_plugin.views.cluster.shares import exposed_findings, step_figures
 
 VALUES = st.lists(st.integers(0, 10**12), max_size=30)
@@ -281,11 +281,11 @@ def test_what_calls_spend_their_time_with() -> None:
     """Sums over calls of a rank, over the steps in which it has any; idle time below 0 is none."""
     call = {"rank": 1, "step": "1", "transit_ns": 10, "wait_ns": 30, "idle_ns": 5}
     rows = [call, {**call, "step": "2"}, {**call, "idle_ns": -20}, {"rank": 0, "transit_ns": 7}, {"transit_ns": 9}]
-    (series,) = (each for each in job_shown({OPERATIONS: table(OPERATIONS, *rows)}).pictures)
+    (series,) = (each for each in job_payloads({OPERATIONS: table(OPERATIONS, *rows)}).pictures)
     assert series.name == "rank_calls" and series.x == ["0", "1"]
     values = {line.metric.key: line.values for line in series.lines}
     assert values == {"transit_ns": [7, 15], "call_wait_ns": [None, 45], "call_idle_ns": [None, 0]}
-    assert job_shown({}).pictures == []
+    assert job_payloads({}).pictures == []
 
 
 def test_exposed_communication_is_told_from_a_third_of_the_step_on() -> None:
@@ -306,6 +306,6 @@ def test_exposed_communication_is_told_from_a_third_of_the_step_on() -> None:
 
 def test_communication_by_rank_says_how_many_ranks_state_calls() -> None:
     call = {"step": "1", "group": "g", "kind": "collective", "elapse_ns": 9, "transit_ns": 4, "wait_ns": 5, "rank": 0}
-    found = job_shown({STEP_TIMES: times((0, "1", 5), (1, "1", 5)), OPERATIONS: table(OPERATIONS, call)})
+    found = job_payloads({STEP_TIMES: times((0, "1", 5), (1, "1", 5)), OPERATIONS: table(OPERATIONS, call)})
     (calls,) = (series for series in found.pictures if series.name == "rank_calls")
     assert calls.subtitle.endswith("; 1 of 2 ranks state calls")

@@ -14,7 +14,7 @@ from tb_plugin.views.distributed.matching.alignment import aligned, longest_comm
 from tb_plugin.views.distributed.matching.groups import (
     GroupColumns,
     Ranks,
-    StatedGroup,
+    ReportedGroup,
     dimensions_of,
     groups_of,
     ranks_in,
@@ -192,7 +192,7 @@ def test_thousand_sequences_that_each_lack_a_call_are_aligned_without_a_table_ea
 # Groups
 
 
-def codes_of(rows: list[tuple[int, str, str]], stated: list[StatedGroup] | None = None, size: int = -1) -> list[int]:
+def codes_of(rows: list[tuple[int, str, str]], stated: list[ReportedGroup] | None = None, size: int = -1) -> list[int]:
     """Codes of calls: (worker, name, ranks)."""
     names, listed = (sorted({row[i] for row in rows}) for i in (1, 2))
     columns = GroupColumns(
@@ -214,8 +214,8 @@ def test_two_groups_of_the_same_ranks_are_told_apart_by_description_else_by_name
     assert codes[0] == codes[2] != codes[1] == codes[3]
     swapped = [(0, "1", "[0, 1]"), (0, "2", "[0, 1]"), (1, "3", "[0, 1]"), (1, "4", "[0, 1]")]
     stated = [
-        StatedGroup(0, "1", "[0, 1]", "dp"), StatedGroup(0, "2", "[0, 1]", "cp"),
-        StatedGroup(1, "3", "[0, 1]", "cp"), StatedGroup(1, "4", "[0, 1]", "dp"),
+        ReportedGroup(0, "1", "[0, 1]", "dp"), ReportedGroup(0, "2", "[0, 1]", "cp"),
+        ReportedGroup(1, "3", "[0, 1]", "cp"), ReportedGroup(1, "4", "[0, 1]", "dp"),
     ]  # fmt: skip
     codes = codes_of(swapped, stated)
     assert codes[0] == codes[3] != codes[1] == codes[2]
@@ -228,11 +228,11 @@ def test_lists_that_were_cut_are_the_whole_list_that_fits() -> None:
     cut = "[0, 1, 2, ..., 63]"
     assert ranks_in(cut) == Ranks((0, 1, 2, 63), True)
     assert ranks_in("{'4': 0, '6': 1}") == Ranks((4, 6))
-    stated = [StatedGroup(1, "0", whole, "default_pg")]
+    stated = [ReportedGroup(1, "0", whole, "default_pg")]
     codes = codes_of([(0, "0", cut), (1, "0", cut), (2, "0", whole)], stated, 64)
     assert len({*codes}) == 1
     assert len({*codes_of([(0, "0", cut), (1, "0", cut)], size=64)}) == 1
-    both = [StatedGroup(1, "0", whole, ""), StatedGroup(1, "1", other, "")]
+    both = [ReportedGroup(1, "0", whole, ""), ReportedGroup(1, "1", other, "")]
     found = codes_of([(0, "0", cut), (1, "0", cut), (1, "1", cut)], both, 64)
     assert found[1] != found[2], "each worker's own list of a name comes first"
 

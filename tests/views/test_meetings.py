@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Table
-from tb_plugin.views.distributed.collectives_in_range import Stretch, met, stretches_of
+from tb_plugin.views.distributed.collectives_in_range import Stretch, collectives_of_workers, stretches_of
 from tb_plugin.views.distributed.view import Distributed
 from tests.conftest import SAMPLES, loaded
 
@@ -25,7 +25,7 @@ Call = tuple[int, int, int, int]
 
 def rows_of(calls: list[Call], within: list[tuple[int, int, int]]) -> list[int]:
     columns = np.array(calls, np.int64).reshape(-1, 4).T
-    return met(*columns, within=within).tolist()
+    return collectives_of_workers(*columns, within=within).tolist()
 
 
 def test_a_collective_counts_where_one_of_the_chosen_is_in_sight() -> None:

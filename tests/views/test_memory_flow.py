@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params, Part, page
-from tb_plugin.errors import BadRequest, KeptLost
+from tb_plugin.errors import BadRequest, CacheFileLost
 from tb_plugin.model.memory_flow import arrow, table
 from tb_plugin.model.memory_flow.table import MOST_REGIONS, MemoryFlow, levels_of
 from tb_plugin.views.memory_flow import picture
@@ -216,7 +216,7 @@ def test_it_is_kept_whole(tmp_path: Path) -> None:
     assert ask(again).facts == ask(model).facts and rows(ask(again), "tensors") == rows(ask(model), "tensors")
     assert again.report == model.report
     (tmp_path / "f.arrow").write_bytes(Path(path).read_bytes()[:-200])
-    with pytest.raises(KeptLost):
+    with pytest.raises(CacheFileLost):
         arrow.read(path)
 
 

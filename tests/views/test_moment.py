@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at, obstacles_to, pinned_by, stuck_of
 from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.model.snapshot.table import HOST
@@ -35,7 +35,7 @@ MOMENTS = 25
 """Of each random history: 40 of them are 1,000 moments in all."""
 
 
-def devices(root: Any) -> list[Held]:
+def devices(root: Any) -> list[DeviceLevels]:
     return [one for one in devices_of(assemble(read(pickle.dumps(root)))) if one.snapshot.device_ids[one.place] != HOST]
 
 
@@ -204,7 +204,7 @@ def test_one_moment_by_hand() -> None:
 
 
 def test_a_device_without_anything() -> None:
-    held = Held(snapshot([]), 0, "", *[slice(0, 0)] * 3)
+    held = DeviceLevels(snapshot([]), 0, "", *[slice(0, 0)] * 3)
     moment = moment_at(held, -1)
     assert (moment.reserved, moment.free, len(moment.block), len(pinned_by(moment))) == (0, 0, 0, 0)
     assert len(obstacles_to(moment, 5, np.zeros(0, np.bool_)).row) == 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of
 from tb_plugin.analysis.track_names import track_names
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED
@@ -29,7 +29,7 @@ PAGES = [analysis for analysis in ANALYSES if analysis.traits.place != "detail"]
 @pytest.mark.parametrize("name", [*OTHERS, "viztracer_cpu/result.json.gz"])
 def test_only_pages_that_have_something_are_offered(name: str) -> None:
     table = sample(name)
-    assert has_only_ranges(table)
+    assert is_range_trace(table)
     offered = {page.id for page in PAGES if isinstance(table, page.model) and page.missing(table) is None}
     assert offered - {"distributed"} == OFFERED - ({"phases"} if name.startswith("viztracer") else set())
 
@@ -97,7 +97,7 @@ def test_only_moments_have_an_overview_too() -> None:
 
 
 def test_a_training_is_none_of_these() -> None:
-    assert not has_only_ranges(trace().op("aten::mm", 0, 5).table())
+    assert not is_range_trace(trace().op("aten::mm", 0, 5).table())
 
 
 def test_threads_of_several_processes_stand_together_in_the_order_of_the_trace() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.analysis.graphs.origins import Way
-from tb_plugin.analysis.kernel_classes import named_kernels
+from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.model.trace.schema import DEVICE_WORK, NO_OPERATOR, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures
@@ -48,9 +48,9 @@ def test_the_nearest_operator_that_a_rule_knows_classes_a_replayed_kernel() -> N
     builder.launches(kernel("k_0", 5, at=20))
     builder.step(2, 200, 100).python("serve.py(1): run", 201, 50).launches(kernel("k_1", 5, at=220), at=210, name=GRAPH)
     alone = builder.table()
-    assert int(named_kernels(alone).of(alone.name[[last_kernel(alone, "k_1")]])[0]) == KernelClass.OTHER
+    assert int(classify_kernels(alone).of(alone.name[[last_kernel(alone, "k_1")]])[0]) == KernelClass.OTHER
     table = told_by(builder.table(), "1")
-    assert int(named_kernels(table).of(table.name[[last_kernel(table, "k_1")]])[0]) == KernelClass.ATTENTION
+    assert int(classify_kernels(table).of(table.name[[last_kernel(table, "k_1")]])[0]) == KernelClass.ATTENTION
 
 
 def test_events_are_found_by_the_operator_behind_them(half: TraceTable) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis.memory_categories import ORDER, When
 from tb_plugin.analysis.snapshot.categories import bytes_by_category, categories_of_blocks
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of
 from tb_plugin.analysis.snapshot.training_stages import lives_of
 from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.model.snapshot.table import Snapshot
@@ -45,7 +45,7 @@ STAGE = {
 }  # fmt: skip
 
 
-def one(made: Snapshot) -> Held:
+def one(made: Snapshot) -> DeviceLevels:
     return max(devices_of(made), key=lambda held: held.count)
 
 
@@ -177,7 +177,7 @@ def test_the_truth_of_the_samples(scene: str, steps: int) -> None:
 RECORDED = Path(__file__).parent / "recorded"
 
 
-def as_an_allocator_records(path: Path, on_device: bool) -> tuple[Held, Counter[tuple[str, str]]]:
+def as_an_allocator_records(path: Path, on_device: bool) -> tuple[DeviceLevels, Counter[tuple[str, str]]]:
     """A recorded history without its categories, and the bytes at the peak by recorded and derived category.
 
     PyTorch's converter releases and allocates a tensor that is written in place; an allocator does not. ``on_device``: the

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of
 from tb_plugin.analysis.snapshot.growth import change_of, growth_of, live_of
 from tb_plugin.analysis.snapshot.steps import Steps, steps_of
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.views.growth.view import GrowthAnalysis
 from tests.depth import examples
@@ -48,12 +48,12 @@ def history(script: list[list[tuple[int, int]]], annotated: bool = True) -> Snap
     return snapshot(events, external_annotations=marks if annotated else [])
 
 
-def device(model: Snapshot) -> Held:
+def device(model: Snapshot) -> DeviceLevels:
     (held,) = devices_of(model)
     return held
 
 
-def recounted(held: Held, steps: Steps) -> dict[int, dict[str, Any]]:
+def recounted(held: DeviceLevels, steps: Steps) -> dict[int, dict[str, Any]]:
     """What each stack keeps, block by block."""
     last = int(steps.moments[-1])
 
@@ -87,7 +87,7 @@ def recounted(held: Held, steps: Steps) -> dict[int, dict[str, Any]]:
     return {stack: numbers for stack, numbers in found.items() if numbers["first"] or numbers["last"]}
 
 
-def compare(held: Held) -> None:
+def compare(held: DeviceLevels) -> None:
     steps, growth = steps_of(held), growth_of(held)
     if len(steps) < 2:
         assert len(growth.stack) == 0
@@ -194,7 +194,7 @@ def test_what_happens_at_a_begin_belongs_to_the_step() -> None:
 
 def test_questions_that_make_no_sense() -> None:
     model = history([[(1, 0)]] * 3)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         rows_of(model, "growth_stacks", stack="77")
     for key in ("at", "stack"):
         with pytest.raises(BadRequest):

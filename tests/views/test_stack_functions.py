@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.stacks.view import Places
 from tests.builders import kernel, part, trace
@@ -86,7 +86,7 @@ def test_who_called_a_function_and_whom_it_called() -> None:
 
 def test_a_function_that_there_is_not_is_said() -> None:
     for name in ("nobody", "<b>"):
-        with pytest.raises(NotFound, match="No frame is called"):
+        with pytest.raises(NotFoundError, match="No frame is called"):
             trees(recursive(), name)
 
 

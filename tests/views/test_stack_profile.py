@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.payloads import Tree
 from tb_plugin.views.stack_profile.view import StackProfileAnalysis
 from tests.stack_profiles import samples_of, speedscope, stack_profile
@@ -45,7 +45,7 @@ def test_callers_and_callees() -> None:
     assert callers == [("mm", 14), ("step", 13), ("main", 10), ("step", 3), ("main", 3), ("other", 1)]
     callees = part(function="step").payloads["callees"].rows
     assert [(row["name"], row["stack_value"]) for row in callees] == [("step", 18), ("mm", 10), ("step", 3), ("mm", 3)]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         part(function="nobody")
 
 

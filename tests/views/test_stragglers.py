@@ -17,19 +17,19 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.lib.intervals import union
 from tb_plugin.payloads import Table
-from tb_plugin.views.distributed.job_data import together
+from tb_plugin.views.distributed.job_data import job_data
 from tb_plugin.views.distributed.merge import join
 from tb_plugin.views.distributed.rank.exposed_calls import blocked_ns
 from tb_plugin.views.distributed.rank_sentence import verdict
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
-from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.stragglers.causes import COMPONENTS, excesses
 from tb_plugin.views.distributed.stragglers.detection import Stragglers, _far_beyond, stragglers
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings
 from tb_plugin.views.distributed.stragglers.intervals import bursts, stretches
 from tb_plugin.views.distributed.stragglers.patterns import pattern, rotates
 from tb_plugin.views.distributed.stragglers.report import Blame, blame, why
-from tb_plugin.views.distributed.stragglers.root_cause import held_up, passed_on, roots
+from tb_plugin.views.distributed.stragglers.root_cause import passed_on, root_causes, roots
 from tb_plugin.views.distributed.stragglers.slow_kernels import (
     LONGER_CALLS,
     MORE_CALLS,
@@ -223,13 +223,13 @@ def test_a_delay_counts_once_however_many_groups_see_it_and_its_victims_are_not_
     assert told[0][1] == pytest.approx(10 * LATE, rel=0.01)
     met = made.met()
     arrived, found = arrivals(met), found_in(made)
-    held = held_up(met, arrived, found, roots(met))
+    held = root_causes(met, arrived, found, roots(met))
     pair = made.columns["group"][(made.columns["worker"] == 0) & (made.columns["place"] == 0)][0]
     victim = np.flatnonzero((found.worker == 1) & (held.inherited_ns > 9 * LATE))
     assert (held.by[victim].tolist(), held.group[victim].tolist()) == ([0], [pair])
 
 
-def two_groups(two_ended: bool) -> Met:
+def two_groups(two_ended: bool) -> StragglerCalls:
     """Pairs 0, 1 and 2, 3 meet at 0, but rank 1 comes at 100; then 0, 2 and 1, 3 do. Data moves for 10."""
     columns = {
         "worker": [0, 0, 1, 1, 2, 2, 3, 3], "step": [0] * 8, "group": [0, 2, 0, 3, 1, 2, 1, 3], "place": [0, 1] * 4,
@@ -424,7 +424,7 @@ def table_of(joined: Part, name: str) -> list[dict[str, Any]]:
 
 
 def blamed(made: Any) -> Blame:
-    return blame(together(join(parts_of(made)), None))
+    return blame(job_data(join(parts_of(made)), None))
 
 
 CAUSES = {
@@ -541,10 +541,10 @@ def test_what_a_step_costs_and_who_is_named_does_not_change_with_the_chosen_step
     given = (Straggler(3, "kernel", amount_ns=600_000), Straggler(5, "input", "single", 8_000_000))
     made = plan(SyntheticJob(ranks=8, steps=6, seed=3, offset_ns=500_000, stragglers=given, missing=((2, 0.1),)))
     joined = join(parts_of(made))
-    every = blame(together(joined, None))
+    every = blame(job_data(joined, None))
     assert {every.names[w]: every.found.pattern[w] for w in every.costly} == {"rank3": "persistent", "rank5": "single"}
     for chosen, named in ((("0",), {"rank5"}), (("0", "1"), {"rank3", "rank5"}), (("2", "3"), {"rank3"})):
-        told = blame(together(joined, chosen))
+        told = blame(job_data(joined, chosen))
         at = [every.labels.index(label) for label in told.labels]
         assert (told.labels, {told.names[w] for w in told.costly}) == (chosen, named)
         assert told.found.lost_ns.tolist() == every.found.lost_ns[:, at].tolist()
@@ -573,7 +573,7 @@ def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:
     parts = [
         replace(VIEW.part(sample(f"synthetic_job/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files
     ]
-    told = blame(together(join(parts), None))
+    told = blame(job_data(join(parts), None))
     assert [told.names[w] for w in told.costly] == ["rank5"]
     # Everyone who passes on a delay does so with that of rank 5, through messages as well.
     joined = join(parts)
@@ -584,7 +584,7 @@ def test_the_sample_s_rank_is_named_in_its_three_steps() -> None:
         whom = "awaited_worker" if name == "operation_kinds" else "worker"
         assert {row["held_up_by"] for row in rows if row[whom] in ("rank0", "rank4")} == {"rank5"}
     for n in (0, 1, 2, 3, 4):
-        (notice,) = verdict(together(joined, None), f"rank{n}").notices
+        (notice,) = verdict(job_data(joined, None), f"rank{n}").notices
         assert {figure.metric.key: figure.value for figure in notice.figures}["worker"] == "rank5"
 
 
@@ -592,7 +592,7 @@ def test_without_devices_operators_are_no_kernels() -> None:
     """Rank 5 of the sample computes in aten::mm, on its host."""
     files = sorted((SAMPLES / "ddp_gloo8").glob("*.trace.json*"))
     parts = [replace(VIEW.part(sample(f"ddp_gloo8/{f.name}"), Params()), worker=f.name.split(".")[0]) for f in files]
-    told = blame(together(join(parts), None))
+    told = blame(job_data(join(parts), None))
     rows: list[dict[str, object]] = [{"caused_wait_ns": 0}] * len(told.names)
     (first, *_) = straggler_findings(told, rows)
     assert "operator {late_kernel} takes" in first.text and "kernel {late_kernel}" not in first.text

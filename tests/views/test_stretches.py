@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.views.distributed.stragglers.calls import Met
+from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 from tb_plugin.views.distributed.stragglers.intervals import Stretches, bursts, stretches
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 from tests.jobs_of_ranks import Job
@@ -17,7 +17,7 @@ A, B, C, D = range(4)
 BEFORE = {"compute": [5, 40, 5, 10, 10, 5, 20, 10], "idle": [0, 10, 0, 0, 0, 0, 0, 0], "copy": [0, 1, 2, 3, 4, 0, 0, 0]}
 
 
-def calls() -> Met:
+def calls() -> StragglerCalls:
     """Rank 0 (rows 0, 1) lacks B; rank 1 (rows 2 to 4) waits 10 for rank 2 (rows 5 to 7) in it. Data move for 10."""
     columns = {
         "worker": [0, 0, 1, 1, 1, 2, 2, 2], "step": [0] * 8, "group": [0] * 8, "place": [A, C, A, B, C, A, B, C],
@@ -27,7 +27,7 @@ def calls() -> Met:
     return Job({key: np.array(values, np.int64) for key, values in columns.items()}, np.array([70.0]), [0, 1, 2]).met()
 
 
-def told(met: Met, **changed: list[int]) -> Stretches:
+def told(met: StragglerCalls, **changed: list[int]) -> Stretches:
     before = {key: np.array(values, np.int64) for key, values in {**BEFORE, **changed}.items()}
     return stretches(met, before, bursts(met))
 

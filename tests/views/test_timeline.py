@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.timeline.lanes import lane_of
 from tb_plugin.analysis.timeline.pyramid import Pyramid, build, cell_ns, tile_ns
 from tb_plugin.analysis.timeline.tiles import CATEGORIES, ENOUGH_ITEMS, Tile, category_of, encode, parse_tiles
-from tb_plugin.errors import BadRequest, KeptLost
+from tb_plugin.errors import BadRequest, CacheFileLost
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model_kinds import timeline_levels as pyramids
@@ -270,15 +270,15 @@ def test_levels_are_kept_as_they_were_made(name: str, tmp_path: Path) -> None:
 
 def test_levels_that_are_damaged_or_of_something_else_are_lost(tmp_path: Path) -> None:
     table, path = many().table(), tmp_path / "a.levels"
-    with pytest.raises(KeptLost, match="gone"):
+    with pytest.raises(CacheFileLost, match="gone"):
         pyramids.read(table, str(path))
     pyramids.write(build(table), str(path))
     whole = path.read_bytes()
-    with pytest.raises(KeptLost, match="something else"):
+    with pytest.raises(CacheFileLost, match="something else"):
         pyramids.read(trace().op("a", 0, 1).table(), str(path))
     for content in (b"", whole[:5], whole[:-1], whole[: len(whole) // 2], whole[:500] + b"x" + whole[501:]):
         path.write_bytes(content)
-        with pytest.raises(KeptLost, match="damaged"):
+        with pytest.raises(CacheFileLost, match="damaged"):
             pyramids.read(table, str(path))
 
 

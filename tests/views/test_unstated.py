@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tb_plugin.views.distributed.matching.groups import StatedGroup
-from tb_plugin.views.distributed.matching.infer_groups import said_by_one, told_by_ranks
+from tb_plugin.views.distributed.matching.groups import ReportedGroup
+from tb_plugin.views.distributed.matching.infer_groups import fill_from_collective, group_from_ranks
 from tb_plugin.views.distributed.matching.match import Calls, match
 
 PAIR, ALL = "[0, 1]", "[0, 1, 2, 3]"
 WORLD, HALF = 0, 1
 """Kinds of calls."""
-LISTED = [StatedGroup(w, "0", ALL, "world") for w in range(4)] + [StatedGroup(w, "1", PAIR, "half") for w in (0, 1)]
+LISTED = [ReportedGroup(w, "0", ALL, "world") for w in range(4)] + [ReportedGroup(w, "1", PAIR, "half") for w in (0, 1)]
 NO_STEP = 9
 
 
 def told(
     of_rank: Sequence[Sequence[tuple[int, int]]],
-    listed: Sequence[StatedGroup] = LISTED,
+    listed: Sequence[ReportedGroup] = LISTED,
     alike: bool = True,
     ranks: Sequence[int | None] = range(4),
 ) -> list[str]:
@@ -29,7 +29,7 @@ def told(
     worker, step, kind = rows.T
     none, every = np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)
     calls = Calls(worker, step, worker * 0, worker * 0, kind, worker * 0 - 1, none, none, NO_STEP)
-    found, groups = told_by_ranks(calls, match(calls), every, every & alike, ranks, listed)
+    found, groups = group_from_ranks(calls, match(calls), every, every & alike, ranks, listed)
     return [groups[at][1] if at >= 0 else "" for at in found[worker == 0].tolist()]
 
 
@@ -59,9 +59,9 @@ def test_what_may_be_lost_elsewhere_is_nobodys(of_rank: Sequence[Sequence[tuple[
 def test_a_group_is_told_only_where_it_is_the_only_one() -> None:
     calls = [BOTH, BOTH, ONE, ONE]
     assert set(told(calls, LISTED[:-1])) == {""}, "rank 1 does not list it"
-    again = [StatedGroup(w, "2", PAIR, "other") for w in (0, 1)]
+    again = [ReportedGroup(w, "2", PAIR, "other") for w in (0, 1)]
     assert set(told(calls, [*LISTED, *again])) == {""}, "two groups have these ranks"
-    cut = [StatedGroup(w, "1", "[0, ..., 1]", "half") for w in (0, 1)]
+    cut = [ReportedGroup(w, "1", "[0, ..., 1]", "half") for w in (0, 1)]
     assert set(told(calls, [*LISTED[:4], *cut])) == {""}
     assert set(told(calls, alike=False)) == {""}, "ranks may give different sizes"
     assert set(told(calls, ranks=[0, 1, 2, None])) == {""}
@@ -72,10 +72,10 @@ def test_a_group_is_told_only_where_it_is_the_only_one() -> None:
 def test_no_calls_tell_no_group() -> None:
     empty, none = np.empty(0, np.int64), np.zeros(0, np.bool_)
     calls = Calls(empty, empty, empty, empty, empty, empty, none, none, NO_STEP)
-    assert told_by_ranks(calls, empty, none, none, range(4), LISTED)[0].tolist() == []
+    assert group_from_ranks(calls, empty, none, none, range(4), LISTED)[0].tolist() == []
 
 
 def test_what_one_call_says_holds_for_its_collective() -> None:
     label, size = np.array([0, 0, 1, 1, -1, 2, 2]), np.array([-1, 8, -1, -1, -1, 4, 6])
-    assert said_by_one(label, size).tolist() == [8, 8, -1, -1, -1, 4, 6]
-    assert said_by_one(np.array([-1, -1]), np.array([3, -1])).tolist() == [3, -1]
+    assert fill_from_collective(label, size).tolist() == [8, 8, -1, -1, -1, 4, 6]
+    assert fill_from_collective(np.array([-1, -1]), np.array([3, -1])).tolist() == [3, -1]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis import simulate
 from tb_plugin.analysis.selection import steps_of
-from tb_plugin.analysis.simulate import Change, saved, together
+from tb_plugin.analysis.simulate import Change, merge_changes, saved
 from tb_plugin.lib.intervals import EMPTY, Ranges
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -98,7 +98,7 @@ def test_shorter_work_gains_until_the_host_holds_it_up() -> None:
     table = builder.op("aten::b", 30, 2).launches(kernel("b", 100, 105), dur=2).table()
     ((low, high),) = bounds(table, device(table, a=90))
     assert low == 70 and high == 73
-    both = together([device(table, a=90), host((5, 25))])
+    both = merge_changes([device(table, a=90), host((5, 25))])
     assert bounds(table, both) == [(90, 90)]
 
 
@@ -108,7 +108,7 @@ def test_a_wait_ends_the_lead_of_the_host(monkeypatch: pytest.MonkeyPatch) -> No
     builder.call(50, 60, name="cudaStreamSynchronize")
     table = builder.op("aten::b", 140, 2).launches(kernel("b", 40, 145), dur=2).table()
     before, after = host((20, 40)), host((115, 135))
-    changes = [before, after, together([before, after])]
+    changes = [before, after, merge_changes([before, after])]
     assert bounds(table, *changes) == [(0, 0), (20, 20), (20, 20)]
     monkeypatch.setattr(simulate, "_AT_ONCE", 4)  # two changes, then the others
     assert bounds(table, *changes) == [(0, 0), (20, 20), (20, 20)]
@@ -182,9 +182,9 @@ def test_a_launch_waits_where_the_queue_is_full() -> None:
 
 
 def test_together_counts_each_moment_once() -> None:
-    both = together([host((0, 10)), host((5, 20))])
+    both = merge_changes([host((0, 10)), host((5, 20))])
     assert (both.host.start.tolist(), both.host.end.tolist()) == ([0], [20_000])
-    ab = together([Change(EMPTY, np.array([3, 5]), np.array([7, 1])), Change(EMPTY, np.array([5]), np.array([4]))])
+    ab = merge_changes([Change(EMPTY, np.array([3, 5]), np.array([7, 1])), Change(EMPTY, np.array([5]), np.array([4]))])
     assert (ab.row.tolist(), ab.less_ns.tolist()) == ([3, 5], [7, 4])
 
 
@@ -273,7 +273,7 @@ def test_work_that_takes_longer_makes_steps_longer_and_larger() -> None:
     table = builder.op("aten::b", 30, 2).launches(kernel("b", 100, 105), dur=2).table()
     longer = replace(device(table, a=-100, b=-100), worth=2)
     assert bounds(table, longer, device(table, a=-100), Change(worth=2)) == [(2.5, 2.5), (0, 0), (102.5, 102.5)]
-    both = together([longer, device(table, a=40)])
+    both = merge_changes([longer, device(table, a=40)])
     assert (both.worth, both.less_ns.tolist()) == (2, [-60_000, -100_000])
 
 
@@ -294,7 +294,7 @@ def test_longer_work_hides_in_the_time_in_which_a_device_waits() -> None:
 def test_steps_of_known_length_are_not_run_again() -> None:
     table = trace().step(1, 0, 100).op("aten::a", 10, 80).step(2, 100, 100).op("aten::b", 110, 80).table()
     known = Change(step=np.array([0]), step_ns=np.array([60_000]))
-    both = together([known, host((20, 50), (120, 150))])
+    both = merge_changes([known, host((20, 50), (120, 150))])
     # At least the first step ends 60 earlier, whatever else goes there; at most what else goes there goes as well.
     assert bounds(table, known, both) == [(60, 60), (90, 120)]
 

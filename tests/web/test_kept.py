@@ -85,7 +85,7 @@ def test_every_change_is_seen_at_once(workspace, logs, encoded):
 
 
 def test_while_something_loads_its_progress_is_encoded_again_in_a_tenth_of_the_time(workspace, encoded):
-    holder = catalog_cache.KeptCatalog()
+    holder = catalog_cache.CatalogCache()
     entry = workspace.catalog.find(Place("logs", "a"))
     load = entry.begin()
     holder.of(workspace)

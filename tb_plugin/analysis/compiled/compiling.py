@@ -13,7 +13,7 @@ from tb_plugin.analysis.compiled.regions import has_regions, regions_of
 from tb_plugin.analysis.groupby import Spans, sum_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.range_patterns import GRAPH, REGION, matched, named
+from tb_plugin.analysis.range_patterns import GRAPH, REGION, matched, name_matches
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import places_of
@@ -79,7 +79,7 @@ def _stated(trace: TraceTable) -> tuple[Int64, list[str]]:
     pattern = trace.recorder.compiled.compile_id
     if not pattern:
         return np.empty(0, np.int64), []
-    rows = np.flatnonzero(of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & named(trace, pattern))
+    rows = np.flatnonzero(of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & name_matches(trace, pattern))
     found = {name: re.search(pattern, trace.strings[name]) for name in np.unique(trace.name[rows]).tolist()}
     # An attempt that was begun anew is of the same compilation.
     texts = {name: match[1].partition("_")[0] for name, match in found.items() if match}
@@ -94,7 +94,7 @@ def guards_of(trace: TraceTable) -> Guards:
     if not pattern or not has_regions(trace):
         return Guards(none, none.astype(np.int32), none.astype(np.int32))
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
-    row = operators[named(trace, pattern)[operators]]
+    row = operators[name_matches(trace, pattern)[operators]]
     regions, compiled = regions_of(trace), compilations_of(trace)
     begin, end, after, made = side_by_side(
         (trace.track[operators], trace.start_ns[operators]),
@@ -197,7 +197,7 @@ def _covered(trace: TraceTable, track: int) -> Ranges:
 @remembered
 def _busy(trace: TraceTable) -> Int64:
     """Operators and graphs, other than compiled code itself and what stands between it and its graphs."""
-    between = named(trace, f"^{re.escape(REGION)}") | named(trace, trace.recorder.compiled.wrapping)
+    between = name_matches(trace, f"^{re.escape(REGION)}") | name_matches(trace, trace.recorder.compiled.wrapping)
     operators = (trace.kind == EventKind.OPERATOR) & ~between
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    return np.flatnonzero(operators | (named(trace, matched(GRAPH)) & host))
+    return np.flatnonzero(operators | (name_matches(trace, matched(GRAPH)) & host))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators
-from tb_plugin.analysis.range_patterns import GRAPH, REGION, WRAPPER, module_label, named
+from tb_plugin.analysis.range_patterns import GRAPH, REGION, WRAPPER, module_label, name_matches
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -43,7 +43,7 @@ class Regions:
 def has_regions(trace: TraceTable) -> bool:
     """Returns whether any compiled code ran."""
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
-    return bool((named(trace, f"^{re.escape(REGION)}") & host).any())
+    return bool((name_matches(trace, f"^{re.escape(REGION)}") & host).any())
 
 
 @remembered

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import Params, whole_number
+from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.intervals import Ranges, contains, intersect, union
@@ -48,7 +48,7 @@ def window_of(trace: TraceTable, params: Params) -> MemoryRange:
         steps = union(trace.steps.host_start_ns[chosen], trace.steps.host_end_ns[chosen])
         if len(steps):
             start, end = int(steps.start[0]), int(steps.end[-1])
-    asked = [whole_number(params, key) for key in ("start_ns", "end_ns")]
+    asked = [int_param(params, key) for key in ("start_ns", "end_ns")]
     start = start if asked[0] is None else min(max(asked[0], first), last)
     end = end if asked[1] is None else min(max(asked[1], first), last)
     if end < start:

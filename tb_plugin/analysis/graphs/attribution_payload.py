@@ -58,7 +58,7 @@ def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
     return found
 
 
-def ways_told(trace: TraceTable, work: Int64, kind: EventKind) -> Breakdown | None:
+def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Breakdown | None:
     """Returns the time of replays among some device work by how it is known what stands behind it; None: of none it is."""
     if not has_replays(trace):
         return None

@@ -13,7 +13,7 @@ from tb_plugin.analysis.graphs.matching import with_names
 from tb_plugin.analysis.graphs.replays import kernel_args, replays_of
 from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, alike, scopes_around
 from tb_plugin.analysis.groupby import group
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.lib.array_fields import no_rows
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import remembered
@@ -83,9 +83,9 @@ def captures(trace: TraceTable) -> Recorded:
         begin=np.searchsorted(of, np.arange(len(start) + 1)).astype(np.int64),
         is_capture=np.ones(len(start), np.bool_),
         kind=kind,
-        name=stated_text(trace, (LAUNCHED,), calls),
-        grid=stated_text(trace, (GRID,), calls),
-        block=stated_text(trace, (BLOCK,), calls),
+        name=first_reported_text(trace, (LAUNCHED,), calls),
+        grid=first_reported_text(trace, (GRID,), calls),
+        block=first_reported_text(trace, (BLOCK,), calls),
         scope=np.full(len(calls), MISSING, np.int32),
         is_forked=np.bincount(within[within != MISSING], minlength=len(start)) > 0,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.graphs.scopes import ARGS, INPUTS, KINDS, WORK_IN, alike, joined
+from tb_plugin.analysis.graphs.scopes import ARGS, INPUTS, KINDS, WORK_IN, alike, concatenate
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import MISSING, EventKind
 
@@ -46,7 +46,7 @@ def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, 
         alike(scopes, operators),
     ]
     offsets = np.cumsum([len(scopes), *(len(level[0]) for level in levels)])
-    every = joined(scopes, *(level[0] for level in levels))
+    every = concatenate(scopes, *(level[0] for level in levels))
     of: dict[int, Int32] = {}
     disagreeing: dict[int, tuple[int, int, int]] = {}
     known: dict[tuple[int, bytes], Int32 | tuple[int, int, int]] = {}

@@ -17,7 +17,7 @@ from tb_plugin.analysis.graphs.mismatch_reasons import Refusal, not_agreeing, no
 from tb_plugin.analysis.graphs.partial_captures import longest_starts
 from tb_plugin.analysis.graphs.recorded_regions import annotated
 from tb_plugin.analysis.graphs.replays import Graphs, has_replays, replays_of
-from tb_plugin.analysis.graphs.scopes import joined, only, scopes_around, under
+from tb_plugin.analysis.graphs.scopes import concatenate, scopes_around, subset_scopes, under
 from tb_plugin.lib.array_fields import no_rows
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.graph_capture import Captured, Scopes, Sequences
@@ -152,7 +152,7 @@ class _Known:
         scopes, scope = scopes_at(starts)
         found = tied(sizes or {graph: self.graphs.size(graph) for graph in starts}, starts, scopes, scope)
         offset = len(self.scopes)
-        self.scopes = joined(self.scopes, found.scopes)
+        self.scopes = concatenate(self.scopes, found.scopes)
         for graph, inner in found.of.items():
             begin = int(self.graphs.begin[graph])
             nodes = slice(begin, begin + len(inner))
@@ -181,7 +181,7 @@ def origins_of(trace: TraceTable) -> Origins:
     way = np.where(
         known.scopes.nearest(EventKind.OPERATOR)[scope] != MISSING, way, np.where(outer != MISSING, Way.ANNOTATION, way)
     )
-    scopes, scope = only(*under(known.scopes, scope, around, outer))
+    scopes, scope = subset_scopes(*under(known.scopes, scope, around, outer))
     way = np.where(scope == MISSING, Way.GRAPH, way).astype(np.uint8)
     return Origins(work, scope, way, scopes, module_way.astype(np.uint8), tuple(known.refusals), known.agreements)
 

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.graphs.scopes import joined
+from tb_plugin.analysis.graphs.scopes import concatenate
 from tb_plugin.analysis.groupby import group
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.model.trace.extra_columns import BACKWARD_PHASE, REGION, REGION_PHASE, REGIONS
 from tb_plugin.model.trace.graph_capture import NodeStacks, Scopes, named_scopes
 from tb_plugin.model.trace.graph_regions import Region, listed_regions
@@ -27,7 +27,7 @@ def annotated(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> 
 
     ``node`` holds the full ids of their nodes. Python calls recorded by node are taken where none are known otherwise.
     """
-    regions = np.stack([stated_text(trace, (key,), work) for key in (REGION, REGION_PHASE, REGIONS)])
+    regions = np.stack([first_reported_text(trace, (key,), work) for key in (REGION, REGION_PHASE, REGIONS)])
     stacks = trace.captured.stacks
     inner = np.where(has_python, MISSING, _stack_of(stacks, node))
     keys = group(*regions, inner)
@@ -50,7 +50,7 @@ def annotated(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> 
         last.append(at)
     none = np.full(len(names), MISSING, np.int32)
     made = named_scopes(EventKind.ANNOTATION, np.array(names, np.int32), none, np.array(backward, np.bool_))
-    scopes = joined(stacks.scopes, made)
+    scopes = concatenate(stacks.scopes, made)
     scopes.parent[len(stacks.scopes) :] = parents
     return scopes, np.array(last, np.int32)[keys.of] if len(work) else np.empty(0, np.int32)
 

@@ -131,7 +131,7 @@ def _scopes(trace: TraceTable, rows: Int64, parent: Int32, forward: Int32) -> Sc
     )
 
 
-def joined(*parts: Scopes) -> Scopes:
+def concatenate(*parts: Scopes) -> Scopes:
     """Returns several forests as one, in this order: positions of each begin where those before it end."""
     offsets = np.cumsum([0, *(len(part) for part in parts)])
     columns = {}
@@ -146,7 +146,7 @@ def joined(*parts: Scopes) -> Scopes:
     return Scopes(**columns)
 
 
-def only(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
+def subset_scopes(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
     """Returns the scopes that some positions (-1 = none) and all around them need, and the new positions of these."""
     wanted = np.concatenate((used, scopes.forward[with_ancestors(scopes.parent, used)[0]]))
     kept, _ = with_ancestors(scopes.parent, wanted)
@@ -205,7 +205,7 @@ def under(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[S
         len(scopes) + copied // size,
         len(scopes) + len(around) + np.searchsorted(copied, copied - of + above),
     )
-    whole = joined(scopes, around)
+    whole = concatenate(scopes, around)
     columns = {column.name: getattr(whole, column.name) for column in fields(Scopes)}
     columns = {name: np.concatenate((values, getattr(scopes, name)[of])) for name, values in columns.items()}
     columns["parent"][len(whole) :] = parent

@@ -12,7 +12,7 @@ from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.driver_calls import creates_context, set_up
 from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import HOST, Cause
-from tb_plugin.analysis.range_patterns import DATALOADER, matched, named
+from tb_plugin.analysis.range_patterns import DATALOADER, matched, name_matches
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, of_kind
@@ -70,7 +70,7 @@ def rows_in(trace: TraceTable, cause: Cause) -> Int64:
         Cause.INPUT: matched(DATALOADER),
     }
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.PYTHON)
-    return np.flatnonzero(host & named(trace, patterns[cause]))
+    return np.flatnonzero(host & name_matches(trace, patterns[cause]))
 
 
 @remembered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.metrics import SHARED, define
 
-STATED = "as stated, mean of the steps"
+REPORTED = "as stated, mean of the steps"
 EVERY = "all steps"
 STEP_COLUMNS = {
     "computing_ns": "computing_ns", "overlapped_ns": "overlapped_ns", "communication_ns": "job_communication_ns",
@@ -40,7 +40,7 @@ METRICS = SHARED.adding(
         "group_kind": ("Kind", "collective: all members take part. p2p: members send to each other. stage: of a pipeline."),
         "members": ("Ranks", "Ranks of the job in the group."),
     }),
-    define(STATED, "ns", {
+    define(REPORTED, "ns", {
         "computing_ns": ("Computing", "Kernels that compute run, whatever else does."),
         "computing_alone_ns": ("Computing alone", "Computing less what overlaps with communication."),
         "overlapped_ns": ("Overlapped", "Computing and communication at the same time."),
@@ -55,7 +55,7 @@ METRICS = SHARED.adding(
         "job_step_ns": ("Step time", "Preparing, computing, exposed communication and free together, mean of the ranks."),
         "median_ns": ("Median", "Median of the ranks that it is compared with (of an even number their middle)."),
     }),
-    define(STATED, "ratio", {
+    define(REPORTED, "ratio", {
         "exposed_share": ("Exposed communication", "Exposed communication of the ranks over their step time."),
         "bubble_share": ("Bubble", "Bubble of the ranks over their step time; part of exposed communication."),
     }),

@@ -17,7 +17,7 @@ from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.groupby import Forest, Spans, group, outermost
 from tb_plugin.analysis.merged_stacks.places import Laid, Places, above, heaviest, in_order
 from tb_plugin.analysis.merged_stacks.terms import Terms
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.tree import stable_order
@@ -125,7 +125,7 @@ def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
     label = places.texts.index(pa.scalar(function, places.texts.type)).as_py()
     named = places.label == label
     if not named.any():
-        raise NotFound(f"No frame is called {function[:80]}.", "function", "Choose one of the table functions.")
+        raise NotFoundError(f"No frame is called {function[:80]}.", "function", "Choose one of the table functions.")
     forest = Forest(places.parent)
     mine = np.flatnonzero(named & outermost_places(places, forest))
     # An operator and a Python call of one name are one function: the root of both trees.

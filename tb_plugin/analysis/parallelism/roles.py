@@ -14,8 +14,8 @@ from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.communication import exposed
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
-from tb_plugin.analysis.range_patterns import named
-from tb_plugin.analysis.reported_collectives import stated_of, that
+from tb_plugin.analysis.range_patterns import name_matches
+from tb_plugin.analysis.reported_collectives import reported_collectives, that
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
@@ -89,7 +89,7 @@ def roles_of(trace: TraceTable) -> Roles:
         names.dispatching, names.combining,
     )  # fmt: skip
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
-    if not named(trace, "|".join(f"(?:{each})" for each in every if each)).any():
+    if not name_matches(trace, "|".join(f"(?:{each})" for each in every if each)).any():
         # A training on one device: all that is left to look at is what its optimizer copies.
         work = _large_copies(trace, work)
         work = work[_Within(trace, work)(names.offloading)] if len(work) else work
@@ -127,7 +127,7 @@ class _Within:
 
     def __call__(self, pattern: str) -> Bool:
         none = np.empty(0, np.int64)
-        return self._in(np.flatnonzero(named(self._trace, pattern) & self._ranges) if pattern else none)
+        return self._in(np.flatnonzero(name_matches(self._trace, pattern) & self._ranges) if pattern else none)
 
     @property
     def backward(self) -> Bool:
@@ -147,7 +147,7 @@ def _communication(trace: TraceTable, work: Int64, within: _Within, role: npt.ND
     if not talks.any():
         return
     rows = np.flatnonzero(talks)
-    what = stated_of(trace, work[rows])[0]
+    what = reported_collectives(trace, work[rows])[0]
 
     def called(*families: str) -> Bool:
         found = np.zeros(len(work), np.bool_)
@@ -185,18 +185,18 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
     """Roles of work for experts: without any of their products no exchange of all ranks is one for them."""
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     kernels = trace.kind[work] == EventKind.KERNEL
-    own = {pattern: named(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}
+    own = {pattern: name_matches(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}
     free = (role == MISSING) & kernels & ~talks
     role[free & own[names.experts]] = Role.EXPERTS
     role[free & own[names.routing]] = Role.ROUTE
     products = role == Role.EXPERTS
     for one, pattern in ((Role.DISPATCH, names.dispatching), (Role.COMBINE, names.combining)):
-        called = named(trace, pattern)[work]
+        called = name_matches(trace, pattern)[work]
         role[(called | (talks & within(pattern))) & ((role == MISSING) | (role == Role.ROUTE))] = one
     if not products.any():
         return
     rows = np.flatnonzero(talks & (role == MISSING))
-    what = stated_of(trace, work[rows])[0]
+    what = reported_collectives(trace, work[rows])[0]
     rows = rows[that(trace, what, lambda text: collective_name(text) in ("all_to_all", "all_to_allv"))]
     for device in np.unique(trace.device[work[rows]]).tolist():
         mine = rows[trace.device[work[rows]] == device]
@@ -232,7 +232,7 @@ def _bytes(trace: TraceTable, work: Int64) -> Int64:
     size[args.row] = args.bytes
     found = size[work]
     talks = trace.is_collective[work]
-    found[talks] = stated_of(trace, work[talks])[1]
+    found[talks] = reported_collectives(trace, work[talks])[1]
     return found
 
 

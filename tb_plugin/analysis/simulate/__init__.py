@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.blocking_calls import held_by_profiler
+from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Change
 from tb_plugin.analysis.simulate.dependencies import Queue, queue_of
@@ -31,7 +31,7 @@ _AT_ONCE = 2_000_000
 """So much work of all changes is run together, at about 60 bytes."""
 
 
-def together(changes: Sequence[Change]) -> Change:
+def merge_changes(changes: Sequence[Change]) -> Change:
     """Returns all changes at once: of what several of them shorten, each moment once and the most of each row and step."""
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
     rows, less = _most([(change.row, change.less_ns) for change in changes])
@@ -69,7 +69,7 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
     worth = np.array([change.worth for change in changes], np.int64)
     # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
     # What the profiler holds up is no work that a step could do more of at once.
-    held = measure(intersect(held_by_profiler(trace), union(steps.start_ns, steps.end_ns)))
+    held = measure(intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns)))
     found: Int64 = np.clip((gained + (length - held) * (worth - 1)) // worth, 0, length)
     return found
 

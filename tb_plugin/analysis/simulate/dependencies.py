@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.blocking_calls import asking_tracks, held_by_profiler, waits_for_device
+from tb_plugin.analysis.blocking_calls import asking_tracks, profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work, device_busy
 from tb_plugin.analysis.launch_phases import launch_phases
 from tb_plugin.analysis.launches.queue_depth import FULL
@@ -182,7 +182,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
     for _ in range(8):  # what another thread launched meanwhile is not what it waited for
         place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
     place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
-    own = stop - start - measure_within(held_by_profiler(trace), start, stop)
+    own = stop - start - measure_within(profiler_waits(trace), start, stop)
     return Waits(start, stop, own, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
 
 

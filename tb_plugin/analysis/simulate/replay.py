@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.blocking_calls import held_by_profiler, waits_for_device
+from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.simulate.change import Change
 from tb_plugin.analysis.simulate.dependencies import FREE, Queue, idle_before
@@ -49,7 +49,7 @@ def leads_of(
     # An unknown launch may have been waiting for the host, or have been queued long ago.
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
-    host = _Host(queue, changes, steps, held_by_profiler(trace))
+    host = _Host(queue, changes, steps, profiler_waits(trace))
     gone = [_Gone(trace, queue, change, careful) for change in changes]
     less = np.stack([each.until(queue.start_ns) for each in gone])
     growth: Int64 = np.diff(less, prepend=np.int64(0), axis=1)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.modules import modules_of_stacks
 from tb_plugin.model.snapshot.table import NEVER, Action
@@ -16,7 +16,7 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 
 
-def block_table(held: Held, rows: Int64) -> pa.Table:
+def block_table(held: DeviceLevels, rows: Int64) -> pa.Table:
     """Returns some blocks of a device, in the order of ``rows``; ``end_event`` and ``end_ns`` are of the first release."""
     snapshot = held.snapshot
     words, stack = stack_words(snapshot), held.block("stack")[rows]
@@ -50,7 +50,7 @@ def block_table(held: Held, rows: Int64) -> pa.Table:
     )
 
 
-def event_table(held: Held, first: int = 0, last: int | None = None) -> pa.Table:
+def event_table(held: DeviceLevels, first: int = 0, last: int | None = None) -> pa.Table:
     """Returns the events of a device from one to another, in order."""
     snapshot, events = held.snapshot, held.snapshot.events
     stop = held.count if last is None else min(last + 1, held.count)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, categories_of, passes_of
-from tb_plugin.analysis.snapshot.device_levels import Held, Levels, devices_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, devices_of
 from tb_plugin.analysis.snapshot.training_stages import lives_of, tells_stages
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import Snapshot
@@ -57,7 +57,7 @@ class BlockCategories:
         return pa.array(self.names, pa.large_string()).take(pa.array(self.of[rows]))
 
 
-def categories_of_blocks(held: Held) -> BlockCategories:
+def categories_of_blocks(held: DeviceLevels) -> BlockCategories:
     """Returns the category of each block of a device."""
     return _categories(held.snapshot, held.place) if devices_of(held.snapshot) else _none(0, "no stacks")
 
@@ -96,7 +96,7 @@ def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCateg
     return BlockCategories(codes[of], names, "recorded")
 
 
-def bytes_by_category(held: Held, rows: Int64) -> dict[str, int]:
+def bytes_by_category(held: DeviceLevels, rows: Int64) -> dict[str, int]:
     """Returns the bytes of some blocks by category, of those that have any."""
     found = categories_of_blocks(held)
     size = np.zeros(len(found.names), np.int64)
@@ -104,7 +104,7 @@ def bytes_by_category(held: Held, rows: Int64) -> dict[str, int]:
     return {name: value for name, value in zip(found.names, size.tolist(), strict=True) if value}
 
 
-def category_bar(held: Held, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
+def category_bar(held: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
     """Returns what was allocated after an event by category, as a payload; none where nothing is known of any."""
     found = categories_of_blocks(held)
     if not found.known:
@@ -127,7 +127,7 @@ def category_bar(held: Held, levels: Levels, at: int, when: str) -> dict[str, Br
     return {"held_categories": Breakdown("held_categories", title, held.name, "bytes", total, parts, "bar")}
 
 
-def category_notes(held: Held) -> list[Notice]:
+def category_notes(held: DeviceLevels) -> list[Notice]:
     """Returns why nothing is known of categories; empty where something is, and where no block is known."""
     found = categories_of_blocks(held)
     if found.known or not len(held.block("size")):

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.snapshot.device_levels import Held, Levels
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.payloads import Line, Series
 
@@ -17,7 +17,7 @@ WIDTH = 800
 """Columns of the curve unless the client names another width."""
 
 
-def curve_of(held: Held, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
+def curve_of(held: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
     """Returns allocated, active, reserved and free bytes after the events of a part of the history.
 
     Of each of ``width`` columns the first, the last, and the extremes of every line are kept.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.allocator import device_name
-from tb_plugin.analysis.base import Params, whole_number
+from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import HOST, NEVER, Action, Blocks, Snapshot
@@ -21,7 +21,7 @@ HOST_NAME = "pinned host memory"
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class DeviceLevels:
     """One device: its part of each table. Events are numbered from 0 on it."""
 
     snapshot: Snapshot
@@ -91,14 +91,14 @@ class Levels:
 
 
 @remembered
-def devices_of(snapshot: Snapshot) -> tuple[Held, ...]:
+def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
     """Returns the devices that have anything, the host last."""
     found = []
     for place, device in enumerate(snapshot.device_ids):
         name = HOST_NAME if device == HOST else device_name(snapshot.device_type, device)
         events = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
         blocks, segments = (_part(table.device, device) for table in (snapshot.blocks, snapshot.segments))
-        found.append(Held(snapshot, place, name, events, blocks, segments))
+        found.append(DeviceLevels(snapshot, place, name, events, blocks, segments))
     return tuple(found)
 
 
@@ -108,12 +108,14 @@ def _part(device: npt.NDArray[np.int16], number: int) -> slice:
     return slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
 
 
-def held_of(snapshot: Snapshot, params: Params) -> Held:
+def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
     """Returns the device that is asked for, the first one with most events unless one is named. Raises BadRequest."""
     devices = devices_of(snapshot)
     asked = params.get("device")
     if not asked:
-        return max(devices, key=lambda held: held.count) if devices else Held(snapshot, 0, "", *[slice(0, 0)] * 3)
+        return (
+            max(devices, key=lambda held: held.count) if devices else DeviceLevels(snapshot, 0, "", *[slice(0, 0)] * 3)
+        )
     for held in devices:
         if held.name == asked:
             return held
@@ -121,7 +123,7 @@ def held_of(snapshot: Snapshot, params: Params) -> Held:
     raise BadRequest(f"The snapshot holds nothing of {asked[:40]}.", "device", f"It has: {known}.")
 
 
-def levels_of(held: Held) -> Levels:
+def levels_of(held: DeviceLevels) -> Levels:
     """Returns how much is allocated, active and reserved after every event of a device."""
     return _levels(held.snapshot, held.place)
 
@@ -151,19 +153,19 @@ def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
     return np.cumsum(change)
 
 
-def moment_of(held: Held, params: Params, key: str = "at") -> int | None:
+def moment_of(held: DeviceLevels, params: Params, key: str = "at") -> int | None:
     """Returns the event that a parameter names, within those there are; None where it is not given. Raises BadRequest."""
-    asked = whole_number(params, key)
+    asked = int_param(params, key)
     return None if asked is None else min(max(asked, -1), held.count - 1)
 
 
-def span_of(held: Held, params: Params) -> tuple[int, int]:
+def span_of(held: DeviceLevels, params: Params) -> tuple[int, int]:
     """Returns the first and last event of the chosen part of the history, by default of all. Raises BadRequest.
 
     ``from`` and ``to`` name events, ``from_ns`` and ``to_ns`` times: a part by time begins with the state that is there then.
     """
     low, high = moment_of(held, params, "from"), moment_of(held, params, "to")
-    low_ns, high_ns = whole_number(params, "from_ns"), whole_number(params, "to_ns")
+    low_ns, high_ns = int_param(params, "from_ns"), int_param(params, "to_ns")
     low = held.at_time(low_ns) if low is None and low_ns is not None else low
     high = held.at_time(high_ns) if high is None and high_ns is not None else high
     first, last = -1 if low is None else low, held.count - 1 if high is None else high
@@ -172,7 +174,7 @@ def span_of(held: Held, params: Params) -> tuple[int, int]:
     return first, last
 
 
-def ooms_of(held: Held) -> Int64:
+def ooms_of(held: DeviceLevels) -> Int64:
     """Returns the events at which memory ran out."""
     return np.flatnonzero(held.action == Action.OOM)
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 from tb_plugin.analysis.allocator import device_name
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.snapshot.blocks import block_table, event_table
-from tb_plugin.analysis.snapshot.device_levels import devices_of, held_of
-from tb_plugin.errors import NotFound
+from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of_device
+from tb_plugin.errors import NotFoundError
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.table import TraceTable
 
@@ -29,14 +29,14 @@ def events_of(model: object, where: str) -> pa.Table:
         ]
         columns = ("time_ns", "bytes", "address", "total_allocated", "total_reserved")
         return pa.table({"device": pa.array(names, pa.string()), **{c: getattr(memory, c) for c in columns}})
-    raise NotFound("Only a trace and a memory snapshot have allocator events.", where, "Ask for its tables.")
+    raise NotFoundError("Only a trace and a memory snapshot have allocator events.", where, "Ask for its tables.")
 
 
 def blocks_of(model: object, where: str, at: int | None, device: str) -> pa.Table:
     """Returns blocks of one device of a snapshot. Raises NotFound for another model, BadRequest for an unknown device."""
     if not isinstance(model, Snapshot):
         do = "The table memory_events of the view memory has the blocks of a trace."
-        raise NotFound("Only a memory snapshot has blocks at every event.", where, do)
-    held = held_of(model, Params(extra=(("device", device),)))
+        raise NotFoundError("Only a memory snapshot has blocks at every event.", where, do)
+    held = levels_of_device(model, Params(extra=(("device", device),)))
     rows = np.arange(len(held.block("begin"))) if at is None else held.live(at)
     return block_table(held, rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.moment import moment_at
 
 Int64 = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class Free:
         return int(gaps.max(initial=0))
 
 
-def free_of(held: Held, event: int) -> Free:
+def free_of(held: DeviceLevels, event: int) -> Free:
     """Returns what is free after an event."""
     moment = moment_at(held, event)
     rows = moment.rows

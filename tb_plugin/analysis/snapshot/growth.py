@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.groupby import Groups, group
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import Steps, steps_of
 from tb_plugin.lib.model_cache import remembered
@@ -75,7 +75,7 @@ class Growth:
         return rows[self.confidence[rows] >= LEAK_CONFIDENCE]
 
 
-def growth_of(held: Held) -> Growth:
+def growth_of(held: DeviceLevels) -> Growth:
     """Returns what the stacks of a device keep from step to step; nothing where there are no steps."""
     return _growth(held.snapshot, held.place) if held.count else _none()
 
@@ -171,7 +171,7 @@ class Rise:
         ]
 
 
-def rise_of(held: Held) -> Rise | None:
+def rise_of(held: DeviceLevels) -> Rise | None:
     """Returns how the peaks of the steps rise; None where they do not, or where what stays makes most of it."""
     steps = steps_of(held)
     count = len(steps) - WARM_UP
@@ -200,7 +200,7 @@ class Live:
     blocks: Int64
 
 
-def live_of(held: Held, steps: Steps, stack: int | None) -> Live:
+def live_of(held: DeviceLevels, steps: Steps, stack: int | None) -> Live:
     """Returns what is allocated at the moments of the steps; ``stack`` None: of all stacks."""
     begin, freed, size = (held.block(column) for column in ("begin", "freed", "size"))
     rows = slice(None) if stack is None else np.flatnonzero(held.block("stack") == stack)
@@ -230,7 +230,7 @@ class Change:
     both_bytes: Int64
 
 
-def change_of(held: Held, first: int, second: int) -> Change:
+def change_of(held: DeviceLevels, first: int, second: int) -> Change:
     """Returns what became of the allocated blocks from one moment to another."""
     begin, freed = held.block("begin"), held.block("freed")
     one, other = ((begin <= at) & (freed > at) for at in (first, second))

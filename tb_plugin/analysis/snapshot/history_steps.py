@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.steps.windows import STEP_NAME
@@ -38,7 +38,7 @@ class HistorySteps:
         return self.label[found[-1]] if len(found) else None
 
 
-def marks_of(held: Held) -> HistorySteps:
+def marks_of(held: DeviceLevels) -> HistorySteps:
     """Returns the steps, none where events have no times: those annotated on the device, where there are none on any."""
     return _marks(held.snapshot, held.place)
 

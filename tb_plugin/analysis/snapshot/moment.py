@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.model.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -73,7 +73,7 @@ class Gaps:
 class Moment:
     """What a device holds after an event. Blocks are those of which a segment is known, in order of their position."""
 
-    held: Held
+    held: DeviceLevels
     event: int
     rows: Rows
     block: Int64
@@ -120,7 +120,7 @@ class Moment:
         return total
 
 
-def moment_at(held: Held, event: int) -> Moment:
+def moment_at(held: DeviceLevels, event: int) -> Moment:
     """Returns what a device holds after an event."""
     rows = _rows(held, event)
     live = held.live(event)
@@ -137,7 +137,7 @@ def moment_at(held: Held, event: int) -> Moment:
     return Moment(held, event, rows, live, row, start, size, is_pending, outside, _gaps(rows, start, size))
 
 
-def _rows(held: Held, event: int) -> Rows:
+def _rows(held: DeviceLevels, event: int) -> Rows:
     live = np.flatnonzero((held.segment("begin") <= event) & (held.segment("end") > event))
     live = live[np.argsort(held.segment("address")[live], kind="stable")]
     names = ("address", "size", "stream", "pool", "is_large", "is_expandable", "stack")

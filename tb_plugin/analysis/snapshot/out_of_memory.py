@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.phrases import noun
-from tb_plugin.analysis.snapshot.device_levels import Held, ooms_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, ooms_of
 from tb_plugin.analysis.snapshot.finding_metrics import RAN_OUT
 from tb_plugin.analysis.snapshot.free_memory import SMALL_BLOCK
 from tb_plugin.analysis.snapshot.labels import stack_words
@@ -72,7 +72,7 @@ class RunningOut:
         return "one" if self.asked > self.moment.allocated + self.moment.pending else "full"
 
 
-def ran_out(held: Held, event: int) -> RunningOut:
+def ran_out(held: DeviceLevels, event: int) -> RunningOut:
     """Returns what an event met at which memory ran out."""
     events, at = held.snapshot.events, held.events.start + event
     moment = moment_at(held, event)
@@ -90,7 +90,7 @@ def _same(values: Int64, value: int) -> Bool:
     return found
 
 
-def last_ooms(held: Held) -> list[RunningOut]:
+def last_ooms(held: DeviceLevels) -> list[RunningOut]:
     """Returns the last events at which memory ran out, in their order."""
     return [ran_out(held, event) for event in ooms_of(held)[-MOST_OOMS:].tolist()]
 

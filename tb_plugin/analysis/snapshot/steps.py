@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of
 from tb_plugin.analysis.snapshot.history_steps import marks_of
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import Snapshot
@@ -37,7 +37,7 @@ class Steps:
 NO_STEPS = Steps(np.empty(0, np.int64), (), "")
 
 
-def steps_of(held: Held) -> Steps:
+def steps_of(held: DeviceLevels) -> Steps:
     """Returns the steps of a device, none where none is annotated: repetition (layers, parameters) makes no steps."""
     return _steps(held.snapshot, held.place) if held.count else NO_STEPS
 
@@ -48,7 +48,7 @@ def _steps(snapshot: Snapshot, place: int) -> Steps:
     return _annotated(held) or NO_STEPS
 
 
-def _annotated(held: Held) -> Steps | None:
+def _annotated(held: DeviceLevels) -> Steps | None:
     """Steps from the begin of one annotation to that of the next; the last one to its own end, where it has one."""
     marks = marks_of(held)
     if not len(marks.label):

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.memory_categories import Lives, When
 from tb_plugin.analysis.range_patterns import OPTIMIZER
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.history_steps import marks_of
 from tb_plugin.analysis.snapshot.labels import stack_words
 from tb_plugin.lib.intervals import Ranges, contains, union
@@ -27,7 +27,7 @@ DATA = int(max(When)) + 1
 """A stack that loads or moves a batch: between the stages, whatever goes on."""
 
 
-def tells_stages(held: Held) -> bool:
+def tells_stages(held: DeviceLevels) -> bool:
     """Returns whether the stacks of a device's allocations tell a stage of a training."""
     stacks = held.block("stack")
     told = _stages(held.snapshot)[stacks[(held.block("begin") != MISSING) & (stacks != MISSING)]]
@@ -78,7 +78,7 @@ def _first(stacks: Stacks, hit: Bool) -> Int64:
     return found.astype(np.int64)
 
 
-def lives_of(held: Held) -> Lives:
+def lives_of(held: DeviceLevels) -> Lives:
     """Returns when each block of a device was allocated and released."""
     told = _stages(held.snapshot)
     begin, freed, stack = held.block("begin"), held.block("freed"), held.block("stack")
@@ -159,7 +159,7 @@ def _calls(snapshot: Snapshot, method: str) -> Ranges:
     return union(marks.time_ns[rows[paired]], marks.time_ns[rows[paired + 1]])
 
 
-def _step_edges(held: Held) -> Int64:
+def _step_edges(held: DeviceLevels) -> Int64:
     """The events before which an annotated step begins or ends, in order."""
     marks = marks_of(held)
     return np.unique(np.concatenate((marks.first, marks.end[marks.is_ended])))
@@ -179,7 +179,7 @@ def _alone(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.ND
     return freed < np.append(allocs, NEVER)[np.minimum(nearest, len(allocs))]
 
 
-def _asked(held: Held) -> Int64:
+def _asked(held: DeviceLevels) -> Int64:
     """Bytes of each block as they compare: those that are left state what was asked for, a history may round."""
     size, requested = held.block("size"), held.block("requested")
     grain = max(int(np.gcd.reduce(size)), 1) if len(size) else 1

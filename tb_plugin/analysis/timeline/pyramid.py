@@ -58,7 +58,7 @@ class Items:
         return Items(*(getattr(self, name)[chosen] for name in Items.__dataclass_fields__))
 
 
-def joined(several: Sequence[Items]) -> Items:
+def concatenate_items(several: Sequence[Items]) -> Items:
     """Items one after the other."""
     return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__dataclass_fields__))
 

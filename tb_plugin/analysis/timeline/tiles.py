@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.timeline.pyramid import Items, Pyramid, joined
+from tb_plugin.analysis.timeline.pyramid import Items, Pyramid, concatenate_items
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import EventKind
@@ -71,7 +71,7 @@ def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
 def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Items]]) -> pa.RecordBatch:
     trace = pyramid.trace
     line = np.concatenate([lines for lines, _ in found])
-    items = joined([of for _, of in found])
+    items = concatenate_items([of for _, of in found])
     shown = items.longest
     start = pyramid.start_ns(items)
     dur = pyramid.end_ns(items) - start

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tb_plugin.formats._chrome.columns import int32s
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.values import whole_text
+from tb_plugin.formats.values import valid_unicode
 from tb_plugin.model.trace.schema import MISSING
 
 LONG_NAME, LONGEST_NAME, LONG_NAMES = 4096, 1 << 20, 16 << 20
@@ -84,7 +84,7 @@ class Interner:
         """Returns the id of ``text``."""
         position = self._positions.get(text)
         if position is None:
-            clean = whole_text(text)
+            clean = valid_unicode(text)
             if clean != text:
                 self.replaced += 1
                 position = self._positions[text] = self.text(clean)
@@ -108,7 +108,7 @@ class Interner:
         except (ValueError, RecursionError):
             value = loose
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        clean = whole_text(text)
+        clean = valid_unicode(text)
         if loose.encode() != raw or clean != text:
             self.replaced += 1
         return self.text(clean)

@@ -27,7 +27,7 @@ _RESTART = re.compile(rb'\{\s*"(?:ph|cat|name)"\s*:')
 # The unclosed string at the end keeps this linear.
 _STRUCTURE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|[{}\[\]]|"', re.DOTALL)
 
-JOINED = 64
+CONCATENATED_DOCUMENTS = 64
 """Pieces an event may have been cut into; decisions look ahead this far, whatever the chunk."""
 _MAX_RESTARTS = 8
 
@@ -86,7 +86,7 @@ class Segments:
                 taken.end = self._first + end
                 position += 1
                 continue
-            if not self._final and position + JOINED >= count:
+            if not self._final and position + CONCATENATED_DOCUMENTS >= count:
                 taken.end = self._first + start
                 return taken
             if self._close_list(start, end, taken):
@@ -119,7 +119,7 @@ class Segments:
 
     def _join(self, position: int, taken: Taken) -> int:
         """Heal an event that was cut inside: the position after its last piece, or 0."""
-        start, last = self._starts[position], min(position + JOINED, len(self._ends) - 1)
+        start, last = self._starts[position], min(position + CONCATENATED_DOCUMENTS, len(self._ends) - 1)
         depth = 0
         for match in _STRUCTURE.finditer(self._text, start, self._ends[last]):
             sign = match[0]

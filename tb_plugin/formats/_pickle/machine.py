@@ -21,7 +21,7 @@ EVENTS = "events"
 BATCH = 1024
 """So many items of a long list are held at most."""
 MAX_TEXT = 64 * 1024 * 1024
-MAX_KEPT_TEXT = 128 * 1024
+MAX_TEXT_LENGTH = 128 * 1024
 """Bytes of a text that are decoded: no reader keeps more."""
 MAX_INTEGER = 32
 """Bytes of a number; larger ones stand for no column's value."""
@@ -196,7 +196,7 @@ class Machine:
             if self.has_ended:
                 raise Ended
             self._refill(max(_BLOCK, size))
-        found = self.buffer[self.at : self.at + min(size, MAX_KEPT_TEXT)]
+        found = self.buffer[self.at : self.at + min(size, MAX_TEXT_LENGTH)]
         self.at += size
         self._words += len(found) >> 3
         return found
@@ -217,7 +217,7 @@ class Machine:
             self._refill(_BLOCK)
         found = self.buffer[self.at : end]
         self.at = end + 1
-        self._words += min(len(found), MAX_KEPT_TEXT) >> 3
+        self._words += min(len(found), MAX_TEXT_LENGTH) >> 3
         return found
 
     def _unknown(self, code: int) -> Exception:
@@ -420,11 +420,11 @@ _ACTIONS: dict[str, Handler] = {
     "LONG": lambda m: m._push(number_of(m._line(MAX_NUMBER_TEXT))),
     "FLOAT": lambda m: m._push(float(m._line(MAX_NUMBER_TEXT))),
     "BINFLOAT": lambda m: m._push(struct.unpack(">d", m._bytes(8))[0]),
-    "UNICODE": lambda m: m._push(m._line(MAX_TEXT).decode("raw-unicode-escape")[:MAX_KEPT_TEXT]),
+    "UNICODE": lambda m: m._push(m._line(MAX_TEXT).decode("raw-unicode-escape")[:MAX_TEXT_LENGTH]),
     "SHORT_BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
     "BINUNICODE": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
     "BINUNICODE8": lambda m: m._push(text_of(m._bytes(m._unsigned(8)))),
-    "STRING": lambda m: m._push(unescaped(m._line(MAX_TEXT))[:MAX_KEPT_TEXT]),
+    "STRING": lambda m: m._push(unescaped(m._line(MAX_TEXT))[:MAX_TEXT_LENGTH]),
     "BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(4)))),
     "SHORT_BINSTRING": lambda m: m._push(text_of(m._bytes(m._unsigned(1)))),
     "EMPTY_DICT": Machine._empty_dict,

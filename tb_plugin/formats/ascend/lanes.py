@@ -118,7 +118,7 @@ class Lanes:
         return 0
 
 
-def named_lanes(device: Int32, pid: Int32, tid: Int32, texts: Sequence[str]) -> dict[tuple[str, str], str]:
+def device_lane_names(device: Int32, pid: Int32, tid: Int32, texts: Sequence[str]) -> dict[tuple[str, str], str]:
     """Returns the names of what is drawn on a device beside streams: groups, planes and analyses are called what they are."""
     row = np.flatnonzero(device != -1)
     pairs = np.unique(np.stack((pid[row], tid[row])), axis=1).T.tolist()

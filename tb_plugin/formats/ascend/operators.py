@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.formats.ascend.arguments import as_shapes, as_stack
 from tb_plugin.formats.ascend.csv_table import CsvTable
-from tb_plugin.formats.ascend.reported_tables import stated_table
+from tb_plugin.formats.ascend.reported_tables import reported_table
 from tb_plugin.model.trace.extra_columns import StatedTable
 from tb_plugin.model.trace.reported_operators import SCHEMA, as_stated
 
@@ -37,7 +37,7 @@ def operators_of(name: str, table: CsvTable) -> StatedTable:
     calls = as_stated(pa.table(columns).cast(SCHEMA))
     known = {*_TEXTS, *_TIMES.values()}
     keys = {each.key for each in calls.columns}
-    more = stated_table(name, table, [title for title in table.titles if title not in known])
+    more = reported_table(name, table, [title for title in table.titles if title not in known])
     return replace(calls, columns=(*calls.columns, *(each for each in more.columns if each.key not in keys)))
 
 

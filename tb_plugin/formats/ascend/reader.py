@@ -22,7 +22,7 @@ from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.database import Content, analysed, content_of
 from tb_plugin.formats.ascend.filenames import READER_ID, candidates, rank_in
 from tb_plugin.formats.ascend.kernels import Kernels, core_by_task, kernels_of, uses_of_tasks
-from tb_plugin.formats.ascend.lanes import Lanes, named_lanes
+from tb_plugin.formats.ascend.lanes import Lanes, device_lane_names
 from tb_plugin.formats.ascend.memory import devices_in, memory_in
 from tb_plugin.formats.ascend.memory_estimate import DATABASES, DOCUMENTS, needed
 from tb_plugin.formats.ascend.merge import no_rows_at_all, with_kernels
@@ -30,11 +30,11 @@ from tb_plugin.formats.ascend.one_file import OneFile
 from tb_plugin.formats.ascend.open_files import LOST, ProfileFiles
 from tb_plugin.formats.ascend.operators import operators_of
 from tb_plugin.formats.ascend.profile_info import MOST_BYTES, metadata_of, settings_in
-from tb_plugin.formats.ascend.reported_tables import stated_table
-from tb_plugin.formats.ascend.text_or_database import Said, compared, figures_of
+from tb_plugin.formats.ascend.reported_tables import reported_table
+from tb_plugin.formats.ascend.text_or_database import ComparedNumber, compared, figures_of
 from tb_plugin.formats.ascend.timeline import Timeline, in_percent
 from tb_plugin.formats.ascend.trace_view import Events
-from tb_plugin.formats.ascend.track_names import NamedRows, NamesOf, devices_of
+from tb_plugin.formats.ascend.track_names import NameRows, NamesOf, devices_of
 from tb_plugin.formats.ascend.windows import surveyed
 from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
@@ -81,7 +81,7 @@ class AscendReader:
         return _Reading(source, options, progress).read()
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns what is when in the trace view. Raises OnlyWhole where there is none, and what ``read`` raises."""
+        """Returns what is when in the trace view. Raises WindowUnsupported where there is none, and what ``read`` raises."""
         return surveyed(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
@@ -129,13 +129,13 @@ class _Reading:
         memory, logs = memory_in(tables, interner)
         for kind, of_memory in logs.items():
             self._opened.tell(kind, of_memory)
-        stated = [*job.stated(), *(stated_table(kind, tables[kind]) for kind in _IN_TABLES if kind in tables)]
+        stated = [*job.stated(), *(reported_table(kind, tables[kind]) for kind in _IN_TABLES if kind in tables)]
         if not is_drawn and (table := self._opened.table(files.OPERATORS)) is not None:
             stated.append(operators_of(files.OPERATORS, table))
         if not self._opened.is_any_read:
             raise UnreadableTrace("No file of the profile could be read.", do=_PARSE_AGAIN)
         columns["collectives"] = job.collectives(columns, interner)
-        rows, log = NamedRows(columns["name"], columns["kind"]), IssueLog()
+        rows, log = NameRows(columns["name"], columns["kind"]), IssueLog()
         classes = class_names(rows, interner, self._options.class_rules, log)
         self._opened.tell(None, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
@@ -143,7 +143,7 @@ class _Reading:
         if (core := core_by_task(columns, interner)) is not None:
             columns["others"] = (*columns["others"], core)
             flags["uses_matrix_unit"] = uses_of_tasks(core, flags["uses_matrix_unit"], interner)
-        lanes = named_lanes(columns["device"], columns["pid"], columns["tid"], interner.texts)
+        lanes = device_lane_names(columns["device"], columns["pid"], columns["tid"], interner.texts)
         devices, place = devices_of(columns.pop("device"), devices_in(memory))
         summary = self._opened.report(report, len(columns["start_ns"]) + len(counters.time_ns) - known)
         return RawTrace(
@@ -232,7 +232,7 @@ class _Reading:
         figures = figures_of(tables)
         if is_drawn:
             operators = int(np.count_nonzero(columns["category"] == interner.text(_OPERATORS)))
-            figures["calls of operators"] = Said(operators, 0)
+            figures["calls of operators"] = ComparedNumber(operators, 0)
         alike = 0
         for kind, content in (("db", rows), (files.ANALYSED, more)):
             same, differences = compared(figures, content.figures)

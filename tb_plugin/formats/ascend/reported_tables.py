@@ -28,7 +28,7 @@ _TITLES = {
 }
 
 
-def stated_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> StatedTable:
+def reported_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> StatedTable:
     """Returns the table of a file, of these columns or all: numbers where all cells are numbers."""
     last = PurePosixPath(name).name
     columns = [_column(title, table) for title in (table.titles if titles is None else titles)]

@@ -22,12 +22,12 @@ _OF_STEPS = (
     "Computing", "Communication(Not Overlapped)", "Overlapped", "Communication", "Free", "Stage", "Bubble", "Preparing",
 )  # fmt: skip
 _OF_MEMORY = ("Total Allocated(MB)", "Total Reserved(MB)")
-MOST_TOLD = 5
+MAX_DIFFERENCES = 5
 """Differences that are written out; of others the number."""
 
 
 @dataclass(frozen=True)
-class Said:
+class ComparedNumber:
     """A number that both can say, and how far two of them may be apart where both are right."""
 
     value: float
@@ -38,13 +38,13 @@ class Said:
         return f"{self.value:,.3f} {self.unit}" if self.unit else f"{self.value:,.0f}"
 
 
-Figures = dict[str, Said]
+Figures = dict[str, ComparedNumber]
 
 
 def kernel_figures(dur_ns: np.ndarray) -> Figures:
     """Returns how many kernels there are, operations of groups among them, and how long they take together."""
-    total = Said(float(dur_ns.sum()) / 1000, _NS * (len(dur_ns) + 1), "us")
-    return {"kernels": Said(len(dur_ns), 0), "time of kernels": total}
+    total = ComparedNumber(float(dur_ns.sum()) / 1000, _NS * (len(dur_ns) + 1), "us")
+    return {"kernels": ComparedNumber(len(dur_ns), 0), "time of kernels": total}
 
 
 def figures_of(tables: Mapping[str, CsvTable]) -> Figures:
@@ -64,9 +64,11 @@ def compared(text: Figures, database: Figures) -> tuple[int, list[str]]:
     """Returns how many numbers both say alike, and a sentence for each that they do not."""
     shared = [name for name in text if name in database]
     apart = [name for name in shared if abs(text[name].value - database[name].value) > text[name].within]
-    told = [f"{name}: {text[name]} in the text files, {database[name]} in the database" for name in apart[:MOST_TOLD]]
-    if len(apart) > MOST_TOLD:
-        told.append(f"{len(apart) - MOST_TOLD} more numbers differ")
+    told = [
+        f"{name}: {text[name]} in the text files, {database[name]} in the database" for name in apart[:MAX_DIFFERENCES]
+    ]
+    if len(apart) > MAX_DIFFERENCES:
+        told.append(f"{len(apart) - MAX_DIFFERENCES} more numbers differ")
     return len(shared) - len(apart), told
 
 
@@ -80,7 +82,7 @@ def _peaks(table: CsvTable) -> Figures:
             mine = values[(place == number) & np.isfinite(values)]
             if len(mine):
                 what = title.removesuffix("(MB)").removeprefix("Total ").lower()
-                found[f"peak of what {name} has {what}"] = Said(float(mine.max()), _MIB_OF_A_BYTE, "MiB")
+                found[f"peak of what {name} has {what}"] = ComparedNumber(float(mine.max()), _MIB_OF_A_BYTE, "MiB")
     return found
 
 
@@ -94,5 +96,5 @@ def _steps(table: CsvTable) -> Figures:
         for (_, step), value in zip(labels, table.numbers(title).tolist(), strict=True):
             if np.isfinite(value):
                 within = _NS * min(_BARS, 10 + abs(value))
-                found[f"{title} of step {step or '(none)'}"] = Said(value, within, "us")
+                found[f"{title} of step {step or '(none)'}"] = ComparedNumber(value, within, "us")
     return found

@@ -32,7 +32,7 @@ class NamesOf:
         return cls(processes, threads, found.process_order, Lanes((), processes, threads).order(found.thread_order))
 
 
-class NamedRows:
+class NameRows:
     """Rows of which the names tell something."""
 
     def __init__(self, name: Any, kind: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.errors import OnlyWhole
+from tb_plugin.errors import WindowUnsupported
 from tb_plugin.formats._chrome.columns import Column, int64s
 from tb_plugin.formats._chrome.generic.events import Event, decode
 from tb_plugin.formats._chrome.interning import as_text
@@ -144,12 +144,14 @@ def _connection(event: Event) -> int:
 
 
 def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
-    """Returns what is when in the trace view of a profile. Raises OnlyWhole where there is none."""
+    """Returns what is when in the trace view of a profile. Raises WindowUnsupported where there is none."""
     source = Steady(source)
     names = by_kind(source.names())
     view = names.get(files.TRACE)
     if view is None:
-        raise OnlyWhole("a profile without a trace view cannot be opened as a window.", next(iter(source.names()), ""))
+        raise WindowUnsupported(
+            "a profile without a trace view cannot be opened as a window.", next(iter(source.names()), "")
+        )
     surveying = AscendSurvey(with_own(TORCH_NPU.steps, options.own_steps))
     with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
         found = surveying.finish()

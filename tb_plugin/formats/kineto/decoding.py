@@ -188,7 +188,7 @@ def decoded(decoder: msgspec.json.Decoder[Any], text: bytes | memoryview) -> Any
     return decoder.decode(text)
 
 
-def stated(args: Sequence[Any], learned: Learned) -> list[Any]:
+def argument_values(args: Sequence[Any], learned: Learned) -> list[Any]:
     """Returns what each of the arguments states under a learned name, ``learned.absent`` where it does not."""
     try:
         return list(map(attrgetter(learned.field), args))

@@ -24,7 +24,7 @@ from tb_plugin.formats.kineto.filenames import READER_ID, find_candidates, proce
 from tb_plugin.formats.kineto.identity import identify
 from tb_plugin.formats.kineto.sniffing import looks_like_trace
 from tb_plugin.formats.kineto.survey import KinetoSurvey
-from tb_plugin.formats.kineto.torch_2_14 import bound, completed, dependencies, intern_regions, together
+from tb_plugin.formats.kineto.torch_2_14 import bound, completed, concatenate_arrows, dependencies, intern_regions
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.steps.annotations import with_own
 from tb_plugin.model.trace.strings import StringTable
@@ -163,7 +163,7 @@ class Reading:
         others = collector.rows.others.take()
         intern_regions(others, collector.interner)
         device_args = completed(DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner)
-        drawn = together(dependencies(arrows, core, collector.interner), bound(ties, collector.interner))
+        drawn = concatenate_arrows(dependencies(arrows, core, collector.interner), bound(ties, collector.interner))
         texts = collector.interner.texts
         return RawTrace(
             **vars(core),

@@ -12,16 +12,16 @@ import numpy.typing as npt
 
 from tb_plugin.devices import (
     LANES_BY_STREAM,
-    is_told_by_name,
     kind_of,
     kind_of_event,
+    needs_name,
 )
 from tb_plugin.formats._chrome.columns import Column, Values, int64s
 from tb_plugin.formats._chrome.events import ABSENT, ChromeEvent
 from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
 from tb_plugin.formats.classify import matches
-from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN, Learned, stated
+from tb_plugin.formats.kineto.decoding import INTERNAL, KNOWN, Learned, argument_values
 from tb_plugin.formats.kineto.events import NO_ARGS, Args
 from tb_plugin.formats.kineto.sections import Sections, scalars, spread
 from tb_plugin.model.trace.extra_columns import ALLOCATED, DEVICE_NUMBER, DEVICE_TYPE, REQUESTED, RESERVED
@@ -230,7 +230,7 @@ class RowColumns:
             for category in set(categories[kinds == _UNASKED].tolist()):
                 text = self._interner.texts[category]
                 self._kinds[category] = kind_of(text)
-                self._odd[category] = is_told_by_name(text) or text.lower() in LANES_BY_STREAM
+                self._odd[category] = needs_name(text) or text.lower() in LANES_BY_STREAM
             kinds = self._kinds[categories]
         return kinds
 
@@ -312,7 +312,7 @@ class RowColumns:
                 if look not in looks:
                     looks[look] = self._chosen(flags, kinds, args)
                 rows, chosen = looks[look]
-                values = stated(chosen, learned)
+                values = argument_values(chosen, learned)
                 found = len(values) - values.count(learned.absent)
                 if found >= count or flags is _ANY:
                     break

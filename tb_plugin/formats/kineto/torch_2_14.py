@@ -105,7 +105,7 @@ def _named(found: Flows, name: str, interner: Interner) -> ArrowEnds:
     return ArrowEnds(np.full(count, interner.text(name), np.int32), **vars(found), to_next=np.zeros(count, np.bool_))
 
 
-def together(*ends: ArrowEnds) -> ArrowEnds:
+def concatenate_arrows(*ends: ArrowEnds) -> ArrowEnds:
     """Returns all of these arrows."""
     return ArrowEnds(*(np.concatenate([getattr(each, f.name) for each in ends]) for f in fields(ArrowEnds)))
 

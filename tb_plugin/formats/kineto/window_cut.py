@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.devices import is_told_by_name, kind_of, kind_of_event
+from tb_plugin.devices import kind_of, kind_of_event, needs_name
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Ids, as_text
 from tb_plugin.formats._chrome.window_cut import Bool, Cut
@@ -31,7 +31,7 @@ def cut_of(window: Window) -> Cut:
 
 def kind_ids() -> Ids:
     """Returns the category of an event -> its EventKind as a number, or that its name tells."""
-    return Ids(lambda category: _BY_NAME if is_told_by_name(category or "") else int(kind_of(category or "")))
+    return Ids(lambda category: _BY_NAME if needs_name(category or "") else int(kind_of(category or "")))
 
 
 def kinds_of(ids: Ids, events: Sequence[ChromeEvent]) -> npt.NDArray[np.uint8]:

@@ -20,7 +20,7 @@ def quoted(dtype: str) -> str:
     return json.dumps(dtype, ensure_ascii=False)
 
 
-def whole(text: str) -> int:
+def integer_in(text: str) -> int:
     """Returns the whole number that a text holds, -1 for none."""
     return int(text) if text.isdecimal() and len(text) < 19 else MISSING
 

@@ -42,7 +42,7 @@ class Rows:
     lane: Int32
 
 
-def stated_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> StatedSteps | None:
+def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> StatedSteps | None:
     """Returns the steps, None without any: those that the program marks, else to the end of each update.
 
     The first begins with the program's first event. The last ends when the program, the thread that executes and the

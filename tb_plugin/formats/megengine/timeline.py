@@ -21,8 +21,8 @@ from tb_plugin.formats.megengine.events import BACKTRACE, INSTANT, Events
 from tb_plugin.formats.megengine.lanes import described, lanes_of, places_of_lanes
 from tb_plugin.formats.megengine.rows import BASE_BITS, LAUNCHED, WAITS, base_names, copy_names, kinds_of, moments_of
 from tb_plugin.formats.megengine.slices import moved, numbers, slices_of, text_ids
-from tb_plugin.formats.megengine.spelling import dims, quoted, whole, width_of
-from tb_plugin.formats.megengine.steps import STOPPED, Marks, Rows, stated_steps
+from tb_plugin.formats.megengine.spelling import dims, integer_in, quoted, width_of
+from tb_plugin.formats.megengine.steps import STOPPED, Marks, Rows, recorded_steps
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES, OpenColumn, StatedSteps
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, CallRole, EventKind, of_kind
@@ -190,7 +190,7 @@ class Timeline:
         if sizes is not None:
             values = sizes.value
             if sizes.is_text:
-                values = np.array([whole(self.interner.texts[i]) for i in values.tolist()], np.int64)
+                values = np.array([integer_in(self.interner.texts[i]) for i in values.tolist()], np.int64)
             stated[sizes.row] = values.astype(np.int64)
         elements = numbers(self.events.args.get("nr_elements"), len(self.events))
         dtype = text_ids(self.events.args.get("dtype"), len(self.events))
@@ -345,7 +345,7 @@ class Timeline:
         marks = np.flatnonzero((events.phase == INSTANT) & (events.name == names[STOPPED]))
         at = Marks(events.time_ns[marks], self.lanes.of[marks])
         rows = Rows(core.start_ns, core.start_ns + core.dur_ns, core.name, core.kind, self.lanes.of[self.event])
-        return stated_steps(rows, at, self.lanes.executes, names)
+        return recorded_steps(rows, at, self.lanes.executes, names)
 
 
 class _Core:

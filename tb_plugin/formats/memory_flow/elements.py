@@ -17,7 +17,7 @@ from tb_plugin.formats.stream import TextStream
 MARK = b"<rect"
 NAME = b'tag:name="'
 """The attribute that may hold anything: scopes are named by people."""
-MOST_HELD = 1024 * 1024
+MAX_BUFFERED = 1024 * 1024
 """Text without the beginning of a rectangle: no rectangle is so large."""
 PROLOG = b'<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn">'
 """Where reading goes on behind damage."""
@@ -61,7 +61,7 @@ class Elements:
             if cut > 0:
                 self._take(held[:cut], stream.text_bytes - len(held))
                 held = held[cut:]
-            if len(held) > MOST_HELD:
+            if len(held) > MAX_BUFFERED:
                 self._log.add("event_too_large", "dropped")
                 held, skips = held[-len(MARK) :], True
         if not skips:
@@ -144,9 +144,9 @@ class Elements:
             text = whole.encode()
             self._log.add("bad_utf8", "repaired", count=count)
         pieces = text.split(MARK)
-        if max(map(len, pieces)) > MOST_HELD:
-            self._log.add("event_too_large", "dropped", count=sum(len(piece) > MOST_HELD for piece in pieces))
-            pieces = [pieces[0][-MOST_HELD:], *(piece for piece in pieces[1:] if len(piece) <= MOST_HELD)]
+        if max(map(len, pieces)) > MAX_BUFFERED:
+            self._log.add("event_too_large", "dropped", count=sum(len(piece) > MAX_BUFFERED for piece in pieces))
+            pieces = [pieces[0][-MAX_BUFFERED:], *(piece for piece in pieces[1:] if len(piece) <= MAX_BUFFERED)]
             text = MARK.join(pieces)
         if len(pieces) - 1 == len(_SOUND.findall(text)):
             return text

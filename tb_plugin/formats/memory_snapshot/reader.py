@@ -16,7 +16,7 @@ from tb_plugin.formats.memory_snapshot.html_page import Embedded, is_page
 from tb_plugin.formats.memory_snapshot.rows import Rows
 from tb_plugin.formats.memory_snapshot.store import MAX_US
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.formats.values import whole_text
+from tb_plugin.formats.values import valid_unicode
 from tb_plugin.model.snapshot.table import HOST, Annotations, RawSnapshot
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
@@ -118,7 +118,7 @@ class _Reading:
     def _broken(self, code: str, text: str, machine: Machine) -> None:
         self.is_complete = False
         self.rows.dropped += 1
-        self.log.add(code, "dropped", machine.offset, text=whole_text(text[:1000]))
+        self.log.add(code, "dropped", machine.offset, text=valid_unicode(text[:1000]))
 
     def finish(self, root: Any, stream: TextStream, name: str) -> RawSnapshot:
         """Returns the finished snapshot. Raises UnreadableTrace when there is none."""
@@ -214,13 +214,13 @@ def _settings(found: Any) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for key, value in list(found.items())[:200] if isinstance(found, dict) else []:
         if isinstance(value, dict):
-            kept[whole_text(key[:200])] = {
-                whole_text(str(k)[:200]): whole_text(v[:2000]) if isinstance(v, str) else v
+            kept[valid_unicode(key[:200])] = {
+                valid_unicode(str(k)[:200]): valid_unicode(v[:2000]) if isinstance(v, str) else v
                 for k, v in list(value.items())[:200]
                 if isinstance(v, plain) and abs_fits(v)
             }
         elif isinstance(value, plain) and abs_fits(value):
-            kept[whole_text(key[:200])] = whole_text(value[:2000]) if isinstance(value, str) else value
+            kept[valid_unicode(key[:200])] = valid_unicode(value[:2000]) if isinstance(value, str) else value
     return kept
 
 

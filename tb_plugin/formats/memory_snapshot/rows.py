@@ -11,7 +11,7 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.memory_snapshot.columns import Columns, is_number
 from tb_plugin.formats.memory_snapshot.fast_decode import Runs
 from tb_plugin.formats.memory_snapshot.store import MAX_US, Store
-from tb_plugin.formats.values import whole_text
+from tb_plugin.formats.values import valid_unicode
 from tb_plugin.model.snapshot.table import HOST, Action, FinalBlocks, FinalSegments, State
 from tb_plugin.model.trace.schema import MISSING
 
@@ -103,7 +103,7 @@ class Rows(Store):
         address = values.get("device_free" if code == Action.OOM else "addr")
         size, time = values.get("size"), values.get("time_us")
         if text == MISSING or not is_number(address) or not is_number(size) or not size >= 0:
-            example = whole_text(", ".join(key[:20] for key in list(values)[:10]))
+            example = valid_unicode(", ".join(key[:20] for key in list(values)[:10]))
             self.log.add("bad_event", "dropped", example=example, text="events without action, address or size")
             return None
         if code == Action.UNKNOWN:

@@ -15,7 +15,7 @@ from tb_plugin.formats.perfetto.gpu_stages import Stages
 from tb_plugin.formats.perfetto.interned import Interned, number, plain, quoted
 from tb_plugin.formats.perfetto.schema import BEGIN, COUNTER, END, INSTANT, Trace
 from tb_plugin.formats.perfetto.skipped_packets import Unshown
-from tb_plugin.formats.perfetto.tracks import CounterTrack, Tracks, named
+from tb_plugin.formats.perfetto.tracks import CounterTrack, Tracks, name_event
 
 _CLEARED, _NEEDS_STATE = 1, 2
 """Flags of packets: the sequence's state begins anew, and the packet refers to it."""
@@ -99,7 +99,7 @@ class ToolText:
         described = set()
         for event, track, name in self._tracks.names():
             described.add(track.pid)
-            yield named(event, track.pid, track.tid, name)
+            yield name_event(event, track.pid, track.tid, name)
         yield from self._stages.names(described)
         self._unshown.report()
 

@@ -14,7 +14,7 @@ from tb_plugin.formats.perfetto.gpu_stages import Stages
 from tb_plugin.formats.perfetto.interned import Annotations, Interned, quoted, remember
 from tb_plugin.formats.perfetto.schema import BEGIN, END, AnnotationList, Launched, TorchTrace, TrackEvent
 from tb_plugin.formats.perfetto.skipped_packets import Unshown
-from tb_plugin.formats.perfetto.tracks import Track, Tracks, named
+from tb_plugin.formats.perfetto.tracks import Track, Tracks, name_event
 
 _CORRELATION = re.compile(r'"correlation":(\d{1,18})\b')
 BASE = "baseTimeNanoseconds"
@@ -139,7 +139,7 @@ class TorchText:
         described = {}
         for event, track, name in self._tracks.names():
             described[event, track.pid] = name
-            yield named(event, *_place(track), name)
+            yield name_event(event, *_place(track), name)
         yield from self.stages.names({pid for event, pid in described if event == "process_name"})
         self._others.report()
 

@@ -123,6 +123,6 @@ class Tracks:
         return quoted(_NOWHERE)
 
 
-def named(event: str, pid: str, tid: str, name: str) -> str:
+def name_event(event: str, pid: str, tid: str, name: str) -> str:
     """Returns the event that names a process or thread, as JSON."""
     return f'{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{{"name":{quoted(name)}}}}}'

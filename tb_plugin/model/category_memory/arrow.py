@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.category_memory.table import CategoryMemory
 from tb_plugin.model.column_file import kept, read_columns, write_columns
 from tb_plugin.model.trace.report import Issue, ReadReport
@@ -37,7 +37,7 @@ def read(path: str) -> CategoryMemory:
     with kept("The kept columns are", path, _AGAIN):
         table, header = read_columns(path)
         if header["version"] != VERSION:
-            raise KeptLost("The kept columns are of another version.", path, _AGAIN)
+            raise CacheFileLost("The kept columns are of another version.", path, _AGAIN)
         return _read(table, header)
 
 

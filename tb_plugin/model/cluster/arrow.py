@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.cluster.table import Cluster
 from tb_plugin.model.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.model.trace.arrow import report_of
@@ -38,7 +38,7 @@ def read(path: str) -> Cluster:
     with kept("The kept columns are", path, _AGAIN):
         table, header = read_columns(path)
         if header["version"] != VERSION:
-            raise KeptLost("The kept columns are of another version.", path, _AGAIN)
+            raise CacheFileLost("The kept columns are of another version.", path, _AGAIN)
         tables = {
             name: pa.table({key: table[f"{name}.{key}"].chunk(0).values for key in SCHEMAS[name]})
             for name in header["tables"]

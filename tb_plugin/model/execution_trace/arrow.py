@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.model.execution_trace.table import NODES, TENSORS, ExecutionTrace
 from tb_plugin.model.trace.report import Issue, ReadReport
@@ -38,7 +38,7 @@ def read(path: str) -> ExecutionTrace:
     with kept("The kept columns are", path, _AGAIN):
         table, header = read_columns(path)
         if header["version"] != VERSION:
-            raise KeptLost("The kept columns are of another version.", path, _AGAIN)
+            raise CacheFileLost("The kept columns are of another version.", path, _AGAIN)
 
         def part(name: str, schema: pa.Schema) -> pa.Table:
             return pa.table([table[f"{name}.{key}"].chunk(0).values for key in schema.names], schema=schema)

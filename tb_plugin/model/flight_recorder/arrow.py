@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.column_file import header_of, kept
 from tb_plugin.model.flight_recorder.table import Flight, Group, Status
 from tb_plugin.model.trace.report import Issue, ReadReport
@@ -39,7 +39,7 @@ def read(path: str) -> Flight:
             table = pa.ipc.open_file(mapped).read_all()
         header = header_of(table)
         if header["version"] != VERSION:
-            raise KeptLost("The kept columns are of another version.", path, _AGAIN)
+            raise CacheFileLost("The kept columns are of another version.", path, _AGAIN)
         report = header["report"]
         issues = tuple(Issue(**{**issue, "examples": tuple(issue["examples"])}) for issue in report["issues"])
         return Flight(

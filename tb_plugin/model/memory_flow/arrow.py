@@ -7,7 +7,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.model.memory_flow.table import MemoryFlow
 from tb_plugin.model.trace.arrow import report_of
@@ -35,7 +35,7 @@ def read(path: str) -> MemoryFlow:
     with kept("The kept columns are", path, _AGAIN):
         table, header = read_columns(path)
         if header["version"] != VERSION:
-            raise KeptLost("The kept columns are of another version.", path, _AGAIN)
+            raise CacheFileLost("The kept columns are of another version.", path, _AGAIN)
         arrays = {name: table[name].chunk(0).values for name in table.column_names}
         strings = StringTable(arrays.pop("strings"))
         columns = {name: array.to_numpy(zero_copy_only=True) for name, array in arrays.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.model.snapshot.table import Annotations, Blocks, Events, Oddities, Segments, Snapshot, Stacks
 from tb_plugin.model.trace.arrow import recorder_of, report_of
@@ -61,7 +61,7 @@ def read(path: str) -> Snapshot:
 def _read(path: str) -> Snapshot:
     table, header = read_columns(path)
     if header.pop("version") != SCHEMA_VERSION:
-        raise KeptLost("The column file is of another version.", path, _AGAIN)
+        raise CacheFileLost("The column file is of another version.", path, _AGAIN)
     sections = {
         name: kind(
             **{f.name: table[f"{name}.{f.name}"].chunk(0).values.to_numpy(zero_copy_only=True) for f in fields(kind)}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.model.stack_profile.table import Places, StackProfile
 from tb_plugin.model.trace.report import Issue, ReadReport
@@ -40,7 +40,7 @@ def read(path: str) -> StackProfile:
     with kept("The kept columns are", path, _AGAIN):
         table, header = read_columns(path)
         if header["version"] != VERSION:
-            raise KeptLost("The kept columns are of another version.", path, _AGAIN)
+            raise CacheFileLost("The kept columns are of another version.", path, _AGAIN)
 
         def column(name: str) -> np.ndarray[Any, np.dtype[Any]]:
             values: np.ndarray[Any, np.dtype[Any]] = table[name].chunk(0).values.to_numpy()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.errors import KeptLost
+from tb_plugin.errors import CacheFileLost
 from tb_plugin.model.column_file import kept, one_list, read_columns, write_columns
 from tb_plugin.model.trace.extra_columns import (
     AllocatorBlocks,
@@ -132,7 +132,7 @@ def read(path: str) -> TraceTable:
 def _read(path: str) -> TraceTable:
     table, header = read_columns(path)
     if header["version"] != SCHEMA_VERSION:
-        raise KeptLost("The column file is of another version.", path, _AGAIN)
+        raise CacheFileLost("The column file is of another version.", path, _AGAIN)
 
     def column(name: str) -> Any:
         values = table[name].chunk(0).values

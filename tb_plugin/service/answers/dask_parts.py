@@ -19,7 +19,7 @@ from typing import NamedTuple
 from tb_plugin.errors import TorchTraceError, UserError
 from tb_plugin.service.answers.multi_questions import TakePart
 from tb_plugin.service.answers.summary_sources import RankSummary
-from tb_plugin.service.profile_files import Found
+from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.summaries.compute import Outcome, RankJob, job_of
 from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler
 from tb_plugin.service.summaries.format import Wanted
@@ -94,7 +94,7 @@ class ClusterParts:
         """Why the cluster cannot be used."""
         self._closed = threading.Event()
 
-    def ask(self, found: Found, target: str) -> str | None:
+    def ask(self, found: ProfileFiles, target: str) -> str | None:
         """Returns why the cluster does not compute a part, empty once it is written to ``target``, None until then."""
         now = time.monotonic()
         with self._lock:

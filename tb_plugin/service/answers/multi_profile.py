@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from tb_plugin import registry
-from tb_plugin.analysis.base import Analysis, Joining, Params, asked_of
+from tb_plugin.analysis.base import Analysis, Joining, Params, view_params
 from tb_plugin.analysis.skipped_workers import LeftOut
-from tb_plugin.errors import CacheRefused, Cancelled, KeptLost
+from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled
 from tb_plugin.payloads import Profile
 from tb_plugin.service import mapped_part
-from tb_plugin.service.answers.multi_questions import Source, WriteJoined
-from tb_plugin.service.answers.part_scheduler import Team, progress
+from tb_plugin.service.answers.multi_questions import Source, WriteMergedPart
+from tb_plugin.service.answers.part_scheduler import PartScheduler, progress
 from tb_plugin.service.answers.step_selection import chosen_steps
 from tb_plugin.service.answers.summary_sources import RankSummary
 from tb_plugin.service.catalog import PARTS, Place, ProfileCatalog
@@ -53,7 +53,7 @@ class _Known:
     about: str
 
 
-class Several:
+class MultiProfileAnswers:
     """Gathers, joins and asks."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Several:
         catalog: ProfileCatalog,
         loader: Loader,
         captures: Captures,
-        team: Team,
+        team: PartScheduler,
         desk: Desk,
         store: FileStore,
     ) -> None:
@@ -80,12 +80,12 @@ class Several:
 
         Raises UserError.
         """
-        params = asked_of(analysis, params)
+        params = view_params(analysis, params)
         gather = self._of_pair if analysis.scope == "pair" else self._of_workers
         for _ in range(CHANGES):
             try:
                 return gather(ask, place, analysis, params, steps, wait)
-            except KeptLost as error:  # a part; it is computed again
+            except CacheFileLost as error:  # a part; it is computed again
                 self._store.remove(Path(error.where))
         raise Cancelled("The cache is cleared all the time.")
 
@@ -100,11 +100,11 @@ class Several:
         every = self._catalog.workers(place)
         known = self._known.get(_of_run(every[0], place, analysis))
         if known is not None and known.entries == every and all(Path(path).exists() for _, path in known.files):
-            params = asked_of(analysis, params)
+            params = view_params(analysis, params)
             params = replace(params, extra=(*params.extra, *known.told))
             try:
                 return self._combine(ask, known.files, analysis, params, steps, known.about)
-            except KeptLost:
+            except CacheFileLost:
                 self._known.pop(_of_run(every[0], place, analysis), None)
         return Profile(every[0].found.run, "", every[0].found.span, "found", 0.0, 0)
 
@@ -189,7 +189,7 @@ class Several:
             try:
                 with self._store.held(*(Path(summary.file.path) for summary in summaries)):
                     # The worker that makes it is asked about it, too: it has it at hand.
-                    question = WriteJoined(tuple(parts), tuple(beside), analysis.id, str(target))
+                    question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
                     refused = self._desk.ask(question, str(target), about, heavy=True, need_bytes=question.need_bytes())
             except CacheRefused as error:
                 if not self._store.leave(error):
@@ -284,7 +284,7 @@ def _about(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> str:
     return f"{analysis.title} of {named}"
 
 
-def view_of_several(view_id: str) -> Analysis[Any] | None:
+def multi_profile_view(view_id: str) -> Analysis[Any] | None:
     """Returns the analysis of that view when it speaks of several profiles."""
     return next((a for a in registry.analyses() if a.id == view_id and a.scope != "profile"), None)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tb_plugin.analysis.base import Joining, Params, Part, Whole
-from tb_plugin.errors import NotFound, UserError
+from tb_plugin.analysis.base import ColumnTable, Joining, Params, Part
+from tb_plugin.errors import NotFoundError, UserError
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.payloads import StepInfo, Table, View
@@ -22,7 +22,7 @@ from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, PROCESS_BYT
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
 from tb_plugin.service.workers.parse import missing_of
 from tb_plugin.service.workers.question import Report
-from tb_plugin.storage.cache import put_whole
+from tb_plugin.storage.cache import put_atomically
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class WritePart:
         for view_id, names in analysis.borrows.items():
             numbers = part_codec.borrowed(numbers, self._borrowed(models, view_id), names)
         body = isolated(analysis.title, lambda: part_codec.dump(numbers))
-        put_whole(self.target, lambda partial: partial.write_bytes(body))
+        put_atomically(self.target, lambda partial: partial.write_bytes(body))
         return self.target
 
     def _borrowed(self, models: OpenModels, view_id: str) -> Part | None:
@@ -64,7 +64,7 @@ class TakePart:
         """Returns why it is refused, as the end of a sentence; empty where it was taken. Raises CacheRefused."""
         made, refused = parts_of([self.summary], budget_bytes())
         if not refused:
-            put_whole(self.target, lambda partial: partial.write_bytes(part_codec.dump(made[0])))
+            put_atomically(self.target, lambda partial: partial.write_bytes(part_codec.dump(made[0])))
         return refused[0].why if refused else ""
 
 
@@ -77,7 +77,7 @@ Source = str | RankSummary
 
 
 @dataclass(frozen=True)
-class WriteJoined:
+class WriteMergedPart:
     """Asks to write the parts of all workers of a run, (worker, where its part is) each, as one to ``target``."""
 
     parts: tuple[tuple[str, Source], ...]
@@ -97,7 +97,7 @@ class WriteJoined:
         """
         analysis = analysis_named(self.view_id)
         if not isinstance(analysis, Joining):
-            raise NotFound("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
+            raise NotFoundError("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
         read, refused = _read(models, (*self.parts, *self.beside))
         if refused:
             return refused
@@ -105,7 +105,7 @@ class WriteJoined:
         del read
         mine.reverse()
         joined = isolated(analysis.title, lambda: analysis.join(_handed_over(mine), beside))
-        put_whole(self.target, partial(mapped_part.write, joined))
+        put_atomically(self.target, partial(mapped_part.write, joined))
         del joined
         give_back_memory()
         return {}
@@ -163,16 +163,16 @@ class _Together:
         analysis = analysis_named(self.view_id)
         return isolated(analysis.title, lambda: analysis.answer(found, replace(self.params, steps=chosen)))
 
-    def _whole(self, models: OpenModels) -> Whole:
+    def _whole(self, models: OpenModels) -> ColumnTable:
         """A table and which of its rows are asked for. Raises NotFound."""
         table = replace(self, params=replace(self.params, limit=None, whole=True))._answer(models)
-        if not isinstance(table, Whole):
-            raise NotFound("That is no table.", self.view_id, "Name a table.")
+        if not isinstance(table, ColumnTable):
+            raise NotFoundError("That is no table.", self.view_id, "Name a table.")
         return table
 
 
 @dataclass(frozen=True)
-class AskViewTogether(_Together):
+class AskMultiView(_Together):
     """Asks for the JSON of a view, or of one page of a table, about several profiles."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -184,7 +184,7 @@ class AskViewTogether(_Together):
 
 
 @dataclass(frozen=True)
-class AskCsvTogether(_Together):
+class AskMultiCsv(_Together):
     """Asks for all matching rows of a table about several profiles as CSV."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
@@ -194,7 +194,7 @@ class AskCsvTogether(_Together):
 
 
 @dataclass(frozen=True)
-class AskArrowTogether(_Together):
+class AskMultiArrow(_Together):
     """Asks for a whole table about several profiles as an Arrow IPC stream."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tb_plugin.analysis.base import Analysis, Params
-from tb_plugin.errors import CacheRefused, KeptLost, NotFound, TorchTraceError, UserError
+from tb_plugin.errors import CacheFileLost, CacheRefused, NotFoundError, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
 from tb_plugin.registry import analysis_named, model_of, raws_of
 from tb_plugin.service.answers.dask_parts import ClusterParts
@@ -23,7 +23,7 @@ from tb_plugin.service.graph_captures import Captures
 from tb_plugin.service.loader import LEASE_SECONDS, Loader
 from tb_plugin.service.states import Entry
 from tb_plugin.service.summaries.format import VIEW
-from tb_plugin.service.summary_only import not_here
+from tb_plugin.service.summary_only import missing_trace_error
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
 from tb_plugin.storage.cache import FileStore
@@ -53,7 +53,7 @@ class _Asked:
     capture: str
 
 
-class Team:
+class PartScheduler:
     """Gathers parts. Asking again while it answers "not yet" keeps the loads alive, as for one profile."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Team:
                 if entry.found.reader.raw not in raws:
                     try:
                         analysis_named(analysis.id, model_of(entry.found.reader))
-                    except NotFound as error:
+                    except NotFoundError as error:
                         state.failed.append((entry.found.worker, error))
                     continue
                 if entry in summaries and not asked.capture:
@@ -132,13 +132,13 @@ class Team:
             state.refused.append((entry.found.worker, f"its summary {summary}"))
             self._advance(asked, state, wait, several)
         else:
-            state.failed.append((entry.found.worker, not_here(entry.found, summary)))
+            state.failed.append((entry.found.worker, missing_trace_error(entry.found, summary)))
 
     def _advance(self, asked: _Asked, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         try:
             if not entry.found.is_here:
-                raise not_here(entry.found)
+                raise missing_trace_error(entry.found)
             path = self._computed(asked, state, wait, several)
         except UserError as error:
             state.failed.append((entry.found.worker, error))
@@ -181,7 +181,7 @@ class Team:
         """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
         entry = asked.entry
         if entry.gone:
-            raise NotFound("The file changed while it was read.", entry.found.url, "Ask again.")
+            raise NotFoundError("The file changed while it was read.", entry.found.url, "Ask again.")
         if self._loader.ready(entry).summary is None:
             return None
         opened = self._captures.ready(entry, asked.capture)
@@ -202,7 +202,7 @@ class Team:
             return None
         try:
             path = Path(job.future.result())
-        except KeptLost as error:
+        except CacheFileLost as error:
             self._loader.lose(opened.lost(error))
             return None
         except CacheRefused as error:

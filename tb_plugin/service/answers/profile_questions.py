@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.base import Analysis, Frame, Int64, Number, Params, matching, rows_of
 from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.timeline.tiles import Tile, encode
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.lib.isolation import Isolation, isolated
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices
@@ -26,7 +26,7 @@ from tb_plugin.service.answers.stack_export import write_stacks
 from tb_plugin.service.answers.table_export import as_arrow, as_csv
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
 from tb_plugin.service.workers.question import Report
-from tb_plugin.storage.cache import put_whole
+from tb_plugin.storage.cache import put_atomically
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class WriteWindow:
         """Returns ``target``. Raises CacheRefused, and PartFailed after a bug."""
         trace = models.typed(self.file, TraceTable)
         write = partial(write_window, trace, self.start_ns, self.end_ns)
-        isolated("Export of events", lambda: put_whole(self.target, lambda file: write(str(file))))
+        isolated("Export of events", lambda: put_atomically(self.target, lambda file: write(str(file))))
         return self.target
 
 
@@ -182,7 +182,7 @@ class WriteStacks:
         """Returns ``target``. Raises BadRequest, NotFound, CacheRefused, and PartFailed after a bug."""
         trace = models.typed(self.file, TraceTable)
         write = partial(write_stacks, trace, self.params, self.form)
-        isolated("Export of stacks", lambda: put_whole(self.target, lambda file: write(str(file))))
+        isolated("Export of stacks", lambda: put_atomically(self.target, lambda file: write(str(file))))
         return self.target
 
 
@@ -196,5 +196,5 @@ def _found(models: OpenModels, file: ModelFile, view_id: str, params: Params) ->
     frame = part.frames.get(params.table or "")
     if frame is None:
         names = ", ".join(part.frames) or "none"
-        raise NotFound(f"The view {view_id} has no table {params.table}.", params.table or "", f"It has: {names}.")
+        raise NotFoundError(f"The view {view_id} has no table {params.table}.", params.table or "", f"It has: {names}.")
     return frame, matching(frame, part.remaining(params))[0]

@@ -17,7 +17,7 @@ import msgspec
 from tb_plugin import __version__
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.errors import BadRequest, NotFound
+from tb_plugin.errors import BadRequest, NotFoundError
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.stacks.view import Places, choice_of, merged, threads_of
@@ -36,7 +36,9 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
     # A flame graph lays all threads over each other; speedscope lets one choose a thread.
     places = merged(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
     if not len(places):
-        raise NotFound(f"No stack has any {choice.weight} time.", "weight", "Choose other frames or another weight.")
+        raise NotFoundError(
+            f"No stack has any {choice.weight} time.", "weight", "Choose other frames or another weight."
+        )
     own = (places.host_ns if choice.weight == "host" else places.device_ns).tolist()
     pieces = _folded(places, own) if form == "folded" else _speedscope(trace, places, own)
     with gzip.open(target, "wb", compresslevel=3) as out:

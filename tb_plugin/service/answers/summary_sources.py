@@ -1,7 +1,7 @@
 """Rank summaries that are listed, as sources of parts: what each has to be of, where it lies, and which were refused.
 
 Nothing of a summary is decoded here: the worker process that joins the ranks of a run takes them apart and looks at
-everything (``together.WriteJoined``).
+everything (``multi_questions.WriteMergedPart``).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tb_plugin.analysis.base import Part
-from tb_plugin.errors import KeptLost, UserError
+from tb_plugin.errors import CacheFileLost, UserError
 from tb_plugin.service.loader import LEASE_SECONDS
-from tb_plugin.service.profile_files import Found, SummaryFile
+from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.compute import settings_here
+from tb_plugin.service.summaries.compute import current_settings
 from tb_plugin.service.summaries.format import Settings, SummaryRefused, Wanted, check_values, content_of, unchecked
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import open_local
@@ -82,7 +82,9 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
             refused[place] = Refusal(str(error))
         except UserError as error:
             if summary.is_copy:
-                raise KeptLost("The copy of a rank summary is gone.", summary.file.path, "It is made anew.") from error
+                raise CacheFileLost(
+                    "The copy of a rank summary is gone.", summary.file.path, "It is made anew."
+                ) from error
             refused[place] = Refusal(f"cannot be read ({error.what})", for_now=True)
     try:
         check_values(made)
@@ -120,7 +122,7 @@ class Summaries:
     def __init__(self, store: FileStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._known: WeakKeyDictionary[Found, _Known] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[ProfileFiles, _Known] = WeakKeyDictionary()
         self._remote: dict[RankSummary, SummaryFile] = {}
         """What a copy is of."""
         self._copies: dict[RankSummary, Future[None]] = {}
@@ -144,7 +146,7 @@ class Summaries:
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
         """Returns the summaries of a profile, the one to use first."""
-        found, settings = entry.found, settings_here()
+        found, settings = entry.found, current_settings()
         if not found.summaries or entry.window:
             return ()
         known = self._known.get(found)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tb_plugin.formats.base import Candidate, Reader
 from tb_plugin.service.discovery.span_time import nanoseconds_of, time_of
-from tb_plugin.service.profile_files import Found, Root, run_name
+from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 from tb_plugin.storage.listing import StoredFile
 
 
@@ -49,7 +49,7 @@ class Claims:
             self._files.update(draft.candidate.names, draft.candidate.also)
 
 
-def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> list[Found]:
+def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> list[ProfileFiles]:
     """Returns the profiles with a span id that is unique in its worker: "1", "2", ... by time, then those without a token.
 
     Of these the first is what opens: in the order of the readers, so that PyTorch's JSON stands before packets of the same
@@ -63,7 +63,7 @@ def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> 
     for (run, _), group in groups.items():
         recordings[run].update(d.candidate.time_unix_ns or 0 for d in group if d.candidate.stage)
     numbers = {run: {time: i + 1 for i, time in enumerate(sorted(times))} for run, times in recordings.items()}
-    found: list[Found] = []
+    found: list[ProfileFiles] = []
     for (run, worker), group in sorted(groups.items(), key=lambda item: item[0]):
         timed = [d for d in group if _order(d) is not None]
         timed.sort(key=lambda d: _order(d) or (0, ()))
@@ -92,8 +92,8 @@ def _unique(ids: Sequence[str]) -> list[str]:
     return found
 
 
-def _found(run: str, worker: str, span: str, draft: Draft) -> Found:
-    return Found(
+def _found(run: str, worker: str, span: str, draft: Draft) -> ProfileFiles:
+    return ProfileFiles(
         run=run,
         worker=worker,
         span=span,

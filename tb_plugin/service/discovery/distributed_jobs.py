@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 from tb_plugin.formats.base import JobInfo, identifying
 from tb_plugin.model.trace.worker_names import rank_worker
-from tb_plugin.service.profile_files import Found, Root, run_name
+from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
 GROUP_VARIABLE = "TORCH_TRACE_GROUP"
 """Environment variable: ``folders`` leaves each folder a run of its own."""
@@ -27,7 +27,7 @@ _Key = tuple[Root, str, int, str, str]
 """Root, clock, world size, backend, group."""
 _Folder = tuple[str, ...]
 """The parts of a path below a log directory."""
-_Recording = tuple[int, int, Found]
+_Recording = tuple[int, int, ProfileFiles]
 """From when to when a profile was recorded, and the profile."""
 
 
@@ -36,9 +36,9 @@ def is_on() -> bool:
     return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
 
 
-def asked_first(found: Iterable[Found]) -> list[Found]:
+def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
     """Returns the profiles that tell whether their run may be a part of a job: of its first and of its last worker."""
-    first: dict[str, dict[str, Found]] = defaultdict(dict)
+    first: dict[str, dict[str, ProfileFiles]] = defaultdict(dict)
     for one in found:
         if identifying(one.reader) is not None:
             first[one.run].setdefault(one.worker, one)
@@ -46,8 +46,8 @@ def asked_first(found: Iterable[Found]) -> list[Found]:
     return [one for profiles in every for one in dict.fromkeys((profiles[0], profiles[-1]))]
 
 
-def asked_then(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[Found]:
-    """Returns the profiles of those runs that may be parts of a job, by what ``asked_first`` gave."""
+def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
+    """Returns the profiles of those runs that may be parts of a job, by what ``first_candidates`` gave."""
     workers: dict[str, set[str]] = defaultdict(set)
     for one in found:
         workers[one.run].add(one.worker)
@@ -55,7 +55,7 @@ def asked_then(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> 
     return [one for one in found if one.run in parts]
 
 
-def extent(one: Found, job: JobInfo) -> tuple[int, int]:
+def extent(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
     """Returns when a profile with a known start was recorded: from when to when, the same where nothing tells the end."""
     start_ns = job.start_ns or 0
     end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
@@ -63,7 +63,9 @@ def extent(one: Found, job: JobInfo) -> tuple[int, int]:
     return (start_ns, end_ns if 0 <= end_ns - start_ns <= _LONGEST_NS else start_ns)
 
 
-def recorded_together(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[list[Found]]:
+def concurrent_groups(
+    found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]
+) -> list[list[ProfileFiles]]:
     """Returns the profiles of one run that its ranks recorded together, by time and, for the same time, by first step."""
     recorded: dict[tuple[_Key, int], list[_Recording]] = defaultdict(list)
     for one in found:
@@ -90,7 +92,9 @@ def span_names(names: Sequence[Set[str]]) -> list[str]:
     return found
 
 
-def joined(found: Sequence[Found], jobs: Mapping[Found, JobInfo | None], several: bool) -> list[Found]:
+def group_jobs(
+    found: Sequence[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None], several: bool
+) -> list[ProfileFiles]:
     """Returns the profiles with those of one job in one run, a worker for each rank; the others as they were.
 
     ``several``: there are several log directories, and names of runs begin with theirs.
@@ -106,7 +110,7 @@ def joined(found: Sequence[Found], jobs: Mapping[Found, JobInfo | None], several
     ]
     members = {one for _, group in groups for process in group for one in process.profiles}
     names = {one.run for one in found if one not in members}
-    new: dict[Found, Found] = {}
+    new: dict[ProfileFiles, ProfileFiles] = {}
     for folder, group in sorted(groups, key=lambda item: (item[0], item[1][0].begin_ns)):
         name = _free(run_name(group[0].key[0], "/".join(folder), several), names)
         names.add(name)
@@ -122,7 +126,7 @@ class _Process:
     rank: int
     folder: _Folder = ()
     """What all its profiles lie in."""
-    profiles: list[Found] = field(default_factory=list)
+    profiles: list[ProfileFiles] = field(default_factory=list)
     times: list[tuple[int, int]] = field(default_factory=list)
     steps: list[int | None] = field(default_factory=list)
 
@@ -135,7 +139,7 @@ class _Process:
         return max(end for _, end in self.times)
 
 
-def _processes(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> list[_Process]:
+def _processes(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[_Process]:
     """The processes that state a job and a time.
 
     What has one host and process number is one process where it lies in a folder of its own, or in one folder with others.
@@ -153,7 +157,9 @@ def _processes(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> 
     return [_process(key, rank, items, jobs) for (key, rank, _, _), items in recorded.items()]
 
 
-def _process(key: _Key, rank: int, items: Iterable[_Recording], jobs: Mapping[Found, JobInfo | None]) -> _Process:
+def _process(
+    key: _Key, rank: int, items: Iterable[_Recording], jobs: Mapping[ProfileFiles, JobInfo | None]
+) -> _Process:
     items = sorted(items, key=lambda item: (item[0], item[2].names))
     made = _Process(key, rank, _common([_folder(one) for _, _, one in items]))
     made.profiles = [one for _, _, one in items]
@@ -162,15 +168,17 @@ def _process(key: _Key, rank: int, items: Iterable[_Recording], jobs: Mapping[Fo
     return made
 
 
-def _key(one: Found, job: JobInfo) -> _Key:
+def _key(one: ProfileFiles, job: JobInfo) -> _Key:
     return (one.root, job.clock, job.world_size, job.backend, job.group)
 
 
-def _folder(one: Found) -> _Folder:
+def _folder(one: ProfileFiles) -> _Folder:
     return PurePosixPath(one.place).parent.parts
 
 
-def _ranks_below(found: Iterable[Found], jobs: Mapping[Found, JobInfo | None]) -> dict[_Key, dict[_Folder, set[int]]]:
+def _ranks_below(
+    found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]
+) -> dict[_Key, dict[_Folder, set[int]]]:
     """Which ranks of each kind of job lie in or below each folder."""
     ranks: dict[_Key, dict[_Folder, set[int]]] = defaultdict(lambda: defaultdict(set))
     for one in found:
@@ -239,7 +247,7 @@ def _is_one_run(group: Sequence[_Process]) -> bool:
     return len(runs) == 1 and sum(map(len, workers)) == len(group) == len(set.union(*workers))
 
 
-def _renamed(run: str, group: Sequence[_Process]) -> dict[Found, Found]:
+def _renamed(run: str, group: Sequence[_Process]) -> dict[ProfileFiles, ProfileFiles]:
     """The profiles of a job as workers and spans of a run."""
     _, _, world, backend, _ = group[0].key
     why = (

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tb_plugin.service.profile_files import Found, Root
+from tb_plugin.service.profile_files import ProfileFiles, Root
 
 _File = tuple[Root, tuple[str, ...], str]
 """Log directory, names and fingerprint."""
-Ranks = Callable[[Sequence[Found]], Sequence[Sequence[str]]]
+Ranks = Callable[[Sequence[ProfileFiles]], Sequence[Sequence[str]]]
 """Tells the ranks that each of some files was merged from; none where it was not, or nobody knows."""
 
 
@@ -24,19 +24,19 @@ class Merged:
         self._runs: dict[tuple[str, str, str], str] = {}
         """Run of the ranks by the run, worker and span that stood for the file."""
 
-    def ask(self, found: Sequence[Found], ranks: Ranks) -> None:
+    def ask(self, found: Sequence[ProfileFiles], ranks: Ranks) -> None:
         """Asks for the ranks of files that are new, and forgets files that are gone."""
         unknown = [one for one in found if _file(one) not in self._ranks]
         new = dict(zip(map(_file, unknown), ranks(unknown), strict=True)) if unknown else {}
         with self._lock:
             self._ranks = {file: self._ranks.get(file, new.get(file, ())) for file in map(_file, found)}
 
-    def tell(self, found: Found, ranks: Sequence[str]) -> None:
+    def tell(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
         """Takes in the ranks of a file that was read."""
         with self._lock:
             self._ranks[_file(found)] = ranks
 
-    def split(self, found: Sequence[Found]) -> list[Found]:
+    def split(self, found: Sequence[ProfileFiles]) -> list[ProfileFiles]:
         """Returns the profiles with one for each rank of a merged file.
 
         Ranks stay in the run of their file if nothing else is in it, for instance not the traces it was merged from.
@@ -68,11 +68,11 @@ class Merged:
         return None
 
 
-def _file(found: Found) -> _File:
+def _file(found: ProfileFiles) -> _File:
     return (found.root, found.names, found.fingerprint)
 
 
-def _run(one: Found, workers: dict[str, set[str]]) -> str:
+def _run(one: ProfileFiles, workers: dict[str, set[str]]) -> str:
     """The run of the ranks of a file: its own, or one below it where that has other workers."""
     if len(workers[one.run]) == 1:
         return one.run

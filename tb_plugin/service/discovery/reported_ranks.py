@@ -10,18 +10,20 @@ from itertools import pairwise
 
 from tb_plugin.formats.base import JobInfo, identifying
 from tb_plugin.model.trace.worker_names import rank_worker
-from tb_plugin.service.discovery.distributed_jobs import SLACK_NS, extent, recorded_together, span_names
-from tb_plugin.service.profile_files import Found
+from tb_plugin.service.discovery.distributed_jobs import SLACK_NS, concurrent_groups, extent, span_names
+from tb_plugin.service.profile_files import ProfileFiles
 
 _NAMED = re.compile(r"rank(\d{1,9})\Z")
 
 
-def asked_for_ranks(found: Iterable[Found], infos: Mapping[Found, JobInfo | None]) -> list[Found]:
+def profiles_without_rank(
+    found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
+) -> list[ProfileFiles]:
     """Returns one profile of each worker whose rank is not known; ``infos`` are those of a sample of each run.
 
     Nobody is asked in a run whose names are those of ranks, as its sample confirms, nor in one whose sample reports no rank.
     """
-    asked: list[Found] = []
+    asked: list[ProfileFiles] = []
     for profiles in _runs(found).values():
         sample = [(one, info) for one in profiles if (info := infos.get(one)) is not None]
         workers = {one.worker: one for one in reversed(profiles) if identifying(one.reader) is not None}
@@ -34,32 +36,34 @@ def asked_for_ranks(found: Iterable[Found], infos: Mapping[Found, JobInfo | None
     return asked
 
 
-def asked_for_times(found: Iterable[Found], infos: Mapping[Found, JobInfo | None]) -> list[Found]:
+def profiles_with_ambiguous_times(
+    found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
+) -> list[ProfileFiles]:
     """Returns all profiles of runs in which a rank is several workers, or a span holds what was not recorded together."""
     return [one for profiles in _runs(found).values() if _is_unclear(profiles, infos) for one in profiles]
 
 
-def labelled(found: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> list[Found]:
+def labelled(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
     """Returns the profiles with each worker named after the rank that its files report, as far as ``infos`` are known.
 
     Recordings of a rank that do not overlap are spans of it. Where they overlap (two jobs, or copies), names stay.
     """
-    new: dict[Found, Found] = {}
+    new: dict[ProfileFiles, ProfileFiles] = {}
     for profiles in _runs(found).values():
         new.update(_labelled(profiles, infos))
     return [new.get(one, one) for one in found]
 
 
-def _runs(found: Iterable[Found]) -> dict[str, list[Found]]:
+def _runs(found: Iterable[ProfileFiles]) -> dict[str, list[ProfileFiles]]:
     """The profiles of each run; those of a job that was put together have the names of their ranks."""
-    runs: dict[str, list[Found]] = defaultdict(list)
+    runs: dict[str, list[ProfileFiles]] = defaultdict(list)
     for one in found:
         if not one.grouped_by:
             runs[one.run].append(one)
     return runs
 
 
-def _is_unclear(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> bool:
+def _is_unclear(profiles: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> bool:
     known = [(one, info) for one in profiles if (info := infos.get(one)) is not None]
     workers: dict[int, set[str]] = defaultdict(set)
     ranks: dict[str, set[int]] = defaultdict(set)
@@ -70,7 +74,7 @@ def _is_unclear(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]
     return is_several or not _are_together(known)
 
 
-def _are_together(known: Iterable[tuple[Found, JobInfo]]) -> bool:
+def _are_together(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
     """Whether the recordings of each span overlap, or nearly so. Clocks of different hosts may be far apart."""
     spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -90,7 +94,9 @@ def _is_one_stretch(times: Iterable[tuple[int, int]]) -> bool:
     return True
 
 
-def _labelled(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> dict[Found, Found]:
+def _labelled(
+    profiles: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
+) -> dict[ProfileFiles, ProfileFiles]:
     """The profiles of one run that get another worker or span."""
     ranks: dict[str, set[int]] = defaultdict(set)
     for one in profiles:
@@ -99,7 +105,7 @@ def _labelled(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) 
     only = {worker: next(iter(each)) for worker, each in ranks.items() if len(each) == 1}
     # Files of other formats beside a trace, by their names of the same worker, are of the same rank.
     rank_of = {one: info.rank if (info := infos.get(one)) else only.get(one.worker) for one in profiles}
-    groups: dict[int, list[Found]] = defaultdict(list)
+    groups: dict[int, list[ProfileFiles]] = defaultdict(list)
     for one, rank in rank_of.items():
         if rank is not None:
             groups[rank].append(one)
@@ -110,7 +116,7 @@ def _labelled(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) 
     named = {one: worker for one, worker in named.items() if worker not in taken}
     spans = {} if not _is_unclear(profiles, infos) else _spans([one for one in profiles if one in named], infos)
     places: set[tuple[str, str]] = {(one.worker, one.span) for one in profiles if one not in named}
-    new: dict[Found, Found] = {}
+    new: dict[ProfileFiles, ProfileFiles] = {}
     for one, worker in named.items():
         span = _free(worker, spans.get(one, one.span), places)
         places.add((worker, span))
@@ -119,7 +125,7 @@ def _labelled(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) 
     return new
 
 
-def _is_one_worker(group: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> bool:
+def _is_one_worker(group: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> bool:
     """Whether the recordings of a rank are those of one worker: it is one by name, or they follow each other."""
     if len({one.worker for one in group}) == 1:
         return True
@@ -136,14 +142,14 @@ def _is_one_worker(group: Sequence[Found], infos: Mapping[Found, JobInfo | None]
     return True
 
 
-def _spans(profiles: Sequence[Found], infos: Mapping[Found, JobInfo | None]) -> dict[Found, str]:
+def _spans(profiles: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> dict[ProfileFiles, str]:
     """The spans of profiles of ranks: what was recorded together has one."""
-    cycles = recorded_together(profiles, infos)
+    cycles = concurrent_groups(profiles, infos)
     spans = span_names([_names(cycle) for cycle in cycles])
     return {one: span for span, cycle in zip(spans, cycles, strict=True) for one in cycle}
 
 
-def _names(cycle: Sequence[Found]) -> set[str]:
+def _names(cycle: Sequence[ProfileFiles]) -> set[str]:
     """The names of what was recorded together: spans, or those of the files where nothing else tells recordings apart."""
     spans, workers = {one.recording for one in cycle}, {one.worker for one in cycle}
     return workers if spans == {"default"} and len(workers) == 1 else spans

@@ -18,9 +18,15 @@ from tb_plugin.formats.unsupported_files import LOOKED_INTO, foreign, in_short, 
 from tb_plugin.service.discovery import distributed_jobs, ignore_file, reported_ranks
 from tb_plugin.service.discovery.claims import Claims, Draft, numbered
 from tb_plugin.service.discovery.ignore_file import Ignore
-from tb_plugin.service.discovery.summary_files import NOTHING_LIKE_IT, SUFFIX, ListedSummaries, away_from, stated_job
+from tb_plugin.service.discovery.summary_files import (
+    NOTHING_LIKE_IT,
+    SUFFIX,
+    ListedSummaries,
+    reported_job,
+    summary_only_candidates,
+)
 from tb_plugin.service.file_head import read_head
-from tb_plugin.service.profile_files import Found, Root, located
+from tb_plugin.service.profile_files import ProfileFiles, Root, located
 from tb_plugin.storage.listing import Listing, StoredFile
 
 NOT_A_TRACE = (
@@ -48,7 +54,7 @@ store each look is a request."""
 class Discovery:
     """Everything that one scan found. ``problems`` are log directories that could not be read at all."""
 
-    found: list[Found] = field(default_factory=list)
+    found: list[ProfileFiles] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     files: int = 0
     problems: list[UserError] = field(default_factory=list)
@@ -107,24 +113,24 @@ class Scanner:
         self._last = (results, discovery) if final else None
         return discovery
 
-    def _joined(self, found: list[Found]) -> tuple[list[Found], bool]:
+    def _joined(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
         """The profiles, those of one distributed job in one run, and workers by the ranks that files report.
 
         False when some of them have to be asked again.
         """
         if not found or not distributed_jobs.is_on():
             return found, True
-        first = self._stated(distributed_jobs.asked_first(found))
+        first = self._stated(distributed_jobs.first_candidates(found))
         # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
-        parts = self._stated(distributed_jobs.asked_then(found, first))
+        parts = self._stated(distributed_jobs.later_candidates(found, first))
         asked = first | parts
-        asked |= self._stated(reported_ranks.asked_for_ranks(found, asked))
-        asked |= self._stated(reported_ranks.asked_for_times(found, asked))
+        asked |= self._stated(reported_ranks.profiles_without_rank(found, asked))
+        asked |= self._stated(reported_ranks.profiles_with_ambiguous_times(found, asked))
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
-        return reported_ranks.labelled(distributed_jobs.joined(found, parts, len(self.roots) > 1), asked), final
+        return reported_ranks.labelled(distributed_jobs.group_jobs(found, parts, len(self.roots) > 1), asked), final
 
-    def _stated(self, asked: Iterable[Found]) -> dict[Found, JobInfo | None]:
+    def _stated(self, asked: Iterable[ProfileFiles]) -> dict[ProfileFiles, JobInfo | None]:
         """What profiles state of their jobs. Known answers are reused until the files change."""
         known = [one for one in asked if identifying(one.reader) is not None]
         new = [one for one in known if _identity(one) not in self._jobs]
@@ -181,7 +187,7 @@ class Scanner:
             else:
                 refused[draft] = why
         away = {main: file for main, file in summaries.items() if main not in files}
-        for reader, candidate in away_from(self.readers, away):
+        for reader, candidate in summary_only_candidates(self.readers, away):
             taken.add(Draft(root, reader, candidate, [away[candidate.names[0]]], is_here=False))
         left = {draft.candidate: why for draft, why in refused.items() if taken.leaves(draft)}
         shown = {candidate.place: why for candidate, why in left.items() if not candidate.is_quiet}
@@ -348,17 +354,17 @@ def _what(root: Root, file: StoredFile) -> str | None:
         return None
 
 
-def _identity(one: Found) -> _File:
+def _identity(one: ProfileFiles) -> _File:
     return (one.root, one.place, one.fingerprint)
 
 
-def _ask(one: Found) -> JobInfo | UserError | None:
+def _ask(one: ProfileFiles) -> JobInfo | UserError | None:
     """What a profile states of its job, None also when its first bytes are damaged; the error of the storage.
 
     A rank summary repeats it, so that the trace need not be touched.
     """
     if one.summaries or not one.is_here:
-        return stated_job(one)
+        return reported_job(one)
     reader = identifying(one.reader)
     files = {file.path: file for file in one.files}
     if reader is None or not one.size_bytes:

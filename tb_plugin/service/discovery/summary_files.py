@@ -12,7 +12,7 @@ import msgspec
 from tb_plugin.errors import StorageError, UserError
 from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
 from tb_plugin.model.trace.table import RawTrace
-from tb_plugin.service.profile_files import Found, SummaryFile
+from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
@@ -58,7 +58,7 @@ class ListedSummaries:
             self.problem = error
         return before != (self._tree, self.problem and str(self.problem))
 
-    def with_summary(self, found: Found, beside: Mapping[str, StoredFile]) -> Found:
+    def with_summary(self, found: ProfileFiles, beside: Mapping[str, StoredFile]) -> ProfileFiles:
         """Returns a profile with its summaries that are not older: that beside it, then that of the tree."""
         main = found.files[0]
         if not found.is_here:
@@ -69,7 +69,7 @@ class ListedSummaries:
         return replace(found, summaries=tuple(each for each in listed if not is_older(each.file, found.files)))
 
 
-def away_from(
+def summary_only_candidates(
     readers: Sequence[Reader[Any]], summaries: Mapping[str, StoredFile]
 ) -> list[tuple[Reader[Any], Candidate]]:
     """Returns what the traces would be whose summaries alone are there: which run, worker and span, by their names."""
@@ -86,7 +86,7 @@ def away_from(
     return [(reader, replace(each, names=each.names[:1], also=(), certain=True)) for reader, each in found]
 
 
-def stated_job(found: Found) -> JobInfo | UserError | None:
+def reported_job(found: ProfileFiles) -> JobInfo | UserError | None:
     """Returns what the summary of a profile states of its job; the error of the storage."""
     if not found.summaries:
         return None

@@ -30,12 +30,12 @@ from tb_plugin.model.trace.merged_ranks import rank_traces
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.service import part_codec
 from tb_plugin.service.file_head import read_head
-from tb_plugin.service.profile_files import Found
+from tb_plugin.service.profile_files import ProfileFiles
 from tb_plugin.service.summaries import format
-from tb_plugin.service.summaries.format import MOST_BYTES, About, Settings, SummaryRefused, Wanted
+from tb_plugin.service.summaries.format import MOST_BYTES, Settings, SummaryHeader, SummaryRefused, Wanted
 from tb_plugin.service.workers.kernel_rules import class_rules
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, budget_bytes
-from tb_plugin.service.workers.memory_estimate import need_bytes, seen_sizes, unseen_sizes
+from tb_plugin.service.workers.memory_estimate import local_file_sizes, peak_memory_bytes, unseen_sizes
 from tb_plugin.service.workers.model_cache import OpenModels
 from tb_plugin.service.workers.parse import missing_of, read_info
 from tb_plugin.service.workers.question import Report
@@ -110,21 +110,23 @@ class Summarize:
         return summarize_rank(self.job)
 
 
-def job_of(found: Found, to: str | None, kept: StoredFile | None) -> RankJob:
+def job_of(found: ProfileFiles, to: str | None, kept: StoredFile | None) -> RankJob:
     """Returns the job for a profile as it was found, under the settings of this process."""
     name = f"{found.run}/{found.worker}/{found.span}"
     address = found.root.folder.address
     return RankJob(name, address, found.reader.id, found.files, to, kept, own_steps(), class_rules())
 
 
-def settings_here() -> Settings:
+def current_settings() -> Settings:
     """Returns the settings of this process."""
     return RankJob("", "", "", (), steps=own_steps(), classes=class_rules()).settings
 
 
-def need_of(job: RankJob) -> int:
+def memory_estimate(job: RankJob) -> int:
     """Returns about how much memory a job takes, from the names and sizes of its files."""
-    return need_bytes(registry.reader_named(job.reader), unseen_sizes({file.path: file.size for file in job.files}))
+    return peak_memory_bytes(
+        registry.reader_named(job.reader), unseen_sizes({file.path: file.size for file in job.files})
+    )
 
 
 @cache
@@ -176,7 +178,7 @@ def _current(job: RankJob) -> Outcome | None:
     try:
         with Folder(job.to).open(job.kept) as stream:
             content = stream.read(MOST_BYTES + 1)
-        about = format.about_of(content)
+        about = format.read_header(content)
         format.check(about, Wanted.of(job.files, job.settings))
     except (SummaryRefused, StorageError, OSError):
         return None
@@ -188,7 +190,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
     reader = registry.reader_named(job.reader)
     folder = Folder(job.folder)
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
-        need, budget = need_bytes(reader, seen_sizes(paths)), budget_bytes(limit_bytes)
+        need, budget = peak_memory_bytes(reader, local_file_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
             what = (
                 f"Reading it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed there."
@@ -208,9 +210,9 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         try:
             part = part_with_borrowed(registry.analysis_named(format.VIEW), made)
             outline = model.outline(made)
-            about = About(
+            about = SummaryHeader(
                 stamp(),
-                [format.named(file) for file in job.files],
+                [format.portable_name(file) for file in job.files],
                 job.settings,
                 0,
                 list(outline.steps),

@@ -59,7 +59,7 @@ def from_environment() -> Scheduler | None:
     return Scheduler(address, *files) if address else None
 
 
-def asked_for() -> Scheduler | None:
+def connect_or_none() -> Scheduler | None:
     """Returns the same; what is wrong with it is told in the log, and everything is computed here."""
     try:
         return from_environment()

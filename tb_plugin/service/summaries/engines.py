@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
 
 from tb_plugin.errors import UserError
-from tb_plugin.service.summaries.compute import Outcome, RankJob, Summarize, need_of, summarize_rank
+from tb_plugin.service.summaries.compute import Outcome, RankJob, Summarize, memory_estimate, summarize_rank
 from tb_plugin.service.workers.pool import Pool
 from tb_plugin.service.workers.request import Job
 
@@ -32,7 +32,7 @@ def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
         while True:
             for job in coming:
                 question = Summarize(job)
-                need = min(need_of(job), pool.budget)
+                need = min(memory_estimate(job), pool.budget)
                 asked = pool.submit(question, key=job.name, heavy=True, need_bytes=need, about=job.name)
                 running[asked.future] = asked
                 if len(running) >= _AHEAD * workers:

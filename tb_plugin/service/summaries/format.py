@@ -92,7 +92,7 @@ class Settings(Struct, frozen=True):
     classes: str = ""
 
 
-class About(Struct, frozen=True):
+class SummaryHeader(Struct, frozen=True):
     """What a summary states beside the part: whose it is, and what is told of the profile without its trace."""
 
     stamp: str
@@ -116,10 +116,10 @@ class Wanted:
     @classmethod
     def of(cls, files: Sequence[StoredFile] | None, settings: Settings) -> Wanted:
         """Returns what a summary of a profile of these files states."""
-        return cls(None if files is None else tuple(map(named, files)), settings)
+        return cls(None if files is None else tuple(map(portable_name, files)), settings)
 
 
-def named(file: StoredFile) -> tuple[str, int]:
+def portable_name(file: StoredFile) -> tuple[str, int]:
     """Returns how a summary names a file: nothing of the folders that it lies in, which may be moved."""
     return PurePosixPath(file.path).name, file.size
 
@@ -129,7 +129,7 @@ def place_of(main: str) -> str:
     return main + SUFFIX
 
 
-def dump(part: Part, about: About) -> bytes:
+def dump(part: Part, about: SummaryHeader) -> bytes:
     """Returns the bytes of a summary; ``about`` without ``part_bytes``, which are put in here.
 
     Raises SummaryRefused where nobody would take it.
@@ -153,7 +153,7 @@ def content_of(stream: BinaryIO, room_bytes: int = MOST_BYTES) -> bytes:
     return stream.read(size + 1)
 
 
-def about_of(content: bytes) -> About:
+def read_header(content: bytes) -> SummaryHeader:
     """Returns what a summary states. Raises SummaryRefused."""
     return _opened(content)[0]
 
@@ -205,7 +205,7 @@ def check_values(unseen: Sequence[Part]) -> None:
         _check_values(name, table)
 
 
-def check(about: About, wanted: Wanted) -> None:
+def check(about: SummaryHeader, wanted: Wanted) -> None:
     """Raises SummaryRefused for a summary of something else than what is ``wanted``."""
     check_stamp(about)
     if about.settings != wanted.settings:
@@ -214,13 +214,13 @@ def check(about: About, wanted: Wanted) -> None:
         raise SummaryRefused("is of another file")
 
 
-def check_stamp(about: About) -> None:
+def check_stamp(about: SummaryHeader) -> None:
     """Raises SummaryRefused for a summary whose part looks different, or means something else, than ours would."""
     if about.stamp != stamp():
         raise SummaryRefused("is of another version")
 
 
-def _opened(content: bytes) -> tuple[About, memoryview]:
+def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
     """What a summary states, and its packed part."""
     if len(content) > MOST_BYTES:
         raise SummaryRefused("is too large")
@@ -238,7 +238,7 @@ def _opened(content: bytes) -> tuple[About, memoryview]:
     if not end:
         raise SummaryRefused(_TOO_MANY)
     try:
-        return msgspec.json.decode(head, type=About), body[len(head) + 1 :]
+        return msgspec.json.decode(head, type=SummaryHeader), body[len(head) + 1 :]
     except msgspec.ValidationError as error:
         raise SummaryRefused("is of another version") from error
     except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors

@@ -38,7 +38,7 @@ def budget_bytes(limit_bytes: int | None = None) -> int:
     return int(LIMIT_SHARE * limit_bytes) if limit_bytes else int(SHARE * _machine_bytes())
 
 
-def refused_whole(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
+def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
     """Returns why a profile of which no window can be opened is not opened: it is too large, or a window was asked for.
 
     ``why`` is a sentence that begins with a small letter.

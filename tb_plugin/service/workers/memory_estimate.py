@@ -15,7 +15,7 @@ _LEAST_ARCHIVE = 18
 """Bytes of a gzip archive that holds nothing."""
 
 
-def need_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
+def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
     """Returns what a worker takes at the peak of a read, estimated from the files' sizes."""
     return PROCESS_BYTES + reader.need_bytes(sizes)
 
@@ -25,7 +25,7 @@ def room_bytes(reader: Windowed, budget: int) -> int:
     return reader.room_bytes(budget - PROCESS_BYTES)
 
 
-def seen_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
+def local_file_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
     """Returns the sizes of local files by name."""
     return {name: _seen_size(file) for name, file in files.items()}
 

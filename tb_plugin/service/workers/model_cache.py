@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tb_plugin import registry
-from tb_plugin.analysis.base import Analysis, Params, Part, asked_of
+from tb_plugin.analysis.base import Analysis, Params, Part, view_params
 from tb_plugin.analysis.failure_notices import FAILED_PAYLOAD
 from tb_plugin.analysis.graphs.captures import captured_in
 from tb_plugin.analysis.timeline.pyramid import Pyramid
-from tb_plugin.errors import KeptLost, NotFound
+from tb_plugin.errors import CacheFileLost, NotFoundError
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.model.stack_profile.nodes import captured_by_node
@@ -24,7 +24,7 @@ from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model_kinds.timeline_levels import levels_of
 from tb_plugin.service import mapped_part, part_codec
-from tb_plugin.storage.cache import put_whole
+from tb_plugin.storage.cache import put_atomically
 
 M = TypeVar("M")
 
@@ -86,7 +86,7 @@ class OpenModels:
         made = self.made(file)
         if not isinstance(made, kind):
             has, wanted = registry.model_named(file.model).noun, registry.noun_of(kind)
-            raise NotFound(f"This profile is {has}, and this needs {wanted}.", "", "Choose another profile.")
+            raise NotFoundError(f"This profile is {has}, and this needs {wanted}.", "", "Choose another profile.")
         return made
 
     def levels(self, file: ModelFile) -> Pyramid:
@@ -96,7 +96,7 @@ class OpenModels:
 
     def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
         """Returns the numbers of one view about a profile. Raises KeptLost, BadRequest, and PartFailed after a bug."""
-        params = asked_of(analysis, params)
+        params = view_params(analysis, params)
 
         def make() -> Part:
             kept = None if file.captures else _kept_part(file.path, analysis, params)
@@ -128,7 +128,7 @@ class OpenModels:
         if FAILED_PAYLOAD in part.payloads:
             return
         body = isolated(analysis.title, lambda: part_codec.dump(part))
-        put_whole(_kept_beside(file.path, analysis), lambda partial: partial.write_bytes(body))
+        put_atomically(_kept_beside(file.path, analysis), lambda partial: partial.write_bytes(body))
 
     def forget(self, path: str) -> None:
         """Lets go of what is known of a file that is written anew: the old one may have been damaged."""
@@ -169,7 +169,7 @@ def _kept_part(path: str, analysis: Analysis[Any], params: Params) -> Part | Non
     try:
         part = _load_part(_kept_beside(path, analysis))
         os.utime(_kept_beside(path, analysis))
-    except (KeptLost, OSError):
+    except (CacheFileLost, OSError):
         return None
     return part
 
@@ -179,4 +179,4 @@ def _load_part(path: str) -> Part:
     try:
         return mapped_part.read(path) if path.endswith(mapped_part.SUFFIX) else part_codec.load(Path(path).read_bytes())
     except (OSError, ValueError, LookupError) as error:
-        raise KeptLost("A kept part is gone or damaged.", path, "It is made anew: ask again.") from error
+        raise CacheFileLost("A kept part is gone or damaged.", path, "It is made anew: ask again.") from error

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Missing, Params, Part
-from tb_plugin.errors import OnlyWhole, PartFailed, UnreadableTrace, UserError
+from tb_plugin.errors import PartFailed, UnreadableTrace, UserError, WindowUnsupported
 from tb_plugin.formats.base import Reader, ReadOptions, ReadState, windowed
 from tb_plugin.formats.unsupported_files import foreign
 from tb_plugin.lib.isolation import isolated
@@ -27,13 +27,13 @@ from tb_plugin.model_kinds.base import Model, Outline
 from tb_plugin.payloads import Figure, Figures, IssueInfo, Notices, ReadInfo, ViewInfo
 from tb_plugin.payloads.export import to_json
 from tb_plugin.service.file_head import HEAD_BYTES, unpacked
-from tb_plugin.service.workers.memory_budget import refused_whole
+from tb_plugin.service.workers.memory_budget import window_unsupported_error
 from tb_plugin.service.workers.memory_estimate import room_bytes
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
 from tb_plugin.service.workers.parse_result import Limits, Summary, rank_ending
 from tb_plugin.service.workers.question import Progress, Report
 from tb_plugin.service.workers.user_step_pattern import with_own_steps
-from tb_plugin.storage.cache import put_whole
+from tb_plugin.storage.cache import put_atomically
 from tb_plugin.storage.checksum import Seal, seal_of, sealed, unsealed
 from tb_plugin.storage.files import FileSource
 from tb_plugin.storage.safe_open import Located
@@ -123,7 +123,7 @@ class Parse:
             model.write(made, str(partial))
             return seal_of(partial)  # before it is in place: there, another process may take it away at once
 
-        seal = isolated("Writing of the columns", partial(put_whole, target, write))
+        seal = isolated("Writing of the columns", partial(put_atomically, target, write))
         del made, write
         report(progress._replace(stage="summarising"))
         file = ModelFile(target, model.id)
@@ -135,7 +135,7 @@ class Parse:
         _open_beside(model, made, target)
         summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
         # Last: whoever finds it may ask for all of the others.
-        put_whole(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
+        put_atomically(summary_target, lambda partial: partial.write_bytes(sealed(to_json(summary))))
         return summary
 
     def _read(self, reader: Reader[Any], report: Report) -> tuple[Any, Progress]:
@@ -210,14 +210,14 @@ def _window(
             found = survey = able.survey(
                 FileSource(paths), ReadOptions(own_steps=own), _Telling("surveying", report).tell
             )
-        except OnlyWhole as error:
+        except WindowUnsupported as error:
             raise _refused(paths, limits, error.what) from error
-        put_whole(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
+        put_atomically(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
     return choose(survey, asked, room_bytes(able, limits.budget_bytes), limits.need_bytes, limits.budget_bytes)
 
 
 def _refused(paths: Mapping[str, str | Located], limits: Limits, why: str) -> UserError:
-    return refused_whole(next(iter(paths)), limits.window, limits.need_bytes, limits.budget_bytes, why)
+    return window_unsupported_error(next(iter(paths)), limits.window, limits.need_bytes, limits.budget_bytes, why)
 
 
 def _kept_survey(path: str) -> Survey | None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
-from tb_plugin.analysis.snapshot.device_levels import Held, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of
 from tb_plugin.analysis.snapshot.labels import address_texts, pool_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.modules import modules_of_stacks
@@ -19,7 +19,7 @@ from tb_plugin.payloads import Figures, Scalar
 Column = npt.NDArray[np.integer]
 
 
-def block_of(held: Held, row: int) -> Figures:
+def block_of(held: DeviceLevels, row: int) -> Figures:
     """Returns the figures of a block: of what is not known None."""
     strings = held.snapshot.strings
     column = {name: held.block(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
@@ -43,7 +43,7 @@ def block_of(held: Held, row: int) -> Figures:
     return Figures("block", "Block", held.name, [METRICS.figure(key, value) for key, value in values.items()])
 
 
-def segment_of(held: Held, row: int) -> Figures:
+def segment_of(held: DeviceLevels, row: int) -> Figures:
     """Returns the figures of a segment: of what is not known None."""
     column = {name: held.segment(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     values = {
@@ -54,7 +54,7 @@ def segment_of(held: Held, row: int) -> Figures:
     return Figures("segment", "Segment", held.name, [METRICS.figure(key, value) for key, value in values.items()])
 
 
-def _placed(held: Held, column: Mapping[str, Column]) -> dict[str, Scalar]:
+def _placed(held: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scalar]:
     """Where it lies, and who asked for it."""
     snapshot, words = held.snapshot, stack_words(held.snapshot)
     return {
@@ -66,7 +66,7 @@ def _placed(held: Held, column: Mapping[str, Column]) -> dict[str, Scalar]:
     }
 
 
-def _lived(held: Held, begin: int, end: int) -> dict[str, Scalar]:
+def _lived(held: DeviceLevels, begin: int, end: int) -> dict[str, Scalar]:
     """When it was allocated and released."""
 
     def time_of(event: int) -> int | None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, level, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, level, levels_of
 from tb_plugin.analysis.snapshot.labels import pool_texts, stream_texts
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import NEVER, Snapshot
@@ -55,7 +55,7 @@ class Layer:
     """By row: its place in the envelopes, -1 = it lies on top of them."""
 
 
-def layer_of(held: Held, kind: str) -> Layer:
+def layer_of(held: DeviceLevels, kind: str) -> Layer:
     """Returns a layer of a device, by name."""
     if kind == "segments":
         begin, end, size, stack = (held.segment(name) for name in ("begin", "end", "size", "stack"))
@@ -67,7 +67,7 @@ def layer_of(held: Held, kind: str) -> Layer:
     return Layer(begin, freed, end, size, stack, levels_of(held).active)
 
 
-def has_private_pools(held: Held) -> bool:
+def has_private_pools(held: DeviceLevels) -> bool:
     """Returns whether anything of a device lies in a private pool."""
     private = _private(held.snapshot)
     return bool(private[held.segment("pool")].any() or private[held.block("pool")].any())
@@ -121,7 +121,7 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
     return f"{pool_texts(snapshot, pool)[0].as_py()} pool, stream {stream_texts(snapshot, stream)[0].as_py() or '?'}"
 
 
-def _pools_of_blocks(held: Held) -> Int64:
+def _pools_of_blocks(held: DeviceLevels) -> Int64:
     """The pool of each block: as stated, else that of the segment at its address that is left at the end.
 
     Segments that went state a pool only where blocks do as well.
@@ -140,7 +140,7 @@ def _pools_of_blocks(held: Held) -> Int64:
     return pool
 
 
-def _grown(held: Held, blocks: Int64, segments: Int64) -> tuple[Int64, Int64]:
+def _grown(held: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, Int64]:
     """States at which the larger of active and reserved bytes is larger than ever before, and how large it is."""
     changes = []
     for rows, column in ((blocks, held.block), (segments, held.segment)):

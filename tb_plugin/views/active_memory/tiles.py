@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.modules import modules_of_stacks
 from tb_plugin.lib.model_cache import remembered
@@ -36,7 +36,7 @@ USUAL = 10_000
 class Axis:
     """What x counts: states of the history (0 is before the first event), or nanoseconds."""
 
-    held: Held
+    held: DeviceLevels
     by_time: bool
 
     @property
@@ -75,7 +75,7 @@ def samples_of(active: Int64, bounds: Int64) -> Int64:
     )
 
 
-def tile_of(held: Held, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
+def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
     """Returns a tile of a layer. Listed is what has at least the peak over 2 to the power of ``detail``; None: any size."""
     layer = layer_of(held, kind)
     states = samples_of(layer.height, axis.bounds(level, tile))
@@ -146,7 +146,7 @@ def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) ->
     return rest - sum((one.at(states) for one in layer.envelopes), np.zeros(len(states), np.int64))
 
 
-def _categories(held: Held, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
+def _categories(held: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
     """What rows are for; segments are for many things."""
     found = categories_of_blocks(held)
     if kind == "segments" or not found.known:

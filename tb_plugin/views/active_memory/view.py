@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view, int_param
 from tb_plugin.analysis.snapshot.curve import WIDTH, curve_of
-from tb_plugin.analysis.snapshot.device_levels import Held, held_of, levels_of, span_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device, span_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Payload, Table, View
@@ -43,7 +43,7 @@ class ActiveMemory:
     model = Snapshot
     traits = Traits("Memory", "detail", whole="A snapshot has no phases.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
         """Returns None: a snapshot always says what is held."""
@@ -55,7 +55,7 @@ class ActiveMemory:
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns a tile, a block, or the curves of a part of the history. Raises BadRequest."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         payloads = _payloads(held, params)
         return Part(CoverageInfo(complete=snapshot.report.complete), payloads=payloads, layout=tuple(payloads))
 
@@ -64,15 +64,15 @@ class ActiveMemory:
         return answer_view(self, parts[0], params)
 
 
-def _payloads(held: Held, params: Params) -> dict[str, Payload]:
+def _payloads(held: DeviceLevels, params: Params) -> dict[str, Payload]:
     by_time = params.get("axis") == "time" and held.snapshot.has_times
     for kind, column, told in (("block", held.block, block_of), ("segment", held.segment, segment_of)):
-        row = whole_number(params, kind)
+        row = int_param(params, kind)
         if row is not None:
             if not 0 <= row < len(column("size")):
                 raise BadRequest(f"{held.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,}.")
             return {kind: told(held, row)}
-    tile = whole_number(params, "tile")
+    tile = int_param(params, "tile")
     if tile is not None:
         layer = params.get("layer") or ""
         if layer not in LAYERS:
@@ -80,13 +80,13 @@ def _payloads(held: Held, params: Params) -> dict[str, Payload]:
         return {"bands": tile_of(held, *_tile(Axis(held, by_time), tile, params), detail_of(params), layer)}
     if not held.count:
         return {}
-    width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+    width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
     return {"curve": curve_of(held, levels_of(held), span_of(held, params), width, by_time)}
 
 
 def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
     """The axis with the number of a level, by default the last one, and of a tile on it."""
-    asked = whole_number(params, "level")
+    asked = int_param(params, "level")
     level = axis.levels - 1 if asked is None else asked
     if not 0 <= level < axis.levels:
         raise BadRequest(f"There is no level {level}.", "level", f"The last one is {axis.levels - 1}.")
@@ -100,7 +100,7 @@ def detail_of(params: Params) -> int | None:
     """Returns which blocks are listed: of at least the peak over 2 to this power; None: all. Raises BadRequest."""
     if params.get("detail") == "all":
         return None
-    asked = whole_number(params, "detail")
+    asked = int_param(params, "detail")
     if asked is not None and not 0 <= asked <= FINEST:
         raise BadRequest(f"detail must be all, or from 0 to {FINEST}.", "detail", f"Got {asked}.")
     return DETAIL if asked is None else asked

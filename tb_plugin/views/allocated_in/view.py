@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, whole_number
+from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, int_param
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import ORIGINS, origins_at
@@ -50,7 +50,7 @@ class AllocatedIn(Detail):
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the operators that the allocation may belong to: one unless it is ambiguous. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
-        at, address, size = whole_number(params, "at_ns"), _address(params), whole_number(params, "bytes")
+        at, address, size = int_param(params, "at_ns"), _address(params), int_param(params, "bytes")
         matched_by: str | None = None
         apart: int | None = None
         frame = _frame(trace, np.empty(0, np.int32), np.empty(0, np.int64))

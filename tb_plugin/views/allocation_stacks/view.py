@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.groupby import preorder
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, held_of, levels_of, moment_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.snapshot.table import Snapshot
@@ -35,7 +35,7 @@ class AllocationStacks:
     model = Snapshot
     traits = Traits("Memory", "picture", whole="A snapshot has no phases.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
         """Needs recorded stacks."""
@@ -49,7 +49,7 @@ class AllocationStacks:
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns the tree, and which moments it is about. Raises BadRequest."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         asked, against = moment_of(held, params), moment_of(held, params, "against")
         at = levels_of(held).peak() if asked is None else asked
         of = params.get("of") or ("held" if against is None else "made")
@@ -83,7 +83,7 @@ class AllocationStacks:
         return answer_view(self, parts[0], params)
 
 
-def _rows(held: Held, of: str, at: int, first: int, last: int) -> Int64:
+def _rows(held: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:
     if of == "held":
         return held.allocated(at)
     begin = held.block("begin")

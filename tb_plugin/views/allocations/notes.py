@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.snapshot.categories import category_notes
-from tb_plugin.analysis.snapshot.device_levels import Held, Levels, ooms_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms_of
 from tb_plugin.analysis.snapshot.finding_metrics import HISTORY, RAN_OUT
 from tb_plugin.analysis.snapshot.history_steps import HistorySteps
 from tb_plugin.analysis.snapshot.labels import NO_HISTORY, Ids, stack_words, texts_of
@@ -26,7 +26,7 @@ _ODDITIES = {
 }
 
 
-def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
+def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
     """Returns the sentence that stands first: the peak, when it was, and the line with most of it."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
@@ -67,7 +67,7 @@ def answer_of(held: Held, levels: Levels, steps: HistorySteps) -> Notices:
     return Notices("answer", title, "answer", [notice] if most else [])
 
 
-def _failure(held: Held, levels: Levels) -> Notice:
+def _failure(held: DeviceLevels, levels: Levels) -> Notice:
     """What the last request asked for that failed, and what was in use: that is why a snapshot was dumped."""
     ooms = ooms_of(held)
     event = int(ooms[-1])
@@ -92,7 +92,7 @@ def _failure(held: Held, levels: Levels) -> Notice:
     return Notice("memory_ran_out", "high", text, "", figures, evidence=link)
 
 
-def _largest_line(held: Held, event: int) -> tuple[str, int, int] | None:
+def _largest_line(held: DeviceLevels, event: int) -> tuple[str, int, int] | None:
     """The line with most allocated bytes after an event, and those of no stack; None where no block has one."""
     rows = held.allocated(event)
     stack, size = held.block("stack")[rows], held.block("size")[rows]
@@ -110,13 +110,13 @@ def _largest_line(held: Held, event: int) -> tuple[str, int, int] | None:
     return None if most is None else (*most, unnamed)
 
 
-def _lines(held: Held, stack: Ids) -> list[str | None]:
+def _lines(held: DeviceLevels, stack: Ids) -> list[str | None]:
     """The line of each stack; None for one without frames."""
     lines: list[str | None] = texts_of(stack_words(held.snapshot).line, stack).to_pylist()
     return lines
 
 
-def data_notices(held: Held, levels: Levels, steps: int) -> Notices:
+def data_notices(held: DeviceLevels, levels: Levels, steps: int) -> Notices:
     """Returns what of the history of a device is missing, and what of it does not fit together."""
     snapshot = held.snapshot
     notices = []
@@ -152,7 +152,7 @@ def _notice(rule: str, text: str, todo: str = "", *figures: Figure) -> Notice:
     return Notice(rule, "info", text, todo, list(figures))
 
 
-def _cut(held: Held, levels: Levels) -> Notice | None:
+def _cut(held: DeviceLevels, levels: Levels) -> Notice | None:
     """What was there before the history begins, and whether the recorder let go of more; None where it is whole."""
     snapshot = held.snapshot
     is_cut = held.place < len(snapshot.device_ids) and snapshot.device_ids[held.place] in snapshot.overflowed

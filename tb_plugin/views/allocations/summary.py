@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.base import Number
-from tb_plugin.analysis.snapshot.device_levels import Held, Levels, levels_of, ooms_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, levels_of, ooms_of
 from tb_plugin.analysis.snapshot.metrics import METRICS, MOMENT
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Figures, Metric, Unit
 
 
-def facts_of(held: Held) -> dict[str, Number]:
+def facts_of(held: DeviceLevels) -> dict[str, Number]:
     """Returns the numbers of a device by name."""
     levels = levels_of(held)
     found: dict[str, Number] = {
@@ -24,7 +24,7 @@ def facts_of(held: Held) -> dict[str, Number]:
     return {f"memory.{held.name}.{key}": value for key, value in found.items()}
 
 
-def summary_of(held: Held, levels: Levels) -> Figures:
+def summary_of(held: DeviceLevels, levels: Levels) -> Figures:
     """Returns the headline of a device."""
     peak = levels.peak()
     most_reserved = levels.most_reserved()
@@ -50,7 +50,7 @@ def summary_of(held: Held, levels: Levels) -> Figures:
     return Figures("summary", held.name, "", figures, "headline")
 
 
-def moment_figures(held: Held, levels: Levels, at: int, when: str) -> Figures:
+def moment_figures(held: DeviceLevels, levels: Levels, at: int, when: str) -> Figures:
     """Returns what a device held after an event."""
     time = int(held.time_ns[at]) if at != MISSING and held.snapshot.has_times else None
     figures = [

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.snapshot.blocks import block_table
-from tb_plugin.analysis.snapshot.device_levels import Held, Levels, ooms_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms_of
 from tb_plugin.analysis.snapshot.history_steps import HistorySteps
 from tb_plugin.analysis.snapshot.labels import stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
@@ -26,7 +26,7 @@ MOST_STEPS = 1_000
 """Rows of the table of steps, as many as one page has: a part of the history has all of its own."""
 
 
-def stacks_frame(held: Held, at: int, when: str) -> Frame:
+def stacks_frame(held: DeviceLevels, at: int, when: str) -> Frame:
     """Returns what was allocated after an event, by stack."""
     rows = held.allocated(at)
     stack, size = held.block("stack")[rows], held.block("size")[rows]
@@ -58,7 +58,7 @@ def stacks_frame(held: Held, at: int, when: str) -> Frame:
     )
 
 
-def blocks_frame(held: Held, first: int, last: int, named: Sequence[int] = ()) -> Frame:
+def blocks_frame(held: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
     """Returns the largest blocks that were there at some time between two events, and those that are named."""
     begin, end = held.block("begin"), held.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
@@ -89,7 +89,7 @@ def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 
-def steps_frame(held: Held, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
+def steps_frame(held: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
     """Returns some profiler steps with the peak of each; of more than MOST_STEPS they are evenly thinned."""
     rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]
@@ -114,7 +114,7 @@ def steps_frame(held: Held, levels: Levels, steps: HistorySteps, rows: Int64) ->
     )
 
 
-def ooms_frame(held: Held, levels: Levels) -> Frame:
+def ooms_frame(held: DeviceLevels, levels: Levels) -> Frame:
     """Returns the events at which memory ran out."""
     rows = ooms_of(held)
     events = held.snapshot.events

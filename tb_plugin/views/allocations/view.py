@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Missing,
+    Number,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+    int_param,
+)
 from tb_plugin.analysis.snapshot.categories import category_bar
 from tb_plugin.analysis.snapshot.curve import WIDTH, curve_of
-from tb_plugin.analysis.snapshot.device_levels import devices_of, held_of, levels_of, moment_of, span_of
+from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of, levels_of_device, moment_of, span_of
 from tb_plugin.analysis.snapshot.history_steps import marks_of
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
@@ -29,7 +39,7 @@ class Allocations:
     model = Snapshot
     traits = Traits("Memory", kept=True, tables=("held_stacks", "oom_events"), whole="A snapshot has no phases.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
         """Returns None: a snapshot always says what is held."""
@@ -41,7 +51,7 @@ class Allocations:
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Facts of all devices; curve and tables of one. Raises BadRequest."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         first, last = span_of(held, params)
         facts: dict[str, Number] = {}
         for each in devices_of(snapshot):
@@ -49,7 +59,7 @@ class Allocations:
         levels = levels_of(held)
         asked = moment_of(held, params)
         at = levels.peak() if asked is None else asked
-        width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+        width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
         steps = marks_of(held)
         shown = steps_in(steps, first, last)
         payloads: dict[str, Payload] = {

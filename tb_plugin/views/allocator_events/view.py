@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
-    OWN_ONLY,
+    NO_BORROWED_NUMBERS,
     Frame,
     Missing,
     Params,
@@ -19,10 +19,10 @@ from tb_plugin.analysis.base import (
     Traits,
     answer_view,
     holding,
-    whole_number,
+    int_param,
 )
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.analysis.snapshot.device_levels import Held, held_of, moment_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS as OF_SNAPSHOTS
 from tb_plugin.lib.model_cache import remembered
@@ -56,7 +56,7 @@ class AllocatorEvents:
     model = Snapshot
     traits = Traits("Memory", "detail", whole="A snapshot has no phases.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
         """Returns None: a snapshot without a history has an empty list."""
@@ -68,10 +68,10 @@ class AllocatorEvents:
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns one screenful of the events that are found. Raises BadRequest."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         rows = _found(snapshot, held.place, params.search) if params.search else None
         count = held.count if rows is None else len(rows)
-        near, first = moment_of(held, params, "near"), whole_number(params, "first")
+        near, first = moment_of(held, params, "near"), int_param(params, "first")
         place = None if near is None else max(near, 0) if rows is None else int(np.searchsorted(rows, near))
         if first is None:
             first = 0 if place is None else place - PAGE // 2
@@ -108,7 +108,7 @@ def _found(snapshot: Snapshot, place: int, search: str) -> Int64:
     return np.flatnonzero(found)
 
 
-def _frame(held: Held, rows: Int64) -> Frame:
+def _frame(held: DeviceLevels, rows: Int64) -> Frame:
     snapshot = held.snapshot
     events, words = snapshot.events, stack_words(snapshot)
     mine = rows + held.events.start

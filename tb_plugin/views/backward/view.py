@@ -12,7 +12,17 @@ import pyarrow as pa
 from tb_plugin.analysis.advice import todo_of
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analysis.backward_times import backward_times
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Frame,
+    Missing,
+    Number,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+)
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.groupby import Groups, group, shares, sum_by
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
@@ -136,7 +146,7 @@ class BackwardPass:
     model = TraceTable
     traits = Traits("Work", whole="", tables=("backward_operators", "backward_lines"))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs backward operators."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import Params, whole_number
+from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.memory_categories import TITLES
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.category_memory.table import CATEGORIES, CategoryMemory, categories_of, moments_of
@@ -40,7 +40,7 @@ class Top:
 def span_of(memory: CategoryMemory, params: Params) -> Span:
     """Returns the window asked for, else the whole recording. Raises BadRequest."""
     last = memory.end_ns
-    start, end = (whole_number(params, key) for key in ("start_ns", "end_ns"))
+    start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else min(max(start, 0), last)
     end = last if end is None else min(max(end, 0), last)
     if end < start:

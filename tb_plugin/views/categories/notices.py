@@ -12,7 +12,7 @@ from tb_plugin.views.categories.metrics import METRICS
 
 Int64 = npt.NDArray[np.int64]
 
-NAMED = 3
+MAX_LISTED = 3
 """So many categories the sentence names, where each is at least ``LEAST`` of the peak."""
 LEAST = 0.05
 MUCH_UNKNOWN = 0.2
@@ -23,7 +23,9 @@ def answer_of(peak_ns: int, there: Int64) -> Notices:
     total = int(there.sum())
     order = sorted(TITLES, key=lambda category: -int(there[CATEGORIES.index(category)]))
     sizes = {category: int(there[CATEGORIES.index(category)]) for category in order}
-    named = [each for each in order[:NAMED] if sizes[each] > 0 and (sizes[each] >= LEAST * total or each == order[0])]
+    named = [
+        each for each in order[:MAX_LISTED] if sizes[each] > 0 and (sizes[each] >= LEAST * total or each == order[0])
+    ]
     if not named:
         return Notices("answer", "Answer", "answer", [])
     texts = [f"{TITLES[each].lower()} ({{{each}_bytes}})" for each in named]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
-    OWN_ONLY,
+    NO_BORROWED_NUMBERS,
     Frame,
     Missing,
     Number,
@@ -19,7 +19,7 @@ from tb_plugin.analysis.base import (
     Scope,
     Traits,
     answer_view,
-    whole_number,
+    int_param,
 )
 from tb_plugin.analysis.memory_categories import MEANINGS, TITLES
 from tb_plugin.model.category_memory.table import CATEGORIES, Action, CategoryMemory
@@ -43,7 +43,7 @@ class Categories:
     model = CategoryMemory
     traits = Traits("Memory", kept=True)
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, memory: CategoryMemory) -> Missing | None:
         """Returns None: it is always there."""
@@ -59,11 +59,11 @@ class Categories:
         times, rows = moments_in(memory, span)
         peak = peak_of(memory, times, rows)
         tops = [category_peak(memory, number, times, rows) for number in range(len(CATEGORIES))]
-        asked = whole_number(params, "at_ns")
+        asked = int_param(params, "at_ns")
         moment = peak.time_ns if asked is None else min(max(asked, 0), memory.end_ns)
         now, there = (memory.levels(memory.rows_until(np.array([at])))[0] for at in (moment, peak.time_ns))
         when = "at the peak" if asked is None else "at the chosen moment"
-        width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+        width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
         found = _Found(now, tops, _allocated(memory, times[0], span.end_ns))
         facts: dict[str, Number] = {
             "memory.categories.peak_bytes": peak.bytes,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.job_tables.metrics import METRICS, STATED
+from tb_plugin.analysis.job_tables.metrics import METRICS, REPORTED
 from tb_plugin.analysis.job_tables.slow_ranks import findings
 from tb_plugin.analysis.job_tables.stages import STAGE, Stage, stages_of
 from tb_plugin.analysis.job_tables.steps import rank_means, stage_means, step_bars, step_frame
@@ -30,7 +30,7 @@ MOST_DRAWN = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class JobShown:
+class JobPayloads:
     """Findings, pictures and tables of a job."""
 
     ranks: int
@@ -45,7 +45,7 @@ class JobShown:
     frames: dict[str, Frame]
 
 
-def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
+def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
     """Returns what is shown of tables by the names of ``trace.job_tables``; one that is not there is empty."""
     every = {name: tables.get(name, job_table(name, {})) for name in SCHEMAS}
     times, stages = every[STEP_TIMES], stages_of(every)
@@ -68,7 +68,7 @@ def job_shown(tables: Mapping[str, pa.Table]) -> JobShown:
         link_frame(totals),
         _groups(every[GROUPS]),
     )
-    return JobShown(
+    return JobPayloads(
         len(ranks),
         stages,
         sum(kind != STAGE for kind in every[GROUPS]["kind"].to_pylist()),
@@ -91,7 +91,7 @@ def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
         return []
     lines = [
         Line(
-            METRICS.metric(shown, window=STATED),
+            METRICS.metric(shown, window=REPORTED),
             category,
             [
                 None if row[f"{key}_sum"] is None else max(row[f"{key}_sum"], 0) // row["step_count_distinct"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.job_tables.metrics import METRICS
 from tb_plugin.model.cluster.table import Cluster
 from tb_plugin.model.trace.job_tables import LINKS, OPERATIONS, STEP_TIMES
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
-from tb_plugin.views.cluster.payloads import TABLES, JobShown, job_shown
+from tb_plugin.views.cluster.payloads import TABLES, JobPayloads, job_payloads
 
 
 class ClusterAnalysis:
@@ -20,7 +20,7 @@ class ClusterAnalysis:
     model = Cluster
     traits = Traits("Ranks", whole="The analysis of a job knows no phases.", tables=TABLES)
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, cluster: Cluster) -> Missing | None:
         """Returns None: whatever is there is shown."""
@@ -32,7 +32,7 @@ class ClusterAnalysis:
 
     def part(self, cluster: Cluster, params: Params) -> Part:
         """Returns times, communication and links of all ranks."""
-        shown = job_shown(cluster.tables)
+        shown = job_payloads(cluster.tables)
         payloads: dict[str, Payload] = {
             "headline": _headline(shown, cluster.table(OPERATIONS).num_rows),
             "findings": Notices("findings", "Findings", "training", shown.findings),
@@ -51,7 +51,7 @@ class ClusterAnalysis:
         return answer_view(self, parts[0], params)
 
 
-def _headline(shown: JobShown, calls: int) -> Figures:
+def _headline(shown: JobPayloads, calls: int) -> Figures:
     figures = [
         *shown.step,
         METRICS.figure("job_ranks", shown.ranks),

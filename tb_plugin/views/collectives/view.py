@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.flight_recorder.calls import calls_frame, calls_of, group_text, groups_frame
 from tb_plugin.analysis.flight_recorder.headline import answered
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
@@ -24,7 +24,7 @@ class Collectives:
     model = Flight
     traits = Traits("Work", whole="A flight recorder knows no phases.", tables=("recorded_calls", "group_progress"))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, flight: Flight) -> Missing | None:
         """Returns None: a dump always says what was called."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.compiled.regions import regions_of
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.recorder import CompiledNames
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
@@ -23,7 +23,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Named:
+class GeneratedName:
     """What the name of a generated kernel says."""
 
     kind: str | None
@@ -42,13 +42,13 @@ class Generated:
     """Position among the regions' calls of the innermost one around the origin, -1: none."""
 
 
-def read_name(names: CompiledNames, text: str) -> Named | None:
+def read_name(names: CompiledNames, text: str) -> GeneratedName | None:
     """Returns what a name says, None where it is not that of a generated kernel."""
     match = re.search(names.kernel, text) if names.kernel else None
     if match is None:
         return None
     code = match[1]
-    return Named(dict(names.kinds).get(code, code), split_operators(match[2], names.operators))
+    return GeneratedName(dict(names.kinds).get(code, code), split_operators(match[2], names.operators))
 
 
 def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 @remembered
 def generated_kernels(trace: TraceTable) -> Generated:
     """Returns the generated kernels of a trace, whichever steps are chosen."""
-    generated = named(trace, trace.recorder.compiled.kernel)
+    generated = name_matches(trace, trace.recorder.compiled.kernel)
     row = np.flatnonzero(generated & of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL))
     source = row.copy()
     device = trace.kind[row] == EventKind.KERNEL

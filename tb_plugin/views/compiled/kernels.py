@@ -9,7 +9,7 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.compiled.regions import regions_of
 from tb_plugin.analysis.groupby import Groups, group
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -54,7 +54,7 @@ def kernels_frame(trace: TraceTable, selection: Selection) -> Frame:
 def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:
     """The first file that is recorded beside rows of each group, null where there is none."""
     key = trace.recorder.compiled.file
-    texts = stated_text(trace, (key,) if key else (), row)
+    texts = first_reported_text(trace, (key,) if key else (), row)
     found = np.full(len(groups), MISSING, np.int64)
     known = np.flatnonzero(texts != MISSING)[::-1]
     found[groups.of[known]] = texts[known]

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Frame,
+    Missing,
+    Number,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+)
 from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
 from tb_plugin.analysis.compiled.graph_breaks import breaks_of
 from tb_plugin.analysis.compiled.regions import has_regions, regions_of
@@ -42,7 +52,7 @@ class CompiledAnalysis:
         "Work", hidden=True, whole="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
     )
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns why a trace without compiled code has no such view, else None."""

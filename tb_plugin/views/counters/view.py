@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import Detail, Params, Part, answer_view, bounds_of, whole_number
+from tb_plugin.analysis.base import Detail, Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.device_memory.records import allocators_of
 from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.analysis.recorded_units import known_unit, unit_in_name
+from tb_plugin.analysis.recorded_units import unit_and_factor, unit_in_name
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.lib.intervals import union
 from tb_plugin.lib.model_cache import remembered
@@ -105,7 +105,7 @@ class CountersAnalysis(Detail):
         """Returns all counters in the bins of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
-        width = whole_number(params, "width")
+        width = int_param(params, "width")
         bins = min(min(max(WIDTH if width is None else width, LEAST), MOST), end - start)
         return Part(coverage, payloads={"counters": _counters(trace, start, end, bins)}, layout=("counters",))
 
@@ -290,7 +290,7 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
         ids = tuple(int(column[rows[0]]) for column in (counters.pid, counters.name, counters.series))
         pid, name, series = (trace.strings[each] for each in ids)
         stated, device = said.get(ids, ("", ""))
-        unit, factor = known_unit(stated) or unit_in_name(series) or unit_in_name(name) or ("number", 1.0)
+        unit, factor = unit_and_factor(stated) or unit_in_name(series) or unit_in_name(name) or ("number", 1.0)
         title = name if series in ("", name, _SAYS_NOTHING) else f"{name} · {series}"
         found.append(
             _Known(

@@ -21,8 +21,8 @@ from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, ReplayedCalls, replayed_calls
 from tb_plugin.analysis.groupby import Forest, group
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, OPTIMIZER, module_label
-from tb_plugin.analysis.range_patterns import named as in_names
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_patterns import name_matches as in_names
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.analysis.stack_frames import labels_of, stack_frames
 from tb_plugin.model.trace.numbering import places_of
@@ -67,7 +67,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     ``device_ns``: nanoseconds of it and everything beneath, summed over all calls and threads. ``host_ns`` leaves out
     what belongs to another phase, such as a backward pass inside a module.
     """
-    rows = _only_ranges(trace, selection) if has_only_ranges(trace) else _rows(trace, selection)
+    rows = _only_ranges(trace, selection) if is_range_trace(trace) else _rows(trace, selection)
     nodes = group(Forest(rows.parent.astype(np.int32)).paths(rows.kind, rows.name))
     parent = rows.parent[nodes.first]
     parent = np.where(parent == MISSING, MISSING, nodes.of[parent])

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.groupby import with_ancestors
-from tb_plugin.analysis.kernel_classes import class_of_operators, named_kernels
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.kernel_classes import class_of_operators, classify_kernels
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -48,7 +48,7 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     An operator around the launch that attends, convolves or multiplies matrices says so first, then the class of the kernel's
     name. Backward is what is launched in an operator of the backward pass, or by none and has a name that says so.
     """
-    kernel_class = named_kernels(trace).of(trace.name[kernels])
+    kernel_class = classify_kernels(trace).of(trace.name[kernels])
     # A few kernels of a name that else communicates: what they do, nobody says.
     kernel_class = np.where(kernel_class == KernelClass.COMMUNICATION, KernelClass.OTHER, kernel_class).astype(np.uint8)
     operator = trace.operator[kernels]
@@ -64,7 +64,7 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
 
     for each in BY_OPERATOR:
         kernel_class[inside(classes == each)] = each
-    says = named(trace, _BACKWARD)
+    says = name_matches(trace, _BACKWARD)
     # Where an operator is known it says so: a forward convolution may run kernels that were named for the gradient.
     backward = np.where(operator == MISSING, says[kernels], inside(says[members] | (trace.forward[members] != MISSING)))
     direction = np.where(backward, 2, (operator != MISSING).astype(np.int64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
-from tb_plugin.analysis.reported_steps import STATED_COMPUTE as OF_KERNELS
+from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE as OF_KERNELS
 
 _SIDES = {"base": "Baseline", "exp": "Experiment"}
 METRICS = SHARED.adding(

@@ -30,7 +30,7 @@ def _notice(name: str, side: Part) -> Notice:
     )
 
 
-def stated_headline(base: Part, exp: Part) -> Figures | None:
+def reported_headline(base: Part, exp: Part) -> Figures | None:
     """Returns the stated times of steps of both sides; None unless both state them and kernels of one are missing."""
     one, other = base.facts.get(STATED), exp.facts.get(STATED)
     if not one or other is None or not any(STATED_COMPUTE in side.facts for side in (base, exp)):

@@ -23,7 +23,7 @@ PER_STEP, TOTAL = "step", "total"
 
 
 @dataclass(frozen=True)
-class Joined:
+class PairedTable:
     """How one table of another view is compared: the columns that name a row, and those that may be compared.
 
     A measure that the table does not have falls back to its last one: kernels have but one time.
@@ -41,29 +41,29 @@ class Joined:
 
 
 TABLES = (
-    Joined("operators", "Operators", ("name",), MEASURES, kernels="operator_kernels"),
-    Joined(
+    PairedTable("operators", "Operators", ("name",), MEASURES, kernels="operator_kernels"),
+    PairedTable(
         "operators_by_shape",
         "Operators by input shapes",
         ("name", "input_shape"),
         MEASURES,
         kernels="operator_kernels_by_shape",
     ),
-    Joined("kernels", "Kernels", ("name",), ("total_ns",)),
-    Joined(
+    PairedTable("kernels", "Kernels", ("name",), ("total_ns",)),
+    PairedTable(
         "modules",
         "Modules",
         ("module",),
         ("device_self_ns", "device_total_ns", "backward_device_total_ns", "host_self_ns", "host_total_ns"),
     ),
-    Joined("runtime_calls", "Runtime calls", ("name",), ("host_self_ns", "host_total_ns")),
+    PairedTable("runtime_calls", "Runtime calls", ("name",), ("host_self_ns", "host_total_ns")),
 )
 BY_TYPE = (
-    Joined("kernels_by_type", "Kernels by type", ("kernel_type", "core"), ("total_ns",)),
-    Joined("kernels_by_type_shape", "Kernels by type and shapes", ("kernel_type", "kernel_shapes"), ("total_ns",)),
+    PairedTable("kernels_by_type", "Kernels by type", ("kernel_type", "core"), ("total_ns",)),
+    PairedTable("kernels_by_type_shape", "Kernels by type and shapes", ("kernel_type", "kernel_shapes"), ("total_ns",)),
 )
 """Tables that profiles give rise to which state a type beside the names of kernels."""
-RANGES = Joined(
+RANGES = PairedTable(
     "ranges", "Ranges", ("name",), ("range_total_ns", "range_own_ns"), own_ns="range_own_ns", total_ns="range_total_ns"
 )
 """Of traces that hold nothing but ranges."""
@@ -86,7 +86,7 @@ class Scaling:
 @remembered
 def join(
     base: Part,
-    table: Joined,
+    table: PairedTable,
     exp: Part,
     measure: str,
     scaling: Scaling,
@@ -143,7 +143,7 @@ def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], val
     return pa.table({**{key: data[key] for key in keys}, "presence": presence, **numbers})
 
 
-def _with_kernels(data: pa.Table, base: Part, table: Joined, exp: Part, launched: str) -> pa.Table:
+def _with_kernels(data: pa.Table, base: Part, table: PairedTable, exp: Part, launched: str) -> pa.Table:
     """Rows of both sides with the kernels that a table of each side counts for them; 0 where it does not."""
     counted = both_sides(base.frames.get(table.kernels), exp.frames.get(table.kernels), table.keys, (launched,))
     joined = data.join(counted.drop_columns("presence"), list(table.keys), join_type="left outer").combine_chunks()
@@ -186,7 +186,7 @@ def compared(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
     }
 
 
-def _measures(table: Joined, sides: Sequence[Part], wanted: str) -> list[str]:
+def _measures(table: PairedTable, sides: Sequence[Part], wanted: str) -> list[str]:
     """Measures of a table that at least one side has."""
     frames = [side.frames[table.name] for side in sides if table.name in side.frames]
     present = [m for m in table.measures if not frames or any(m in frame.data.column_names for frame in frames)]

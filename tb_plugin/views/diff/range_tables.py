@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Part
 from tb_plugin.analysis.range_names import ranges_by_name
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Notice
 from tb_plugin.views.diff.metrics import METRICS
@@ -17,14 +17,14 @@ from tb_plugin.views.diff.paired_tables import RANGES, Scaling, join
 
 def range_frames(trace: TraceTable) -> dict[str, Frame]:
     """Returns the table of ranges by name; none of a trace that holds more than ranges."""
-    if not has_only_ranges(trace):
+    if not is_range_trace(trace):
         return {}
     data = ranges_by_name(trace)
     columns = METRICS.columns(*data.column_names)
     return {RANGES.name: Frame(RANGES.name, RANGES.title, columns, data, ("name",), "name")}
 
 
-def have_only_ranges(*sides: Part) -> bool:
+def are_range_traces(*sides: Part) -> bool:
     """Returns True where no side holds more than ranges."""
     return all(RANGES.name in side.frames for side in sides)
 

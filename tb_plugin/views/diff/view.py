@@ -16,7 +16,7 @@ from tb_plugin.analysis.idle.metrics import cause_metrics
 from tb_plugin.analysis.kernel_classes import word_of
 from tb_plugin.analysis.phrases import counted
 from tb_plugin.analysis.range_patterns import DATALOADER
-from tb_plugin.analysis.reported_steps import missing_computation, stated_length, stated_steps
+from tb_plugin.analysis.reported_steps import missing_computation, reported_step_length, reported_steps
 from tb_plugin.analysis.selection import select_rows, steps_of
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import MISSING, KernelClass
@@ -44,7 +44,7 @@ from tb_plugin.views.diff.missing_kernels import (
     STATED,
     STATED_COMPUTE,
     missing_kernels,
-    stated_headline,
+    reported_headline,
 )
 from tb_plugin.views.diff.paired_tables import (
     ALL_MEASURES,
@@ -57,7 +57,7 @@ from tb_plugin.views.diff.paired_tables import (
     Scaling,
     join,
 )
-from tb_plugin.views.diff.range_tables import changed_most, have_only_ranges, own_ns, range_frames, recordings
+from tb_plugin.views.diff.range_tables import are_range_traces, changed_most, own_ns, range_frames, recordings
 from tb_plugin.views.diff.serving_modes import NAME as MODES
 from tb_plugin.views.diff.serving_modes import modes_frame
 from tb_plugin.views.diff.waterfall import IDLE, ON_DEVICE, StepTime, difference, idle_time, leading_part, step_time
@@ -105,7 +105,7 @@ class _Sides:
     @property
     def only_ranges(self) -> bool:
         """Returns whether neither side holds more than ranges."""
-        return have_only_ranges(self.base, self.exp)
+        return are_range_traces(self.base, self.exp)
 
     @property
     def slower(self) -> bool:
@@ -187,7 +187,7 @@ class Diff:
 
 def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
     """What a profile states: the mean length of its steps, and its computation where kernels are missing."""
-    length, missing = stated_length(stated_steps(trace, params.steps)), missing_computation(trace)
+    length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
     facts = {} if length is None else {STATED: length}
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, STATED_COMPUTE), missing, strict=True)))
 
@@ -271,7 +271,7 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         payloads["waterfall"] = _waterfall(sides, base, exp)
         if (idle := _idle_waterfall(sides)) is not None:
             payloads["idle_waterfall"] = idle
-    elif (stated := stated_headline(sides.base, sides.exp)) is not None:
+    elif (stated := reported_headline(sides.base, sides.exp)) is not None:
         payloads["headline"] = stated
     payloads["compared"] = Figures(
         "compared",

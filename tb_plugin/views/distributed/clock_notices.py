@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.payloads import Notice
 from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER, BELOW, KNOWN
 from tb_plugin.views.distributed.clocks.offsets import FEWEST
-from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
@@ -19,7 +19,7 @@ SUPPRESSED_SHARE = 0.5
 TRANSFER_DIFFERENCE = 0.2
 
 
-def clock_notices(data: Together) -> list[Notice]:
+def clock_notices(data: JobData) -> list[Notice]:
     """Returns notices about the clocks of several workers and about what they tell of the chosen steps."""
     if data.alone or not data.seen.matched.any():
         return []
@@ -27,7 +27,7 @@ def clock_notices(data: Together) -> list[Notice]:
     return [notice for notice in every if notice is not None]
 
 
-def _apart(data: Together) -> Notice | None:
+def _apart(data: JobData) -> Notice | None:
     clocks = data.clocks
     found = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
     apart = int(found.max() - found.min()) if len(found) else 0
@@ -43,7 +43,7 @@ def _apart(data: Together) -> Notice | None:
     return Notice("clocks_apart", "info", text, advice, figures)
 
 
-def _rough(data: Together) -> Notice | None:
+def _rough(data: JobData) -> Notice | None:
     """Clocks that are known less well than they differ: correcting them aligns ranks no better than leaving them alone."""
     clocks = data.clocks
     offset = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
@@ -65,7 +65,7 @@ def _rough(data: Together) -> Notice | None:
     return Notice("clocks_rough", "info", text, advice, figures)
 
 
-def _unknown(data: Together) -> Notice | None:
+def _unknown(data: JobData) -> Notice | None:
     """Workers that share no collectives with those of the largest set."""
     lost = np.flatnonzero(data.clocks.connected != 0)
     if not len(lost) or len(data.first_rows) < FEWEST:
@@ -78,7 +78,7 @@ def _unknown(data: Together) -> Notice | None:
     return Notice("clocks_unknown", "low", text, "Record more steps, on all ranks.", figures)
 
 
-def _suppressed(data: Together) -> Notice | None:
+def _suppressed(data: JobData) -> Notice | None:
     arrival = data.one_each(data.seen.late.arrival)
     below, known = (int((arrival == code).sum()) for code in (BELOW, KNOWN))
     if below <= SUPPRESSED_SHARE * (below + known):
@@ -95,7 +95,7 @@ def _suppressed(data: Together) -> Notice | None:
     return Notice("arrivals_suppressed", "info", text, "Nothing is wrong: wait and transfer need no clocks.", figures)
 
 
-def _begins_later(data: Together) -> Notice | None:
+def _begins_later(data: JobData) -> Notice | None:
     later = int((data.one_each(data.seen.late.arrival) == BEGAN_LATER).sum())
     if not later:
         return None
@@ -108,7 +108,7 @@ def _begins_later(data: Together) -> Notice | None:
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
 
 
-def _transfer(data: Together) -> Notice | None:
+def _transfer(data: JobData) -> Notice | None:
     """Both estimates of transfer, where they differ: the shortest call, and from the last begin to the last end."""
     seen, first = data.seen, data.first_rows
     both = first[data.sure.moved[first] & (seen.waiting.timing[first] != TIMINGS.index(ESTIMATED))]

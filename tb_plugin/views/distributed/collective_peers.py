@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Params, Part, whole_number
+from tb_plugin.analysis.base import Frame, Params, Part, int_param
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Sort
 from tb_plugin.views.distributed import merge as j
@@ -36,7 +36,7 @@ def partners_frame(joined: Part, params: Params) -> Frame:
     calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
     names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()
     named = params.get("of")
-    places = {key: whole_number(params, key) for key in _PLACES}
+    places = {key: int_param(params, key) for key in _PLACES}
     if not named or all(value is None for value in places.values()):
         raise BadRequest(
             "A call is that of a worker, and has a place.",

@@ -53,7 +53,9 @@ def stretches_of(texts: Sequence[str]) -> list[Stretch]:
     return found
 
 
-def met(worker: Int64, match: Int64, start_ns: Int64, dur_ns: Int64, within: Sequence[tuple[int, int, int]]) -> Int64:
+def collectives_of_workers(
+    worker: Int64, match: Int64, start_ns: Int64, dur_ns: Int64, within: Sequence[tuple[int, int, int]]
+) -> Int64:
     """Returns the rows of collectives in which at least two of the chosen workers met, collective by collective.
 
     ``match`` is -1 for a call that nobody else has. A collective counts when the call of one of the chosen workers touches
@@ -88,5 +90,5 @@ def meetings(calls: pa.Table, names: Sequence[str], worker: Int64, match: Int64,
     place = {name: i for i, name in enumerate(names)}
     asked = [(place[one.worker], one.start_ns, one.end_ns) for one in within if one.worker in place]
     start, dur = (np.asarray(calls[key], np.int64) for key in ("start_ns", "dur_ns"))
-    rows = met(worker, match, start, dur, asked)
+    rows = collectives_of_workers(worker, match, start, dur, asked)
     return calls.take(pa.array(rows))

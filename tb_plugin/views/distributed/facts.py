@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.lib.quantiles import quantile_by
 from tb_plugin.payloads import Figure, Figures
-from tb_plugin.views.distributed.job_data import Row, Together
+from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.missing_ranks import number_not_here
+from tb_plugin.views.distributed.missing_ranks import missing_rank_count
 from tb_plugin.views.distributed.stragglers.report import blame
 
 FACTS = "facts"
@@ -19,7 +19,7 @@ FACTS = "facts"
 _HUNDREDTHS = 95
 
 
-def job_facts(data: Together, rows: list[Row], operations: Frame) -> Figures:
+def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
     """Returns the numbers of a job (``rows`` are those of its workers); null where nobody can tell.
 
     Of one worker alone nothing is known about who waits for whom, and nothing is lost for sure.
@@ -27,7 +27,7 @@ def job_facts(data: Together, rows: list[Row], operations: Frame) -> Figures:
     figures = [
         METRICS.figure("workers", len(data.names)),
         METRICS.figure("world_size", data.size),
-        METRICS.figure("absent_ranks", number_not_here(data.ranks, data.world_size)),
+        METRICS.figure("absent_ranks", missing_rank_count(data.ranks, data.world_size)),
     ]
     if not data.alone:
         figures += _lost(data)
@@ -43,7 +43,7 @@ def job_facts(data: Together, rows: list[Row], operations: Frame) -> Figures:
     return Figures(FACTS, "Numbers of the job", "", figures)
 
 
-def wait_share(data: Together) -> float | None:
+def wait_share(data: JobData) -> float | None:
     """Returns the part of the steps in which workers wait for others; None where no call was matched.
 
     Of each step it is no more than the step, as a call may last beyond it.
@@ -73,7 +73,7 @@ def total_of(rows: list[Row], key: str) -> int:
     return sum(value for row in rows if isinstance(value := row[key], int))
 
 
-def in_steps(data: Together, rows: list[Row]) -> list[Row]:
+def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
     """Returns the rows with latency, waiting and transfer of calls in steps alone, where the worker has steps."""
     latency, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
     return [
@@ -90,7 +90,7 @@ def exposed_share(rows: list[Row]) -> float | None:
     return total_of(rows, "exposed_communication_ns") / time if time else None
 
 
-def _lost(data: Together) -> list[Figure]:
+def _lost(data: JobData) -> list[Figure]:
     """What the worst straggler costs; nothing is lost where there is none."""
     told = blame(data)
     worst = told.costly[0] if told.costly else None
@@ -105,7 +105,7 @@ def _lost(data: Together) -> list[Figure]:
     ]
 
 
-def _skew(data: Together) -> int | None:
+def _skew(data: JobData) -> int | None:
     """How far workers come apart at 95 of 100 collectives, of those where clocks can tell."""
     rows = data.first_rows
     known = rows[data.sure.skew[rows]]
@@ -115,7 +115,7 @@ def _skew(data: Together) -> int | None:
     return int(quantile_by(np.zeros(len(values), np.int64), values, 1, _HUNDREDTHS)[0])
 
 
-def _residual(data: Together) -> int | None:
+def _residual(data: JobData) -> int | None:
     values = data.clocks.residual_ns[data.clocks.known]
     if not len(values):
         return None

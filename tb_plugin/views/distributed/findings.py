@@ -16,10 +16,10 @@ from tb_plugin.payloads import Notice
 from tb_plugin.views.distributed.clock_notices import clock_notices
 from tb_plugin.views.distributed.comparable_profiles import not_compared
 from tb_plugin.views.distributed.facts import exposed_share, in_steps, total_of
-from tb_plugin.views.distributed.job_data import Row, Together
+from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.missing_ranks import not_here, number_not_here
+from tb_plugin.views.distributed.missing_ranks import missing_rank_count, missing_ranks
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings, uneven_compute
 from tb_plugin.views.distributed.stragglers.report import blame
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
@@ -29,7 +29,7 @@ _NAMED = 3
 UNREAD = "What is not loaded is all that is missing: with it nothing would be left open."
 
 
-def findings(data: Together, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
+def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
     """Returns what the numbers of the workers (``rows``, one each) say, with ``held``, what is said of their memory.
 
     ``params`` name workers that could not be read, and those whose part did not come from elsewhere.
@@ -49,7 +49,7 @@ def findings(data: Together, rows: list[Row], held: list[Notice], params: Params
     failed = [worker for worker, _ in LeftOut.of(params).failed]
     unread = failed_ranks(failed)
     if data.world_size is not None and missing:
-        lacking = "" if unread is None else not_here(data.ranks, data.world_size, unread)
+        lacking = "" if unread is None else missing_ranks(data.ranks, data.world_size, unread)
         present = "; ".join(
             [
                 "{workers} of {world_size} ranks are here",
@@ -58,7 +58,7 @@ def findings(data: Together, rows: list[Row], held: list[Notice], params: Params
             ]
         )
         present += "."
-    only_unread = unread and missing and number_not_here(data.ranks, data.world_size, unread) == 0
+    only_unread = unread and missing and missing_rank_count(data.ranks, data.world_size, unread) == 0
     if data.alone:
         known = "urations of collectives include waiting; no bandwidth is claimed."
         text = f"{present.replace(' are ', ' is ', 1)} D{known}" if missing else f"Only one worker is here: d{known}"
@@ -134,14 +134,14 @@ def _more(count: int) -> str:
     return f" and {count - _NAMED} more" if count > _NAMED else ""
 
 
-def _bounded_without_group(data: Together) -> int:
+def _bounded_without_group(data: JobData) -> int:
     """How many of the bounded calls are of a group whose size no rank states: nobody knows whether one is missing."""
     seen = data.seen
     bound = seen.waiting.timing == TIMINGS.index(BOUND)
     return int((bound & (numbers_of(seen.data, "ranks_of_group") < 1)).sum())
 
 
-def _lacking(data: Together) -> str:
+def _lacking(data: JobData) -> str:
     """Names the workers that lack calls which others of their group have, those that lack most first; empty: nobody knows."""
     seen, one_each = data.seen, data.first_rows
     bound = one_each[seen.waiting.timing[one_each] == TIMINGS.index(BOUND)]
@@ -248,7 +248,7 @@ def _limits(row: Row) -> tuple[str, str]:
     return ("at least ", "at most ") if total_of([row], "bounded") else ("", "")
 
 
-def _moved_less(data: Together, row: Row) -> bool:
+def _moved_less(data: JobData, row: Row) -> bool:
     """Whether the worker states that its data moved for less than half of what is, at most, transfer: a rank is missing."""
     moved = data.stated.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")

@@ -18,7 +18,7 @@ from tb_plugin.views.distributed import merge as j
 from tb_plugin.views.distributed.clocks.lateness import Lateness, Sure, sure_of
 from tb_plugin.views.distributed.clocks.offsets import Clocks, clocks_from
 from tb_plugin.views.distributed.matching.keys import numbers_of
-from tb_plugin.views.distributed.rank.reported import STATED, StatedJob, stated_job
+from tb_plugin.views.distributed.rank.reported import STATED, ReportedJob, reported_job
 from tb_plugin.views.distributed.waiting import Waiting, caused_by
 
 Int64 = npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ Row = dict[str, object]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class JobCalls:
     """The calls of all workers, worker by worker in order of time: n rows, with what the other workers say about them.
 
     Numbers are -1 where the traces do not say.
@@ -61,10 +61,10 @@ class Seen:
         """Returns whether another worker has each call as well."""
         return self.match >= 0
 
-    def take(self, keep: Bool) -> Seen:
+    def take(self, keep: Bool) -> JobCalls:
         """Returns some of the rows."""
         w = self.waiting
-        return Seen(
+        return JobCalls(
             self.data.filter(pa.array(keep)), self.worker[keep], self.step[keep], self.start_ns[keep],
             self.end_ns[keep], self.bytes[keep], self.factor[keep], self.rated[keep], self.match[keep],
             Waiting(w.workers[keep], w.last[keep], w.transfer_ns[keep], w.timing[keep]), self.late.take(keep),
@@ -72,7 +72,7 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class JobData:
     """All workers, in natural order of their names, restricted to the chosen steps."""
 
     names: tuple[str, ...]
@@ -84,11 +84,11 @@ class Together:
     """Labels of the steps of any worker and of its calls, in order."""
     step_table: pa.Table
     """The chosen steps of all workers; ``worker`` is a place in the names."""
-    seen: Seen
+    seen: JobCalls
     world_size: int | None
     process_groups: Sequence[Row]
     devices: Sequence[Row]
-    stated: StatedJob
+    stated: ReportedJob
     """What the workers state of their communication, in the chosen steps."""
     clocks: Clocks
     """Of whole traces, whatever steps are chosen."""
@@ -96,7 +96,7 @@ class Together:
     """Which workers state what their clock showed."""
     kernels: pa.Table | None = None
     """What the workers compute in all steps, kernel by kernel; ``worker`` is a place in ``names``."""
-    whole: Together | None = None
+    whole: JobData | None = None
     """The same of all steps, where some are chosen."""
 
     @cached_property
@@ -175,13 +175,13 @@ class Together:
         return np.bincount(self.seen.worker[rows], minlength=len(self.names))
 
 
-def together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
+def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     """Returns the calls and steps that were chosen of all workers (``joined`` is what ``joined.join`` made)."""
     return _together(joined, chosen)
 
 
 @remembered
-def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
+def _together(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     """``together``; the part takes it along when it goes."""
     tables = {name: frame.data for name, frame in joined.frames.items()}
     ranks, is_rank = tables[j.RANKS], pc.equal(tables[j.RANKS]["left_out"], "")
@@ -196,7 +196,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
     if wanted is not None:
         seen = seen.take(np.append(np.array([label in wanted for label in labels], np.bool_), False)[seen.step])
     world_size = joined.facts.get("distributed.world_size")
-    return Together(
+    return JobData(
         names=names,
         ranks=tuple(ranks.filter(is_rank)["rank"].to_pylist()),
         left_out=tuple(zip(left_out["worker"].to_pylist(), left_out["left_out"].to_pylist(), strict=True)),
@@ -204,7 +204,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
         step_table=steps,
         seen=seen,
         world_size=world_size if isinstance(world_size, int) else None,
-        stated=stated_job({name: table for name, table in tables.items() if name in STATED}, names, chosen),
+        stated=reported_job({name: table for name, table in tables.items() if name in STATED}, names, chosen),
         process_groups=tables[j.GROUPS].to_pylist(),
         devices=tables[j.DEVICES].to_pylist(),
         clocks=clocks_from(tables[j.CLOCKS]),
@@ -214,10 +214,10 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> Together:
     )
 
 
-def _seen(data: pa.Table) -> Seen:
+def _seen(data: pa.Table) -> JobCalls:
     """The columns of all calls."""
     start = numbers_of(data, "start_ns")
-    return Seen(
+    return JobCalls(
         data=data,
         worker=numbers_of(data, "worker"),
         step=numbers_of(data, "step_place"),

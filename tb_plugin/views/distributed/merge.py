@@ -25,13 +25,13 @@ from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING, ancho
 from tb_plugin.views.distributed.clocks.lateness import lateness_of
 from tb_plugin.views.distributed.clocks.offsets import clocks_of, clocks_table
 from tb_plugin.views.distributed.comparable_profiles import fact, why_not_compared
-from tb_plugin.views.distributed.matching.groups import Groups, Ranks, StatedGroup, rows_with_shapes
-from tb_plugin.views.distributed.matching.infer_groups import ALIKE, said_by_one, told_by_ranks
+from tb_plugin.views.distributed.matching.groups import Groups, Ranks, ReportedGroup, rows_with_shapes
+from tb_plugin.views.distributed.matching.infer_groups import ALIKE, fill_from_collective, group_from_ranks
 from tb_plugin.views.distributed.matching.keys import compared, groups_in, is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.matching.match import matched, nothing
 from tb_plugin.views.distributed.missing_ranks import DUMPS, recorders
 from tb_plugin.views.distributed.natural_order import in_order, natural
-from tb_plugin.views.distributed.rank.reported import ranks_at_least, stated_tables
+from tb_plugin.views.distributed.rank.reported import ranks_at_least, reported_tables
 from tb_plugin.views.distributed.redundancy import redundancy
 from tb_plugin.views.distributed.waiting import waiting
 
@@ -60,7 +60,7 @@ _LARGE_BYTES = 20_000_000
 _NODE = re.compile(r"^(.*)_(\d+)$")
 
 
-def is_joined(parts: Sequence[Part]) -> bool:
+def is_merged(parts: Sequence[Part]) -> bool:
     """Returns whether these parts are one that ``join`` made."""
     return len(parts) == 1 and RANKS in parts[0].frames
 
@@ -88,7 +88,7 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     repeated = Notices(REPEATED, "", "training", redundancy(parts))
     names = tuple(part.worker or f"worker {i}" for i, part in enumerate(parts))
     worlds = [w for part in parts if (w := fact(part, "distributed.world_size")) is not None]
-    stated = stated_tables(parts, names)
+    stated = reported_tables(parts, names)
     labels = _labels(parts)
     # A job whose size nobody states is at least as large as its groups.
     world_size = max(worlds, default=None)
@@ -215,10 +215,10 @@ def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _stated_groups(parts: Sequence[Part]) -> list[StatedGroup]:
+def _stated_groups(parts: Sequence[Part]) -> list[ReportedGroup]:
     """The groups that each worker lists."""
     return [
-        StatedGroup(worker, row["group"], row["group_ranks"], row["group_description"])
+        ReportedGroup(worker, row["group"], row["group_ranks"], row["group_description"])
         for worker, part in enumerate(parts)
         for row in part.frames[GROUPS].data.to_pylist()
     ]
@@ -238,7 +238,7 @@ class _OfGroups:
     """The group of each call."""
     size: Int64
     """How many ranks each group has; -1 = not known."""
-    listed: Sequence[StatedGroup]
+    listed: Sequence[ReportedGroup]
 
 
 def _calls(
@@ -258,12 +258,12 @@ def _calls(
     met = matched(calls) if workers > 1 else nothing(len(worker))
     label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
-    size = said_by_one(label, np.where(size >= 1, size, of_groups.size[groups]))
+    size = fill_from_collective(label, np.where(size >= 1, size, of_groups.size[groups]))
     inferred, found = np.full(len(worker), -1, np.int64), list[tuple[Ranks, str]]()
     if world_size == workers and ((size < 1) & (label >= 0)).any():
         blank = is_one_of(*texts_of(data, "group"), {""}) & ~two_ended
         alike, numbers = is_one_of(collective, names, ALIKE), ranks["rank"].to_pylist()
-        inferred, found = told_by_ranks(calls, label, blank, alike, numbers, of_groups.listed)
+        inferred, found = group_from_ranks(calls, label, blank, alike, numbers, of_groups.listed)
         inferred[size >= 1] = -1
     size = np.where(inferred >= 0, np.array([len(each.listed) for each, _ in found] + [-1])[inferred], size)
     times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)
@@ -306,7 +306,7 @@ def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64
     is_part = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (
         numbers_of(data, "group_size") < 1
     )
-    whole = said_by_one(label, np.where(is_part, -1, stated))
+    whole = fill_from_collective(label, np.where(is_part, -1, stated))
     alike = ~is_one_of(collective, names, UNEVEN)
     found = np.where(alike & (whole >= 0), whole, stated)
     rated = ~(is_part & ~(alike & (whole >= 0))) & ~is_one_of(collective, names, {"all_to_allv"})

@@ -92,14 +92,14 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
     return dict(zip((names[place] for place in np.unique(of).tolist()), pieces, strict=False))
 
 
-def not_here(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
+def missing_ranks(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
     """Returns the ranks of the job that have no trace, as ranges (``ranks 3, 8–15``), the first ones; empty where none lacks.
 
     ``unread`` are ranks that have one which could not be read.
 
     And where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
     """
-    count = number_not_here(ranks, world_size, unread) or 0
+    count = missing_rank_count(ranks, world_size, unread) or 0
     if world_size is None or not count:
         return ""
     here = sorted(rank for rank in {*ranks, *unread} if rank is not None and 0 <= rank < world_size)
@@ -116,7 +116,7 @@ def _range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}, {last}" if last == first + 1 else f"{first}–{last}"
 
 
-def number_not_here(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
+def missing_rank_count(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
     """Returns how many ranks of the job have no trace, nor one that is ``unread``.
 
     None where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.

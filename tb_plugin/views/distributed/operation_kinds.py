@@ -11,7 +11,7 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame
 from tb_plugin.lib.codes import codes, distinct
 from tb_plugin.lib.quantiles import quantile_by
-from tb_plugin.views.distributed.job_data import Row, Seen, Together
+from tb_plugin.views.distributed.job_data import JobCalls, JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.rank.profile import frame, table
 from tb_plugin.views.distributed.stragglers.report import blame
@@ -33,7 +33,7 @@ _KEYS = ("collective", "dtype", "group_description")
 _HUNDREDTHS = (5, 50, 95)
 
 
-def operation_kinds(data: Together, operations: pa.Table) -> Mapping[str, Frame]:
+def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
     """Returns the table of ``operations`` (a row for each worker) over the workers, longest first; none of one worker."""
     if data.alone or not operations.num_rows:
         return {}
@@ -96,7 +96,7 @@ def _different(kind: Int64, values: Int64, count: int) -> list[int]:
     return found
 
 
-def _groups(seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
+def _groups(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
     """How many groups the calls of each kind are made in: told apart by their ranks, whatever each rank calls them.
 
     Calls that state none are of the group that the ranks which have them tell, else of one.
@@ -110,7 +110,7 @@ def _groups(seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, in
 
 
 def _awaited(
-    seen: Seen, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
+    seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
 ) -> dict[int, tuple[int, int, Int64]]:
     """By kind the worker that others waited for most in its calls, how long, summed over them, and these calls."""
     chosen = np.flatnonzero((seen.waiting.last >= 0) & (seen.waiting.last != seen.worker) & seen.matched)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.payloads import Figure, Link, Notice, Notices, Severity
-from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.stragglers.detection import WORTH
 from tb_plugin.views.distributed.stragglers.report import blame, why
@@ -19,7 +19,7 @@ _MOSTLY = 0.5
 _HIGH_SHARE = 0.1
 
 
-def verdict(data: Together, worker: str) -> Notices:
+def verdict(data: JobData, worker: str) -> Notices:
     """Returns what the job says of a worker; nothing where it is no rank of it, or alone, or no step has a length."""
     told = []
     if not data.alone and worker in data.names:
@@ -29,7 +29,7 @@ def verdict(data: Together, worker: str) -> Notices:
     return Notices(VERDICT, "In the job", "answer", told)
 
 
-def _costs(data: Together, at: int) -> Notice:
+def _costs(data: JobData, at: int) -> Notice:
     told = blame(data)
     lost = told.lost(at)[1]
     share = lost / told.mean_ns
@@ -49,7 +49,7 @@ def _costs(data: Together, at: int) -> Notice:
     return _notice("job_costs", "high" if share >= _HIGH_SHARE else "medium", f"{text}.", figures)
 
 
-def _waits(data: Together, at: int) -> Notice | None:
+def _waits(data: JobData, at: int) -> Notice | None:
     steps = int(data.step_counts[at])
     if not steps or not bool((data.seen.matched & (data.seen.worker == at)).any()):
         return None
@@ -71,7 +71,7 @@ def _waits(data: Together, at: int) -> Notice | None:
     return _notice("job_waits", "info", f"{text}.", figures)
 
 
-def _mostly(data: Together, at: int) -> int | None:
+def _mostly(data: JobData, at: int) -> int | None:
     """The worker at the root of more of the waits of another one than all others together, in steps; None where none is."""
     seen, width = data.seen, len(data.labels)
     root = blame(data).roots.by

@@ -21,7 +21,7 @@ from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS,
 from tb_plugin.payloads import Column, Line, Notice, Series
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.natural_order import in_order
-from tb_plugin.views.distributed.rank.reported import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, StatedJob, summed
+from tb_plugin.views.distributed.rank.reported import BETWEEN, CALLS, MEMBERS, MOVED, STEPS, ReportedJob, summed
 from tb_plugin.views.distributed.reported_links import link_maps, link_rows, link_totals
 
 _PARTS = (
@@ -36,7 +36,7 @@ _BESIDE = (
 Row = dict[str, Any]
 
 
-def job_frames(job: StatedJob) -> dict[str, Frame]:
+def job_frames(job: ReportedJob) -> dict[str, Frame]:
     """Returns the tables: communication by step, by what calls do, by kind of link, and links; those that have rows."""
     if not job:
         return {}
@@ -51,7 +51,7 @@ def job_frames(job: StatedJob) -> dict[str, Frame]:
     return {frame.name: frame for frame in every if frame is not None}
 
 
-def job_series(job: StatedJob, *, measured: bool) -> list[Series]:
+def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
     """Returns pictures: what steps consist of, what calls spend their time with, and maps of links.
 
     ``measured`` says whether waiting and transfer that are made of rows stand beside them.
@@ -61,7 +61,7 @@ def job_series(job: StatedJob, *, measured: bool) -> list[Series]:
     return [*_step_times(job), *_call_times(job, _BESIDE if measured else ""), *link_maps(job)]
 
 
-def job_notices(job: StatedJob) -> list[Notice]:
+def job_notices(job: ReportedJob) -> list[Notice]:
     """Returns what the numbers are not about."""
     notices = []
     if job.alone:
@@ -83,7 +83,7 @@ def job_notices(job: StatedJob) -> list[Notice]:
     return notices
 
 
-def job_findings(job: StatedJob) -> list[Notice]:
+def job_findings(job: ReportedJob) -> list[Notice]:
     """Returns what stands out of times of steps and of links: the same of ranks here as of an analysis of a whole job."""
     if not job:
         return []
@@ -103,7 +103,7 @@ def _in_schema(name: str, table: pa.Table) -> pa.Table:
     return job_table(name, {key: table[key].combine_chunks() for key in SCHEMAS[name] if key in table.column_names})
 
 
-def step_rows(job: StatedJob) -> list[Row]:
+def step_rows(job: ReportedJob) -> list[Row]:
     """Returns a row for each worker and step with the times that are stated of it."""
     rows: dict[tuple[str, str | None], Row] = {}
     more: list[Row] = []
@@ -124,7 +124,7 @@ def step_rows(job: StatedJob) -> list[Row]:
     )
 
 
-def _type_rows(job: StatedJob) -> list[Row]:
+def _type_rows(job: ReportedJob) -> list[Row]:
     found = summed(job.tables[CALLS], ("worker", "operation"), (*CALL_COLUMNS, "calls", "bytes"))
     return [
         {
@@ -139,7 +139,7 @@ def _type_rows(job: StatedJob) -> list[Row]:
     ]
 
 
-def _band_rows(job: StatedJob) -> list[Row]:
+def _band_rows(job: ReportedJob) -> list[Row]:
     sums = ("bytes", "transit_ns", "packets", "large")
     found = summed(job.tables[MOVED], ("worker", "band", "part_of"), sums).to_pylist()
     inside: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -167,7 +167,7 @@ def _band_rows(job: StatedJob) -> list[Row]:
                                          row["link_part_of"] is not None, row["link_kind"] or ""))  # fmt: skip
 
 
-def _step_times(job: StatedJob) -> list[Series]:
+def _step_times(job: ReportedJob) -> list[Series]:
     """A bar for each worker: what its mean step consists of."""
     table = job.tables[STEPS]
     place = pc.index_in(table["worker"], pa.array(job.names)).cast(pa.int64())
@@ -181,7 +181,7 @@ def _step_times(job: StatedJob) -> list[Series]:
     return [msgspec.structs.replace(series, x=[*names])]
 
 
-def _call_times(job: StatedJob, beside: str) -> list[Series]:
+def _call_times(job: ReportedJob, beside: str) -> list[Series]:
     """A bar for each worker: what its calls spend their time with in the mean step."""
     found = summed(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}

@@ -15,7 +15,7 @@ from tb_plugin.payloads import Line, Series
 from tb_plugin.views.distributed.matching.groups import ranks_in
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.natural_order import in_order, is_number
-from tb_plugin.views.distributed.rank.reported import BETWEEN, MEMBERS, StatedJob, summed
+from tb_plugin.views.distributed.rank.reported import BETWEEN, MEMBERS, ReportedJob, summed
 
 Row = dict[str, Any]
 
@@ -28,7 +28,7 @@ class _Ends:
     name: Mapping[str, str]
 
     @classmethod
-    def of(cls, job: StatedJob) -> _Ends:
+    def of(cls, job: ReportedJob) -> _Ends:
         """Returns what ranks state of the members of their groups, each of itself and some of all."""
         rank: dict[tuple[str, int], int] = {}
         name = {}
@@ -55,7 +55,7 @@ class _Ends:
         return self.name.get(group or "") or (f"…{group[-3:]}" if group and len(group) > 3 else group or "a group")
 
 
-def link_rows(job: StatedJob) -> list[Row]:
+def link_rows(job: ReportedJob) -> list[Row]:
     """Returns links with both ends as they are shown. Of a link that both ends state, what its source says counts."""
     ends = _Ends.of(job)
     keys = ("worker", "group", "source", "destination", "in_group", "transport")
@@ -82,7 +82,7 @@ def link_rows(job: StatedJob) -> list[Row]:
     )
 
 
-def link_maps(job: StatedJob) -> list[Series]:
+def link_maps(job: ReportedJob) -> list[Series]:
     """Returns maps of the links, from row to column: bandwidth, and bytes."""
     moved: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
@@ -113,7 +113,7 @@ def link_maps(job: StatedJob) -> list[Series]:
     return made
 
 
-def link_totals(job: StatedJob) -> list[LinkTotal]:
+def link_totals(job: ReportedJob) -> list[LinkTotal]:
     """Returns the links of which both ends are known."""
     found: dict[tuple[int, int, str | None], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):

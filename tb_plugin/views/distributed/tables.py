@@ -15,7 +15,7 @@ from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed.clocks.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
 from tb_plugin.views.distributed.clocks.offsets import DRIFT, HOW
-from tb_plugin.views.distributed.job_data import Row, Seen, Together
+from tb_plugin.views.distributed.job_data import JobCalls, JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.matching.match import BY
 from tb_plugin.views.distributed.pictures.topology import members, ranks_short
@@ -63,7 +63,7 @@ _SINGLE_FIRST = (
 
 
 @remembered
-def frames(data: Together) -> Mapping[str, Frame]:
+def frames(data: JobData) -> Mapping[str, Frame]:
     """Returns the tables of the view by name."""
     devices = {"node": pa.string(), "process": pa.string(), "worker": pa.string(), **DEVICE}
     workers, steps, operations = table(WORKER, worker_rows(data)), _steps(data), _operations(data)
@@ -155,7 +155,7 @@ def _short(text: str) -> str:
 
 
 @remembered
-def worker_rows(data: Together) -> list[Row]:
+def worker_rows(data: JobData) -> list[Row]:
     """Returns one row a worker: sums over the chosen steps, and what each costs the mean one."""
     seen, alone = data.seen, data.alone
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
@@ -196,7 +196,7 @@ def worker_rows(data: Together) -> list[Row]:
     ]
 
 
-def _totals(data: Together) -> Mapping[str, list[int | None]]:
+def _totals(data: JobData) -> Mapping[str, list[int | None]]:
     """Sums of what the workers say of their steps; null of a worker that does not know the value of one of them."""
     worker, totals = data.step_places[0], {}
     for key in STEP:
@@ -208,7 +208,7 @@ def _totals(data: Together) -> Mapping[str, list[int | None]]:
     return totals
 
 
-def clock_rows(data: Together) -> list[Row]:
+def clock_rows(data: JobData) -> list[Row]:
     """Returns one row a worker: what is known of its clock, and at how many of its calls that tells who came when."""
     clocks = data.clocks
     told = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
@@ -235,7 +235,7 @@ def clock_rows(data: Together) -> list[Row]:
     return rows
 
 
-def _steps(data: Together) -> pa.Table:
+def _steps(data: JobData) -> pa.Table:
     """A row for each worker and step."""
     at = data.step_places
     nothing = np.full(len(at[0]), data.alone)
@@ -251,7 +251,7 @@ def _steps(data: Together) -> pa.Table:
     )
 
 
-def _operations(data: Together) -> pa.Table:
+def _operations(data: JobData) -> pa.Table:
     """Calls of a worker by collective, type and group, in order of their first call."""
     seen = data.seen
     keys = ("collective", "dtype", "group")
@@ -290,7 +290,7 @@ def _operations(data: Together) -> pa.Table:
     return pa.table(columns)
 
 
-def _bandwidth(seen: Seen, place: Int64, count: int) -> tuple[Float64, Float64]:
+def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float64]:
     """For each of ``count`` places the bytes of its matched calls over their transfer time, and that times the factor.
 
     Bytes per second; NaN where a size, a factor or a group size that they need is unknown.
@@ -304,7 +304,7 @@ def _bandwidth(seen: Seen, place: Int64, count: int) -> tuple[Float64, Float64]:
     return moved * per_ns, on_bus * per_ns
 
 
-def _singles(data: Together) -> pa.Table:
+def _singles(data: JobData) -> pa.Table:
     seen, w = data.seen, data.seen.waiting
     m, count, late, sure = seen.matched, len(seen.worker), seen.late, data.sure
     wait = seen.end_ns - seen.start_ns - w.transfer_ns
@@ -333,7 +333,7 @@ def _singles(data: Together) -> pa.Table:
     return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
 
 
-def _of_several(seen: Seen) -> Bool:
+def _of_several(seen: JobCalls) -> Bool:
     """Calls of groups that are not known to have one rank alone."""
     found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
     return found

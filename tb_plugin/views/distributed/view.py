@@ -31,8 +31,8 @@ from tb_plugin.views.distributed.collectives_in_range import TABLE as MEETINGS
 from tb_plugin.views.distributed.collectives_in_range import WITHIN, meetings, stretches_of
 from tb_plugin.views.distributed.facts import FACTS, exposed_share, in_steps, job_facts, largest, total_of, wait_share
 from tb_plugin.views.distributed.findings import findings
-from tb_plugin.views.distributed.job_data import Row, Together, together
-from tb_plugin.views.distributed.merge import CALLS, COMMON, MEMBERS, RANKS, REPEATED, is_joined, join, join_again
+from tb_plugin.views.distributed.job_data import JobData, Row, job_data
+from tb_plugin.views.distributed.merge import CALLS, COMMON, MEMBERS, RANKS, REPEATED, is_merged, join, join_again
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import DUMPS, nothing_called, recorder_notices
 from tb_plugin.views.distributed.operation_kinds import operation_kinds
@@ -114,11 +114,11 @@ class Distributed:
         With the parameter ``measure`` it is the map of that measure and its bands alone, with ``of`` what is said of one
         worker.
         """
-        joined = parts[0] if is_joined(parts) else join_again(parts)
+        joined = parts[0] if is_merged(parts) else join_again(parts)
         if params.table == PARTNERS:
             return page(partners_frame(joined, params), params)
         params = replace(params, steps=_steps(joined, params))
-        data, coverage = together(joined, params.steps), coverage_of([joined], params)
+        data, coverage = job_data(joined, params.steps), coverage_of([joined], params)
         if params.table is None and (measure := params.get("measure")):
             heat, spread = pictures(data, measure)
             return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})
@@ -161,7 +161,7 @@ class Distributed:
         return answer_view(self, whole, params)
 
 
-def _meetings(data: Together, params: Params) -> Frame:
+def _meetings(data: JobData, params: Params) -> Frame:
     within = stretches_of(params.values(WITHIN))
     calls = frames(data)["collectives"].data
     found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
@@ -180,7 +180,7 @@ def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
     return common or None
 
 
-def _traffic(joined: Part, data: Together) -> dict[str, Frame]:
+def _traffic(joined: Part, data: JobData) -> dict[str, Frame]:
     """The table of what went from rank to rank, where calls say it."""
     ranks = joined.frames[RANKS].data["rank"].to_pylist()
     found = traffic_frame(data.seen.data, joined.frames[MEMBERS].data, ranks)
@@ -192,7 +192,7 @@ def _repeated(joined: Part) -> list[Notice]:
     return held.notices if isinstance(held, Notices) else []
 
 
-def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
+def _payloads(data: JobData, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
         "headline": _headline(data, rows, operations),
         FACTS: job_facts(data, rows, operations),
@@ -213,7 +213,7 @@ def _payloads(data: Together, rows: list[Row], told: list[Notice], operations: F
     return payloads
 
 
-def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
+def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
     figures_of_slow = [] if data.alone else _slow(data)
     first = figures_of_slow or _exposed(data, rows)
     figures = [*first, METRICS.figure("workers", len(data.names)), _size(data)]
@@ -234,13 +234,13 @@ def _headline(data: Together, rows: list[Row], operations: Frame) -> Figures:
     return Figures("headline", "Headline", "", figures, "headline")
 
 
-def _exposed(data: Together, rows: list[Row]) -> list[Figure]:
+def _exposed(data: JobData, rows: list[Row]) -> list[Figure]:
     """The part of the steps in which communication is all that happens, of the workers of which that is known."""
     share = exposed_share([row for row in rows if row["worker"] not in data.stated.cut])
     return [] if share is None else [METRICS.figure("communication_exposed", share)]
 
 
-def _latency(data: Together, rows: list[Row]) -> Figure:
+def _latency(data: JobData, rows: list[Row]) -> Figure:
     """How long the only worker communicates, in the mean step where it has steps."""
     count = int(data.step_counts[0])
     whole = total_of(in_steps(data, rows), "latency_ns")
@@ -251,7 +251,7 @@ def _latency(data: Together, rows: list[Row]) -> Figure:
     )
 
 
-def _slow(data: Together) -> list[Figure]:
+def _slow(data: JobData) -> list[Figure]:
     """Who costs the others most, where somebody does: how much of a step, and why."""
     told = blame(data)
     if not told.costly:
@@ -287,13 +287,13 @@ def _fast(operations: Frame) -> list[Figure]:
     )
 
 
-def _size(data: Together) -> Figure:
+def _size(data: JobData) -> Figure:
     at_least = data.world_size is None and data.size is not None
     return METRICS.figure("world_size", data.size, "World size, at least" if at_least else "")
 
 
 def _bars(
-    data: Together,
+    data: JobData,
     rows: list[Row],
     name: str,
     title: str,

@@ -16,7 +16,7 @@ from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT, event_of, matching
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.graphs.node_detail import ORIGIN, Origin
-from tb_plugin.analysis.kernel_classes import named_kernels, word_of
+from tb_plugin.analysis.kernel_classes import classify_kernels, word_of
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
@@ -239,7 +239,7 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
 def _class_facts(trace: TraceTable, row: int) -> list[Figure]:
     if trace.kind[row] != EventKind.KERNEL:
         return []
-    named, names = named_kernels(trace), trace.name[row : row + 1]
+    named, names = classify_kernels(trace), trace.name[row : row + 1]
     word = word_of(int(named.of(names)[0]))
     figures = [METRICS.figure("class", word), METRICS.figure("class_by", named.reasons(trace, names)[0])]
     (readable,) = readable_names([trace.strings[int(names[0])]])

@@ -14,10 +14,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Frame,
+    Missing,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+    int_param,
+)
 from tb_plugin.analysis.groupby import Forest
 from tb_plugin.analysis.metrics import SHARED, define
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.execution_trace.table import ExecutionTrace
 from tb_plugin.model.trace.schema import MISSING
@@ -90,7 +100,7 @@ class ExecutionNodes:
     model = ExecutionTrace
     traits = Traits("Work", whole="An execution trace has no phases.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: ExecutionTrace) -> Missing | None:
         """Returns None: it always lists its nodes."""
@@ -149,13 +159,13 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 def _asked(trace: ExecutionTrace, params: Params) -> int | None:
     """The place of the node that is asked for, None where none is. Raises BadRequest, NotFound."""
     for key, (column, what) in _ASKED.items():
-        asked = whole_number(params, key)
+        asked = int_param(params, key)
         if asked is None:
             continue
         found = np.flatnonzero(trace.nodes[column].to_numpy() == asked)
         # Number 0 of a call says that there is none.
         if not len(found) or (column == "function" and not asked):
-            raise NotFound(f"No node has the {what} {asked}.", key, "Was it recorded with this trace?")
+            raise NotFoundError(f"No node has the {what} {asked}.", key, "Was it recorded with this trace?")
         return int(found[0])
     return None
 

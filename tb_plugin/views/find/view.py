@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of, holding, whole_number
+from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of, holding, int_param
 from tb_plugin.analysis.filters import EVENT, matching
 from tb_plugin.analysis.groupby import ratio, sum_by
 from tb_plugin.analysis.metrics import SHARED, define
@@ -100,7 +100,7 @@ class Find(Detail):
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page, with ``near_ns`` also at which hit to go on, or one of its tables."""
         answer = answer_view(self, parts[0], params)
-        near = whole_number(params, "near_ns")
+        near = int_param(params, "near_ns")
         if near is not None and isinstance(answer, View):
             starts = parts[0].frames["hits"].data["start_ns"].to_numpy()
             position = int(np.searchsorted(starts, near, side="left"))
@@ -117,7 +117,7 @@ def _one_of(params: Params, key: str, choices: tuple[str, ...]) -> str:
 
 
 def _bins(params: Params) -> int:
-    bins = whole_number(params, "bins")
+    bins = int_param(params, "bins")
     return BINS if bins is None else min(max(bins, 1), MOST_BINS)
 
 

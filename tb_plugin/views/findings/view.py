@@ -8,7 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Frame,
+    Missing,
+    Number,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+)
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import busy_title
@@ -16,8 +26,8 @@ from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, WHOLE, define
-from tb_plugin.analysis.range_traces import has_only_ranges
-from tb_plugin.analysis.reported_steps import STATED_STEP, missing_computation
+from tb_plugin.analysis.range_traces import is_range_trace
+from tb_plugin.analysis.reported_steps import REPORTED_STEP, missing_computation
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.step_shares import UNRECORDED, break_down
 from tb_plugin.model.trace.schema import MISSING
@@ -31,7 +41,7 @@ from tb_plugin.rules._savings import Findings, findings_of
 Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULES.adding(
-    STATED_STEP,
+    REPORTED_STEP,
     define(
         "",
         "count",
@@ -67,11 +77,11 @@ class FindingsAnalysis:
         tables=("savings",),
     )
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns why no rule can speak about a trace of which nothing but ranges is known."""
-        if has_only_ranges(trace):
+        if is_range_trace(trace):
             return Missing("The trace is not one of a training: no rule speaks about it.", "")
         return None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import Detail, Params, Part, answer_view, bounds_of, whole_number
+from tb_plugin.analysis.base import Detail, Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.filters import event_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
@@ -79,7 +79,7 @@ def _kinds(params: Params) -> Bool:
 
 
 def _most(params: Params) -> int:
-    most = whole_number(params, "most")
+    most = int_param(params, "most")
     return MOST if most is None else min(max(most, 0), MOST_ALLOWED)
 
 

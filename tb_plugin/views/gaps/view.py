@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of, whole_number
+from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
@@ -154,7 +154,7 @@ class Gaps(Detail):
         """Returns the gaps of at least ``min_ns`` that touch ``[start_ns, end_ns)``, by default all. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
-        shortest = whole_number(params, "min_ns")
+        shortest = int_param(params, "min_ns")
         every = _every(trace)
         found = every.take(
             (every.end_ns - every.start_ns >= (SHORTEST_NS if shortest is None else shortest))

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.graphs.coverage import Tie
 from tb_plugin.analysis.graphs.replays import has_replays, replays_of
 from tb_plugin.analysis.selection import Selection, select_rows
@@ -41,7 +41,7 @@ class GraphsAnalysis:
     model = TraceTable
     traits = Traits("Work", whole="", tables=("graphs",))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs launches of captured graphs, with work."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.growth import change_of, growth_of, live_of
 from tb_plugin.analysis.snapshot.labels import address_texts, changes_of, stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
@@ -23,7 +23,7 @@ MOST_BLOCKS = 100_000
 """Rows of the table of blocks, the largest first: nobody reads on, and there may be millions."""
 
 
-def growth_frame(held: Held) -> Frame:
+def growth_frame(held: DeviceLevels) -> Frame:
     """Returns what each stack keeps from step to step, that with most bytes a step times confidence first."""
     growth = growth_of(held)
     rows = growth.ranked()
@@ -67,7 +67,7 @@ def growth_frame(held: Held) -> Frame:
     )
 
 
-def changes_frame(held: Held, first: int, second: int) -> Frame:
+def changes_frame(held: DeviceLevels, first: int, second: int) -> Frame:
     """Returns what became of the allocated blocks from one moment to another, by stack, the largest change first."""
     change = change_of(held, first, second)
     delta = change.second_bytes - change.first_bytes
@@ -109,7 +109,7 @@ def changes_frame(held: Held, first: int, second: int) -> Frame:
     )
 
 
-def blocks_frame(held: Held, first: int, second: int) -> Frame:
+def blocks_frame(held: DeviceLevels, first: int, second: int) -> Frame:
     """Returns the blocks that are allocated at one of two moments or at both, the largest first."""
     begin, freed, size = (held.block(column) for column in ("begin", "freed", "size"))
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
@@ -142,7 +142,7 @@ def blocks_frame(held: Held, first: int, second: int) -> Frame:
     )
 
 
-def steps_frame(held: Held, steps: Steps, labels: Sequence[str]) -> Frame:
+def steps_frame(held: DeviceLevels, steps: Steps, labels: Sequence[str]) -> Frame:
     """Returns the moments of the steps: what is allocated when each begins, and when the last one ends."""
     live = live_of(held, steps, None) if len(steps) else None
     none = np.empty(0, np.int64)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view, int_param
 from tb_plugin.analysis.phrases import noun
-from tb_plugin.analysis.snapshot.device_levels import Held, devices_of, held_of, moment_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.growth import WARM_UP, growth_of, live_of, rise_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import Steps, steps_of
-from tb_plugin.errors import NotFound
+from tb_plugin.errors import NotFoundError
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Link, Notice, Notices, Payload, Series, Table, View
@@ -32,7 +32,7 @@ class GrowthAnalysis:
     model = Snapshot
     traits = Traits("Memory", tables=("growth_stacks",), whole="A snapshot has no phases.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
         """Needs a history."""
@@ -49,7 +49,7 @@ class GrowthAnalysis:
 
         Raises BadRequest for an unknown device or a moment that is no number, NotFound for an unknown stack.
         """
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         steps = steps_of(held)
         first, second = _moments(held, steps, params)
         payloads: dict[str, Payload] = {
@@ -79,7 +79,7 @@ class GrowthAnalysis:
         return answer_view(self, parts[0], params)
 
 
-def _moments(held: Held, steps: Steps, params: Params) -> tuple[int, int]:
+def _moments(held: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
     """Both moments, the earlier one first: by default after the first step and after the last one, else the whole history."""
     known = len(steps) > WARM_UP
     at, against = moment_of(held, params), moment_of(held, params, "against")
@@ -90,7 +90,7 @@ def _moments(held: Held, steps: Steps, params: Params) -> tuple[int, int]:
     return min(at, against), max(at, against)
 
 
-def _summary(held: Held, steps: Steps) -> Figures:
+def _summary(held: DeviceLevels, steps: Steps) -> Figures:
     growth = growth_of(held)
     leaks = growth.leaks()
     live = live_of(held, steps, None).bytes if len(steps) else np.zeros(2, np.int64)
@@ -104,7 +104,7 @@ def _summary(held: Held, steps: Steps) -> Figures:
     return Figures("summary", held.name, "", figures, "headline")
 
 
-def _answer(held: Held, steps: Steps) -> Notice:
+def _answer(held: DeviceLevels, steps: Steps) -> Notice:
     growth = growth_of(held)
     leaks = growth.leaks()
     if not len(steps):
@@ -146,14 +146,14 @@ def _answer(held: Held, steps: Steps) -> Notice:
     )
 
 
-def _live(held: Held, steps: Steps, params: Params) -> Series:
+def _live(held: DeviceLevels, steps: Steps, params: Params) -> Series:
     """The bytes of the chosen stack (by default that which grows most) at all moments of the steps."""
     growth = growth_of(held)
-    asked = whole_number(params, "stack")
+    asked = int_param(params, "stack")
     leaks = growth.leaks()
     stack = asked if asked is not None else int(growth.stack[leaks[0]]) if len(leaks) else None
     if stack is not None and not (held.block("stack") == stack).any():
-        raise NotFound(f"No block has the stack {stack}.", "stack", "Choose one of the table growth_stacks.")
+        raise NotFoundError(f"No block has the stack {stack}.", "stack", "Choose one of the table growth_stacks.")
     live = live_of(held, steps, stack)
     words = "all stacks" if stack is None else stack_words(held.snapshot).line[stack].as_py() or NO_STACK
     metric = METRICS.metric("live_bytes_at_step")

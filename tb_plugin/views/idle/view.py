@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import structs
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.account import Account, idle_account
@@ -64,7 +64,7 @@ class IdleTime:
     model = TraceTable
     traits = Traits("Time", whole="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs device work, all of it."""

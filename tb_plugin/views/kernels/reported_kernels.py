@@ -13,7 +13,7 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.groupby import group
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.kernel_groups import STATISTICS, statistics
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.model.trace.extra_columns import OpenColumn
@@ -65,7 +65,7 @@ def cores(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
 
     ``linked``: slices lead to the table by type and core.
     """
-    core = stated_text(trace, trace.recorder.kernels.core, kernels)
+    core = first_reported_text(trace, trace.recorder.kernels.core, kernels)
     if not (core != MISSING).any():
         return None
     groups = group(core)
@@ -89,7 +89,7 @@ def _by(trace: TraceTable, kernels: Int64, name: str, title: str, keys: tuple[st
         "core": facts.core,
         "kernel_shapes": facts.shapes,
     }
-    ids = {key: stated_text(trace, named[key], kernels) for key in keys}
+    ids = {key: first_reported_text(trace, named[key], kernels) for key in keys}
     groups = group(*ids.values())
     data = {key: _texts(trace, of[groups.first]) for key, of in ids.items()}
     data |= statistics(groups, trace.dur_ns[kernels])

@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.graphs.attribution import is_eligible, operator_names
 from tb_plugin.analysis.groupby import Groups, group, ratio
-from tb_plugin.analysis.kernel_classes import class_slices, class_time, named_kernels, word_of
+from tb_plugin.analysis.kernel_classes import class_slices, class_time, classify_kernels, word_of
 from tb_plugin.analysis.kernel_groups import STATISTICS, statistics
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
@@ -81,7 +81,7 @@ class Kernels:
     model = TraceTable
     traits = Traits("Work", whole="", tables=("kernels", "kernels_by_launch"))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs device events."""
@@ -222,7 +222,7 @@ def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
 
 
 def _class_columns(trace: TraceTable, names: npt.NDArray[np.integer]) -> dict[str, pa.Array]:
-    named = named_kernels(trace)
+    named = classify_kernels(trace)
     words = pa.array([word_of(each) for each in named.of(names).tolist()], pa.string())
     return {
         "class": words,

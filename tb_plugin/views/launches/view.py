@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.groupby import Groups, Spans, group, outermost_of
 from tb_plugin.analysis.launches.launch_table import launched
 from tb_plugin.analysis.launches.queue_depth import queue_depths
@@ -93,7 +93,7 @@ class Launches:
     model = TraceTable
     traits = Traits("Time", whole="", tables=("runtime_calls", "runtime_calls_by_caller"))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs runtime calls."""

@@ -13,7 +13,7 @@ from tb_plugin.payloads import Figure
 Int64 = npt.NDArray[np.int64]
 
 
-def named(scene: Scene, event: int) -> list[Figure]:
+def operator_and_place(scene: Scene, event: int) -> list[Figure]:
     """Returns the operator of an event of the trace, and its module and line of Python as far as they are known."""
     at = np.array([event])
     name = int(scene.owners.names(scene.trace, at)[0])

@@ -14,7 +14,7 @@ from tb_plugin.analysis.memory.tables import Scene
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.views.memory.attribution_text import filter_of, named, sentence_of
+from tb_plugin.views.memory.attribution_text import filter_of, operator_and_place, sentence_of
 from tb_plugin.views.memory.surviving_blocks import StepBlocks
 
 Int64 = npt.NDArray[np.int64]
@@ -159,7 +159,7 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: B
     meant = owners[kept.owner] & (kept.step >= kept.first)
     size = kept.by_owner(kept.bytes, meant)
     largest = int(np.argmax(size))
-    who = named(scene, int(of.event[of.owner.first[largest]]))
+    who = operator_and_place(scene, int(of.event[of.owner.first[largest]]))
     figures = [
         METRICS.figure("device", device.name),
         METRICS.figure("growth_bytes", int(size.sum()) / steps),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tb_plugin.analysis.base import Frame, Number, Params, whole_number
+from tb_plugin.analysis.base import Frame, Number, Params, int_param
 from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.memory.metrics import METRICS
@@ -35,7 +35,7 @@ WIDTH = 800
 
 
 @dataclass(frozen=True, eq=False)
-class Stated:
+class ReportedTotals:
     """Facts, payloads and tables of totals that a profile states."""
 
     facts: Mapping[str, Number] = field(default_factory=dict)
@@ -43,12 +43,12 @@ class Stated:
     frames: Mapping[str, Frame] = field(default_factory=dict)
 
 
-def stated_devices(trace: TraceTable) -> set[str]:
+def reported_devices(trace: TraceTable) -> set[str]:
     """Returns the names of the devices of which totals are stated."""
     return {one.device for one in (*totals_of(trace), *components_of(trace))}
 
 
-def stated_of(trace: TraceTable, params: Params, window: MemoryRange) -> Stated:
+def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> ReportedTotals:
     """Returns the totals of all devices (or of the one asked for), and the curves of one. Raises BadRequest."""
     totals = _chosen(totals_of(trace), params.get("device"))
     components = _chosen(components_of(trace), params.get("device"))
@@ -57,7 +57,7 @@ def stated_of(trace: TraceTable, params: Params, window: MemoryRange) -> Stated:
     frames = {}
     if totals:
         first = [one for one in totals if one.device == totals[0].device]
-        width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+        width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
         payloads["allocators"] = peaks_figures(first, window)
         payloads["allocator_devices"] = devices_figures(totals_of(trace), window)
         payloads["allocator_peaks"] = chosen_figures(first, params.get("allocator"), window)
@@ -66,10 +66,10 @@ def stated_of(trace: TraceTable, params: Params, window: MemoryRange) -> Stated:
     if components:
         payloads["component_counts"] = components_figures(components, span)
         frames["memory_components"] = components_frame(components, span, zeros=bool(params.get("zeros")))
-    return Stated({**facts_of(totals, window), **component_facts(components, span)}, payloads, frames)
+    return ReportedTotals({**facts_of(totals, window), **component_facts(components, span)}, payloads, frames)
 
 
-def stated_notices(scene: Scene, device: Device) -> list[Notice]:
+def reported_notices(scene: Scene, device: Device) -> list[Notice]:
     """Returns what follows for a device from a profile that names who asked for blocks; nothing where it names nobody."""
     trace, blocks = scene.trace, device.blocks
     if not len(trace.stated_memory.name):

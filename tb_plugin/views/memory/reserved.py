@@ -18,7 +18,7 @@ from tb_plugin.analysis.memory.tables import Scene
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link, Notice
-from tb_plugin.views.memory.attribution_text import named, sentence_of
+from tb_plugin.views.memory.attribution_text import operator_and_place, sentence_of
 from tb_plugin.views.memory.surviving_blocks import StepBlocks
 from tb_plugin.views.memory.thresholds import least_bytes, severity_near
 
@@ -134,7 +134,7 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
         return "sizes", text, [*figures, METRICS.figure("distinct_sizes", len(sizes))]
     asked = max(int(device.bytes[growth.last]), 0)
     if asked >= GAPS_SHARE * unused:
-        who = named(scene, int(device.record[growth.last]))
+        who = operator_and_place(scene, int(device.record[growth.last]))
         text = f"It last grew for {{block_bytes}} at once, by {sentence_of(who)}, which found no room in what lay free."
         return "large", text, [METRICS.figure("block_bytes", asked), *who]
     return "other", "It grew by more than what was recorded as asked for.", []
@@ -157,6 +157,6 @@ def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice |
     swings = swings_of(device, scene.window)
     if swings is None:
         return None
-    who = named(scene, int(device.record[swings.rises[np.argmax(device.bytes[swings.rises])]]))
+    who = operator_and_place(scene, int(device.record[swings.rises[np.argmax(device.bytes[swings.rises])]]))
     asks = f"The largest request after a fall is by {sentence_of(who)}."
     return swings_notice(scene.trace, device, swings, calls, asks, who)

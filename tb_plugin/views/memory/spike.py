@@ -12,7 +12,7 @@ from tb_plugin.analysis.memory.tables import Scene
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice
-from tb_plugin.views.memory.attribution_text import named, sentence_of
+from tb_plugin.views.memory.attribution_text import operator_and_place, sentence_of
 from tb_plugin.views.memory.thresholds import least_bytes, severity_near
 
 Int64 = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
     lower, block = min(rest, default=(peak.value, MISSING))
     if peak.value - lower < least:
         return None
-    who = named(scene, int(device.record[blocks.allocation[block]]))
+    who = operator_and_place(scene, int(device.record[blocks.allocation[block]]))
     return Notice(
         rule="memory_spike",
         severity=severity_near(scene.trace, device, peak.value),

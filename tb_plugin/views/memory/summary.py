@@ -63,7 +63,7 @@ def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Nu
     return {f"memory.{device.name}.{key}": value for key, value in facts.items()}
 
 
-def is_levels_only(device: Device) -> bool:
+def has_levels_only(device: Device) -> bool:
     """Returns whether only levels are recorded, and no allocations."""
     return device.has_totals and not device.bytes.any()
 
@@ -71,7 +71,7 @@ def is_levels_only(device: Device) -> bool:
 def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
     """Returns the headline of a device."""
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
-    if is_levels_only(device):
+    if has_levels_only(device):
         whose = "machine" if device.is_host else "device"
         figures = [
             METRICS.figure("in_use_bytes", facts["peak_allocated_bytes"], note="by all programs together"),
@@ -205,7 +205,7 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
     missing = [
         text for text, there in (("totals", device.has_totals), ("addresses", device.has_addresses)) if not there
     ]
-    if is_levels_only(device):
+    if has_levels_only(device):
         whose = "the machine" if device.is_host else "the device"
         notices.append(
             Notice(

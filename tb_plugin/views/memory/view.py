@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import structs
 
 from tb_plugin.analysis.base import (
-    OWN_ONLY,
+    NO_BORROWED_NUMBERS,
     Frame,
     Missing,
     Number,
@@ -19,7 +19,7 @@ from tb_plugin.analysis.base import (
     Scope,
     Traits,
     answer_view,
-    whole_number,
+    int_param,
 )
 from tb_plugin.analysis.device_memory.peaks import Peak, peak_of
 from tb_plugin.analysis.device_memory.records import Device, allocators_of
@@ -41,7 +41,7 @@ from tb_plugin.views.memory.blocks import block_frame, every_block
 from tb_plugin.views.memory.curve import curve_of
 from tb_plugin.views.memory.findings import findings_of
 from tb_plugin.views.memory.live_blocks import live_at, live_frame
-from tb_plugin.views.memory.reported_totals import stated_devices, stated_notices, stated_of, without_blocks
+from tb_plugin.views.memory.reported_totals import reported_devices, reported_notices, reported_totals, without_blocks
 from tb_plugin.views.memory.shapes import Varying, shape_frame, varying_shapes
 from tb_plugin.views.memory.surviving_blocks import StepBlocks, step_blocks, step_frame
 
@@ -59,7 +59,7 @@ class Memory:
     model = TraceTable
     traits = Traits("Memory", whole="Memory is held beyond the phase that asks for it.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs allocator events, or totals of allocators or components."""
@@ -80,13 +80,13 @@ class Memory:
         facts: dict[str, Number] = {}
         for device, peak in zip(devices, peaks, strict=True):
             facts |= summary.facts_of(device, scene.window, peak) if not device.allocator else {}
-        moment = whole_number(params, "at_ns")
+        moment = int_param(params, "at_ns")
         at = [p.at if moment is None else d.at(moment) for d, p in zip(devices, peaks, strict=True)]
         live = [live_at(scene, device, position) for device, position in zip(devices, at, strict=True)]
         when = "at the peak" if moment is None else "at the chosen moment"
         payloads: dict[str, Payload] = {}
         if devices:
-            width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+            width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
             payloads["curve"] = curve_of(devices[0], scene.window, width)
             failures = _failures(trace, seen)
@@ -99,11 +99,11 @@ class Memory:
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls, failures)
             notes = summary.data_notices(trace, devices[0], scene.window)
-            told = (*notes.notices, *stated_notices(scene, devices[0]))
+            told = (*notes.notices, *reported_notices(scene, devices[0]))
             payloads["data_quality"] = structs.replace(notes, notices=list(told))
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
-        stated = stated_of(trace, params, scene.window)
+        stated = reported_totals(trace, params, scene.window)
         facts |= stated.facts
         payloads |= stated.payloads
         if stated.frames and not devices:
@@ -111,7 +111,7 @@ class Memory:
         frames |= stated.frames
         changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
         # Of levels alone nobody knows a block: tables of them would be empty.
-        is_bare = all(map(summary.is_levels_only, devices)) and (devices or stated.frames)
+        is_bare = all(map(summary.has_levels_only, devices)) and (devices or stated.frames)
         tables = [] if is_bare else ["memory_operators", *changing]
         return Part(seen.coverage, facts, frames, payloads, (*payloads, *tables, *stated.frames))
 
@@ -191,7 +191,7 @@ def _chosen(trace: TraceTable, devices: list[Device], name: str) -> list[Device]
     if not name:
         return devices
     found = [device for device in devices if device.name == name]
-    if not found and name not in (stated := stated_devices(trace)):
+    if not found and name not in (stated := reported_devices(trace)):
         known = ", ".join(sorted({device.name for device in devices} | stated)) or "none"
         raise BadRequest(f"The trace has no memory events of {name[:40]}.", "device", f"It has them of: {known}.")
     return found

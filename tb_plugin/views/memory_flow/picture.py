@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import Params, whole_number
+from tb_plugin.analysis.base import Params, int_param
 from tb_plugin.analysis.snapshot.curve import WIDTH, detail
 from tb_plugin.analysis.snapshot.labels import address_texts
 from tb_plugin.errors import BadRequest
@@ -44,7 +44,7 @@ def part_of(flow: MemoryFlow, params: Params) -> Part:
 
 
 def _within(params: Params, keys: tuple[str, str], first: int, last: int) -> tuple[int, int]:
-    asked = [whole_number(params, key) for key in keys]
+    asked = [int_param(params, key) for key in keys]
     low = first if asked[0] is None else min(max(asked[0], first), last)
     high = last if asked[1] is None else min(max(asked[1], first), last)
     if high < low:

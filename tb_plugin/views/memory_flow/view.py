@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Number, Params, Part, Scope, Traits, answer_view, whole_number
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Missing,
+    Number,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+    int_param,
+)
 from tb_plugin.analysis.snapshot.curve import WIDTH
 from tb_plugin.model.memory_flow.table import MemoryFlow, levels_of
 from tb_plugin.model.trace.schema import MISSING
@@ -25,7 +35,7 @@ class MemoryFlowAnalysis:
     model = MemoryFlow
     traits = Traits("Memory", whole="A memory flow has no phases.", tables=("tensors_at", "flow_producers"))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, flow: MemoryFlow) -> Missing | None:
         """Returns None: it is always there."""
@@ -41,10 +51,10 @@ class MemoryFlowAnalysis:
         levels = levels_of(flow)
         peak_ns = int(levels.time_ns[levels.peak]) if levels.peak != MISSING else 0
         peak = int(levels.used[levels.peak]) if levels.peak != MISSING else 0
-        asked = whole_number(params, "at_ns")
+        asked = int_param(params, "at_ns")
         moment = peak_ns if asked is None else min(max(asked, flow.first_ns), flow.last_ns)
         alive = flow.alive_at(moment)
-        width = min(max(whole_number(params, "width") or WIDTH, 50), 5000)
+        width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
         unreleased = int((~flow.is_released).sum())
         at_peak = len(flow.alive_at(peak_ns))
         facts: dict[str, Number] = {

@@ -66,7 +66,9 @@ def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> 
     )
 
 
-def told_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups) -> dict[str, list[str | None]]:
+def compiled_summary(
+    trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups
+) -> dict[str, list[str | None]]:
     """Returns for groups of module calls what was compiled and which regions ran: ``compiled_code`` and ``regions``."""
     if not compiled:
         return {}

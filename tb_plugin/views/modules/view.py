@@ -9,20 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.compiled.graph_breaks import number_of
 from tb_plugin.analysis.compiled.regions import has_regions
-from tb_plugin.analysis.graphs.attribution_payload import ways_told
+from tb_plugin.analysis.graphs.attribution_payload import attribution_shares
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.groupby import NODES_SENT, Forest, cut, group, preorder
-from tb_plugin.analysis.host_calls import Apart, Called, HostCalls, host_calls, sums_of
+from tb_plugin.analysis.host_calls import Called, HostCalls, UnmatchedBackward, host_calls, sums_of
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Table, Tree, View
-from tb_plugin.views.modules.compiled import Compiled, compiled_in, regions_frame, told_of
+from tb_plugin.views.modules.compiled import Compiled, compiled_in, compiled_summary, regions_frame
 from tb_plugin.views.modules.metrics import METRICS
 from tb_plugin.views.modules.region_nodes import region_nodes
 
@@ -54,7 +54,7 @@ class Modules:
     model = TraceTable
     traits = Traits("Work", whole="", tables=("modules", "compiled"))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns why a trace without module calls and compiled code has no such view, else None."""
@@ -81,7 +81,7 @@ class Modules:
             if calls.apart.operators:
                 notices = [_apart_notice(calls.apart)]
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notices)
-            if told := ways_told(trace, selection.of(trace, *DEVICE_WORK), EventKind.MODULE):
+            if told := attribution_shares(trace, selection.of(trace, *DEVICE_WORK), EventKind.MODULE):
                 payloads["replayed"] = told
         if len(compiled.calls.row):
             frames["compiled"] = regions_frame(trace, calls, compiled)
@@ -134,7 +134,7 @@ def _columns(calls: HostCalls) -> list[str]:
     return [*keys, *(["backward_host_total_ns"] if backward else []), "operators"]
 
 
-def _apart_notice(apart: Apart) -> Notice:
+def _apart_notice(apart: UnmatchedBackward) -> Notice:
     """Says how much of the backward pass no row holds, and why."""
     figures = [METRICS.figure("backward_apart", apart.operators), METRICS.figure("backward_apart_ns", apart.host_ns)]
     who = noun(apart.operators, "backward operator counts", "backward operators count")
@@ -195,7 +195,7 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
         module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
         for name, repeats in zip(calls.name[nodes.first], again[nodes.first].tolist(), strict=True)
     ]
-    told: dict[str, list[str | None]] = told_of(trace, calls, compiled, nodes)
+    told: dict[str, list[str | None]] = compiled_summary(trace, calls, compiled, nodes)
     if len(regions):
         numbers = [number_of(trace, int(name)) for name in regions.name]
         names += [f"{COMPILED}{number}" for number in numbers]
@@ -218,7 +218,7 @@ def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[
     groups = group(calls.key)
     data: dict[str, object] = dict(sums_of(calls, groups))
     data["module"] = [module_label(trace.strings[int(i)]) for i in calls.name[groups.first]]
-    data |= told_of(trace, calls, compiled, groups)
+    data |= compiled_summary(trace, calls, compiled, groups)
     first = "device_total_ns" if "device_total_ns" in keys else "host_total_ns"
     table = pa.table({key: pa.array(data[key], pa.string() if key in _TEXTS else None) for key in keys})
     return Frame(

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.donuts import donut
-from tb_plugin.analysis.graphs.attribution_payload import REPLAYED, ways_told
+from tb_plugin.analysis.graphs.attribution_payload import REPLAYED, attribution_shares
 from tb_plugin.analysis.groupby import Groups, group, outermost_of, ratio, shares
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
-from tb_plugin.analysis.operator_calls import Calls, operator_calls, stated_calls
+from tb_plugin.analysis.operator_calls import Calls, operator_calls, reported_calls
 from tb_plugin.analysis.phrases import capital
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
@@ -103,7 +103,7 @@ class Operators:
     model = TraceTable
     traits = Traits("Work", whole="", tables=("operators", "operators_by_shape"))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs host operators, or device time that could have had one."""
@@ -118,7 +118,7 @@ class Operators:
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns all tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
-        stated = stated_calls(trace)
+        stated = reported_calls(trace)
         calls = operator_calls(trace, selection) if stated is None else stated
         has_device = bool(calls.device_total_ns.any() or calls.no_operator_ns)
         units = matrix_units(trace, selection.of(trace, EventKind.KERNEL)) if stated is None else ""
@@ -138,7 +138,7 @@ class Operators:
         if calls.no_operator_ns:
             frames["no_operator"] = kernels_without(trace, calls.no_operator)
             payloads["no_operator"] = reason_breakdown(times, METRICS.metric("device_self_ns"))
-        if told := ways_told(trace, selection.of(trace, *DEVICE_WORK), EventKind.OPERATOR):
+        if told := attribution_shares(trace, selection.of(trace, *DEVICE_WORK), EventKind.OPERATOR):
             payloads["replayed"] = told
         if shown.runtime:
             payloads["left_out"] = _left_out(calls)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from tb_plugin.analysis.device_time import DeviceRatios, DeviceTime
 from tb_plugin.analysis.matrix_unit import NEUTRAL
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Figures, Metric
@@ -54,7 +54,7 @@ def configuration(trace: TraceTable) -> Figures:
     """Returns what the file says about the machine, the software, the process group and the profiler's options."""
     figures = _software(trace.metadata)
     options = _options(trace.metadata)
-    if options or not has_only_ranges(trace):
+    if options or not is_range_trace(trace):
         figures.append(_setting("profiler_options", "Profiler options", options or "none recorded"))
     figures += _rest(trace.metadata)
     return Figures("configuration", "Configuration", "as the file states it", figures)

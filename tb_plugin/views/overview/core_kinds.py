@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.core_frequency import core_frequency
-from tb_plugin.analysis.device_facts import are_stated, facts_of
+from tb_plugin.analysis.device_facts import facts_of, has_device_facts
 from tb_plugin.analysis.groupby import sum_by
-from tb_plugin.analysis.kernel_facts import stated_text
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import WHOLE, define
 from tb_plugin.lib.intervals import intersect, measure, union
 from tb_plugin.lib.model_cache import remembered
@@ -51,12 +51,12 @@ def core_time(trace: TraceTable, device: int) -> dict[str, int]:
     Kinds that have one name on pages are one.
     """
     facts = facts_of(trace)
-    if facts is None or not are_stated(trace, trace.recorder.kernels.core):
+    if facts is None or not has_device_facts(trace, trace.recorder.kernels.core):
         return {}
     rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.device == device))
     if not len(rows):
         return {}
-    kind, of = np.unique(stated_text(trace, trace.recorder.kernels.core, rows), return_inverse=True)
+    kind, of = np.unique(first_reported_text(trace, trace.recorder.kernels.core, rows), return_inverse=True)
     time = sum_by(of, trace.dur_ns[rows], len(kind))
     titles = dict(facts.cores)
     order = np.argsort(-time, kind="stable").tolist()

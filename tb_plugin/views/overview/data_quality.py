@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.allocator import HOST_TYPE
-from tb_plugin.analysis.annotations import looked_into, named_ranges
+from tb_plugin.analysis.annotations import annotation_rows, looked_into
 from tb_plugin.analysis.device_time import without_operator
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
-from tb_plugin.analysis.range_patterns import named
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_patterns import name_matches
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.selection import window_info
 from tb_plugin.lib.isolation import Isolation
@@ -315,13 +315,15 @@ _UNANSWERED = {
 def _steps(trace: TraceTable) -> list[Notice]:
     notices = []
     stepped = trace.steps.recorded or (trace.coverage.whole and trace.coverage.whole.steps)
-    if not stepped and not has_only_ranges(trace):
+    if not stepped and not is_range_trace(trace):
         notices.append(
             _notice(
                 "steps_missing",
                 "medium",
                 f"The trace has no steps: the whole recording counts as one.{_UNANSWERED.get(trace.steps.unanswered, '')}",
-                trace.recorder.todo(_SERVER_STEPS if named(trace, trace.recorder.iterating).any() else "steps_missing"),
+                trace.recorder.todo(
+                    _SERVER_STEPS if name_matches(trace, trace.recorder.iterating).any() else "steps_missing"
+                ),
             )
         )
     notices += _unread_marks(trace)
@@ -417,7 +419,7 @@ def _format(trace: TraceTable) -> list[Notice]:
 
 def _phases(trace: TraceTable) -> list[Notice]:
     """Annotations beyond the bound: what lies in them is not looked for, in Phases and where a view is limited to one."""
-    deep = int((named_ranges(trace) & ~looked_into(trace)).sum())
+    deep = int((annotation_rows(trace) & ~looked_into(trace)).sum())
     if not deep:
         return []
     return [

@@ -15,7 +15,7 @@ from tb_plugin.analysis.base import Frame, Number
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.metrics import SHARED, STEP, define
-from tb_plugin.analysis.reported_steps import missing_computation, stated_steps
+from tb_plugin.analysis.reported_steps import missing_computation, reported_steps
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import EventKind
@@ -194,7 +194,7 @@ def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
     )
 
 
-def stated_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, Breakdown]]:
+def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, Breakdown]]:
     """Returns the mean step of each device, by its id, as the profile states it."""
     for device, mean in means.items():
         if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
@@ -212,7 +212,7 @@ def stated_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tupl
         )
 
 
-def stated_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
+def reported_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
     """Returns the means over the steps of what is stated, by device; rows that name none are about the only one."""
     keys = _times_in(table)
     only = trace.devices[0].id if len(trace.devices) == 1 else "0"
@@ -242,7 +242,7 @@ def steps_frame(found: Mapping[str, DeviceSteps]) -> Frame:
     return Frame("steps_of_devices", "Steps on the device", columns, table, ("device", "step"), "step")
 
 
-def stated_frame(table: pa.Table) -> Frame:
+def reported_frame(table: pa.Table) -> Frame:
     """Returns the times of steps as the profile states them."""
     data = {
         "device": pc.cast(table["device"], pa.string()),
@@ -282,7 +282,7 @@ class OfDevices:
 
 def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | None) -> OfDevices:
     """Returns what devices did in steps: computed where their kernels are recorded, else as the profile states it."""
-    stated = stated_steps(trace, chosen)
+    stated = reported_steps(trace, chosen)
     found = {}
     if missing_computation(trace) is None:
         for i, device in enumerate(trace.devices):
@@ -293,9 +293,9 @@ def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | No
         title += f", mean of {len(steps.label)} steps"
     bars = {device: steps_breakdown(device, each, title) for device, each in found.items()}
     # Grouping loads parts of Arrow that most traces never need: 10 MB.
-    means = stated_means(trace, stated) if len(stated) else {}
-    bars |= {device: bar for device, bar in stated_breakdowns(means) if device not in bars}
+    means = reported_means(trace, stated) if len(stated) else {}
+    bars |= {device: bar for device, bar in reported_breakdowns(means) if device not in bars}
     if not bars and not len(stated):
         return OfDevices({}, {}, {})
-    frames = [*([steps_frame(found)] if found else []), stated_frame(stated)]
+    frames = [*([steps_frame(found)] if found else []), reported_frame(stated)]
     return OfDevices(bars, {frame.name: frame for frame in frames}, steps_facts(found, means))

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.annotations import named_ranges, phases_of
-from tb_plugin.analysis.blocking_calls import held_by_profiler
+from tb_plugin.analysis.annotations import annotation_rows, phases_of
+from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import busy_title
@@ -19,7 +19,7 @@ from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.kernel_classes import TITLES
 from tb_plugin.analysis.out_of_memory import chosen_failures, sentence_of
 from tb_plugin.analysis.phrases import capital
-from tb_plugin.analysis.reported_steps import stated_length, stated_steps
+from tb_plugin.analysis.reported_steps import reported_step_length, reported_steps
 from tb_plugin.analysis.selection import Chosen
 from tb_plugin.analysis.stack_frames import thread_numbers
 from tb_plugin.analysis.step_shares import active_rows, shares
@@ -119,7 +119,7 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
         idle = [thread.number for thread in threads_of(trace, chosen) if thread.idle]
         rows = rows[~np.isin(thread_numbers(trace, rows), idle)]
     else:
-        within = subtract(within, held_by_profiler(trace))
+        within = subtract(within, profiler_waits(trace))
         rows = np.flatnonzero(active_rows(trace, category))
     own = _own_time(trace, rows, within)
     name, name_ns = _most(trace.name[rows], own)
@@ -252,10 +252,10 @@ _STATED: dict[Limit, tuple[str, str]] = {
 """Parts of stated times of steps by what limits a program whose idle time has no known cause."""
 
 
-def stated_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
+def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
     """Returns the sentence that says what limits the program by the times of steps that the profile states; none without."""
-    table = stated_steps(trace, chosen)
-    length = stated_length(table)
+    table = reported_steps(trace, chosen)
+    length = reported_step_length(table)
     if not length:
         return []
     means = {limit: pc.mean(table[key]).as_py() or 0.0 for limit, (key, _) in _STATED.items()}
@@ -344,7 +344,7 @@ def _title(kernel_class: KernelClass) -> str:
 def _profiler(trace: TraceTable, steps: Steps) -> int:
     """The row of the profiler's own work that the program waits for longest."""
     own = np.flatnonzero(trace.kind == EventKind.OVERHEAD)
-    within = intersect(held_by_profiler(trace), union(steps.start_ns, steps.end_ns))
+    within = intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns))
     return int(own[measure_within(within, trace.start_ns[own], trace.ends(own)).argmax()])
 
 
@@ -372,7 +372,7 @@ def _evidence(trace: TraceTable, cost: Cost) -> Link:
     if cost.row == MISSING:
         return Link("timeline", {}, text)
     name, kind = trace.strings[cost.name], EventKind(int(trace.kind[cost.row]))
-    if cost.category in _WAITS or not (kind in _TABLES or named_ranges(trace)[cost.row]):
+    if cost.category in _WAITS or not (kind in _TABLES or annotation_rows(trace)[cost.row]):
         return Link("timeline", {"search": name, **at_event(trace, cost.row)}, text)
     if kind in _TABLES:
         view, params = _TABLES[kind]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_plugin.analysis.graphs.attribution import has_operator
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.step_shares import StepShares
 from tb_plugin.lib.intervals import intersect, measure, union
@@ -35,7 +35,7 @@ def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figur
     """
     figures = [*_links(trace), *_edges(trace)]
     total = int(breakdown.total.sum())
-    if total and not has_only_ranges(trace) and missing_computation(trace) is None:
+    if total and not is_range_trace(trace) and missing_computation(trace) is None:
         figures.append(METRICS.figure("unexplained_ratio", int(breakdown.parts["other"].sum()) / total, window=window))
     report = trace.report
     figures += [

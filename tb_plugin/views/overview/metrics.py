@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, STEP, STEPS, WHOLE, define
-from tb_plugin.analysis.reported_steps import STATED_COMPUTE, STATED_STEP
+from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE, REPORTED_STEP
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
-    STATED_STEP,
-    STATED_COMPUTE,
+    REPORTED_STEP,
+    REPORTED_COMPUTE,
     define(
         STEP,
         "ns",

@@ -8,7 +8,17 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Frame,
+    Missing,
+    Number,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+)
 from tb_plugin.analysis.device_time import (
     DeviceRatios,
     DeviceTime,
@@ -20,8 +30,8 @@ from tb_plugin.analysis.device_time import (
 from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, NO_STEPS
 from tb_plugin.analysis.phrases import counted
-from tb_plugin.analysis.range_traces import has_only_ranges
-from tb_plugin.analysis.reported_steps import missing_computation, stated_length, stated_steps
+from tb_plugin.analysis.range_traces import is_range_trace
+from tb_plugin.analysis.reported_steps import missing_computation, reported_step_length, reported_steps
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
 from tb_plugin.analysis.step_shares import UNRECORDED, StepShares, active_rows, break_down
 from tb_plugin.lib.isolation import Isolation
@@ -50,7 +60,7 @@ from tb_plugin.views.overview.core_kinds import core_facts
 from tb_plugin.views.overview.data_quality import crossings, data_notices
 from tb_plugin.views.overview.device_cards import cards_of_devices, idle_facts
 from tb_plugin.views.overview.device_steps import OfDevices, steps_of_devices
-from tb_plugin.views.overview.first_sentence import cost_notices, largest_cost, stated_cost
+from tb_plugin.views.overview.first_sentence import cost_notices, largest_cost, reported_cost
 from tb_plugin.views.overview.health import outside_steps, trace_health
 from tb_plugin.views.overview.metrics import METRICS
 from tb_plugin.views.overview.range_overview import ranges_payloads
@@ -77,7 +87,7 @@ class Overview:
         "Summary", kept=True, whole="Its figures are those of whole steps and of devices.", tables=("steps",)
     )
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns None: the overview applies to every trace."""
@@ -99,7 +109,7 @@ class Overview:
         parts = Isolation()
         run, nothing, no_facts = parts.run, dict[str, Payload](), dict[str, Number]()
         facts = run("Facts", lambda: _facts(trace, breakdown, times, ratios), no_facts)
-        if has_only_ranges(trace):
+        if is_range_trace(trace):
             return _of_ranges(trace, breakdown, selection, facts, parts)
         # Where kernels are missing nobody knows when a device had nothing to do.
         known = missing_computation(trace) is None
@@ -123,7 +133,7 @@ class Overview:
             costs = (
                 cost_notices(trace, steps, cost, findings or Findings.without(verdict), params.steps)
                 if known
-                else stated_cost(trace, params.steps)
+                else reported_cost(trace, params.steps)
             )
             return {"largest_costs": Notices("largest_costs", "Largest costs", "answer", costs)} if costs else {}
 
@@ -247,7 +257,7 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
 
 def _stated_headline(trace: TraceTable, params: Params) -> Figures:
     """What the profile states, where steps cannot be told from what was recorded."""
-    length = stated_length(stated_steps(trace, params.steps))
+    length = reported_step_length(reported_steps(trace, params.steps))
     figures = [METRICS.figure("stated_step_ns", length, window=CHOSEN_STEPS if params.steps else "")]
     return Figures("headline", "Headline", "as the profile states it", figures, "headline")
 

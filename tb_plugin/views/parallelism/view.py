@@ -8,12 +8,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Frame,
+    Missing,
+    Number,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+)
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.parallelism.experts import dispatched
 from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -90,7 +100,7 @@ class Parallelism:
     model = TraceTable
     traits = Traits("Work", hidden=True, whole="", tables=("roles",))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs work with a role."""
@@ -163,7 +173,7 @@ def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> d
             facts[f"parallelism.{name}_ns"] = int(data["role_device_ns"][at].sum())
             facts[f"parallelism.{name}_exposed_ns"] = exposed_ns(trace, chosen & every.among(*roles))
     if np.any(data["calls"][np.array(PIPELINE)]):
-        ranges = named(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION)
+        ranges = name_matches(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION)
         if ranges.any():
             facts["parallelism.micro_batches"] = int((ranges & selection.rows).sum())
     if data["calls"][Role.DISPATCH]:

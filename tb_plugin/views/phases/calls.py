@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.annotations import Calls, Phases, launched_by, named_ranges, phases_of
+from tb_plugin.analysis.annotations import Calls, Phases, annotation_rows, launched_by, phases_of
 from tb_plugin.analysis.backward import backward_roots, forward_behind, forward_operators
 from tb_plugin.analysis.communication import communicates
 from tb_plugin.analysis.groupby import Groups, Spans, group, outermost_of, ratio
@@ -73,7 +73,7 @@ class PhaseCalls:
 def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> PhaseCalls:
     """Returns the chosen annotations with what lies inside of them. Raises BadRequest."""
     phases = phases_of(trace, pattern)
-    calls = Calls(trace, np.flatnonzero(selection.rows & named_ranges(trace)))
+    calls = Calls(trace, np.flatnonzero(selection.rows & annotation_rows(trace)))
     work = selection.of(trace, *DEVICE_WORK)
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     forward = forward_operators(trace, operators)

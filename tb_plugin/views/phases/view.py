@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.annotations import COUNTERS, named_ranges
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.annotations import COUNTERS, annotation_rows
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.groupby import NODES_SENT, Forest, Groups, cut, group, preorder
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -31,13 +31,13 @@ class PhasesAnalysis:
     model = TraceTable
     traits = Traits("Time", whole="", tables=("phases", "phase_steps"))
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns why a trace without annotations has no such view, else None."""
-        if named_ranges(trace).any():
+        if annotation_rows(trace).any():
             return None
-        if has_only_ranges(trace):
+        if is_range_trace(trace):
             return Missing("The trace holds no ranges that the program named.", "")
         return Missing("The trace holds no annotations.", trace.recorder.todo("view.phases"))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analysis.groupby import group, ratio
 from tb_plugin.analysis.metrics import SHARED, WHOLE, define
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
 from tb_plugin.lib.intervals import measure, union
@@ -111,7 +111,7 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
     groups = group(trace.name[rows], kind)
     dur = trace.dur_ns[rows]
     inside = groups.sum(_once(trace, rows, groups.of, begins, ends))
-    around = _AROUND if has_only_ranges(trace) else (*_AROUND, EventKind.ANNOTATION)
+    around = _AROUND if is_range_trace(trace) else (*_AROUND, EventKind.ANNOTATION)
     count = groups.count()
     kinds = pa.array([one.name.lower() for one in EventKind], pa.string())
     data = pa.table(
@@ -165,7 +165,7 @@ def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int6
 def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
     """Time inside the range less that of the calls beneath: of Python calls other Python calls, else of the operator tree."""
     own = ends - begins
-    if has_only_ranges(trace):
+    if is_range_trace(trace):
         among = np.flatnonzero(of_kind(trace.kind[rows], *FRAMES["both"]))
         own[among] = own_times(thread_numbers(trace, rows[among]), begins[among], ends[among])
         return own

@@ -150,7 +150,7 @@ def _is_one(column: pa.ChunkedArray) -> bool:
     return bool(pc.count_distinct(column, mode="all").as_py() <= 1)
 
 
-def named(workers: Sequence[str], ranks: Int64) -> str:
+def listed_workers(workers: Sequence[str], ranks: Int64) -> str:
     """Returns workers by name, of many the first ones and how many more."""
     names = [workers[rank] for rank in ranks[:_NAMED].tolist()]
     return ", ".join(names) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.flight_recorder.calls import calls_of, columns_of, group_text, members_of, ranks_text, unneeded
 from tb_plugin.analysis.flight_recorder.headline import answered
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
@@ -26,8 +26,8 @@ from tb_plugin.views.ranks_collectives.matching import (
     VERDICTS,
     Matched,
     differences,
+    listed_workers,
     matched,
-    named,
 )
 
 Int64 = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ class RanksCollectives:
         "Ranks", whole="A flight recorder knows no phases.", tables=("matched_collectives", "rank_progress")
     )
     scope: Scope = "workers"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, flight: Flight) -> Missing | None:
         """Returns None: also one rank has collectives."""
@@ -143,8 +143,8 @@ def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tupl
     rest: list[str | None] = [None] * (len(order) - len(told))
     texts = {
         "differs_in": [differences(found, row) or None for row in told],
-        "missing_names": [named(workers, found.missing_ranks(row)) or None for row in told],
-        "differing_names": [named(workers, found.differing_ranks(row)) or None for row in told],
+        "missing_names": [listed_workers(workers, found.missing_ranks(row)) or None for row in told],
+        "differing_names": [listed_workers(workers, found.differing_ranks(row)) or None for row in told],
     }
     absent = [gone[code] for code in found.group[order].tolist()]
     verdicts = [
@@ -262,7 +262,7 @@ def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...
     verdict = int(found.verdict[row])
     if verdict == NOT_CALLED:
         ranks = found.missing_ranks(row)
-        figures += [METRICS.figure("missing_names", named(workers, ranks))]
+        figures += [METRICS.figure("missing_names", listed_workers(workers, ranks))]
         text = f"{{missing_names}} did not call {_GROUP}{line}{waits}.{unknown}"
         if waiting:
             todo = "Find out what these ranks did instead: their own pages say what they called last."
@@ -273,7 +273,7 @@ def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...
         ranks = found.differing_ranks(row)
         other = found.calls.take(pa.array(np.flatnonzero((found.of == row) & found.differs)[:1])).to_pylist()[0]
         figures += [
-            METRICS.figure("differing_names", named(workers, ranks)),
+            METRICS.figure("differing_names", listed_workers(workers, ranks)),
             METRICS.figure("differs_in", differences(found, row)),
             METRICS.figure("other_call", _shape_of(other)),
         ]

@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Frame,
+    Missing,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+    coverage_of,
+)
 from tb_plugin.analysis.groupby import group, ratio
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.selection import select_rows
@@ -85,7 +95,7 @@ class RanksKernels:
         "Ranks", "picture", hidden=True, whole="It compares steps of all workers.", tables=(_ACROSS, _OF_RANK)
     )
     scope: Scope = "workers"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns None where a kernel ran that is no communication."""

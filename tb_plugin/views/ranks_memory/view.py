@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.memory_categories import ORDER
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.replicas import FRAME, alike_in, counts_of, redundant, repeated, states_frame
 from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
-from tb_plugin.analysis.snapshot.device_levels import Held, held_of, levels_of, ooms_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device, ooms_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
@@ -32,7 +32,7 @@ class RanksMemory:
     model = Snapshot
     traits = Traits("Ranks", whole="A snapshot has no phases.", tables=("rank_memory",))
     scope: Scope = "workers"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
         """Returns None: every snapshot has a peak."""
@@ -44,7 +44,7 @@ class RanksMemory:
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns the levels of one rank, and the sizes of its states at the peak."""
-        held = held_of(snapshot, Params())
+        held = levels_of_device(snapshot, Params())
         levels, found = levels_of(held), categories_of_blocks(held)
         rows = held.allocated(levels.peak())
         size, code = held.block("size")[rows], found.of[rows]
@@ -87,7 +87,7 @@ def _frame(data: pa.Table) -> Frame:
     return Frame("rank_memory", "Ranks", columns, data, (keys[0],), keys[0])
 
 
-def _states(held: Held, at: int | None = None) -> Frame:
+def _states(held: DeviceLevels, at: int | None = None) -> Frame:
     """What the rank holds of parameters, gradients and optimizer state after an event, by default when it holds most."""
     begin, freed, size = (held.block(name) for name in ("begin", "freed", "size"))
     return states_frame(categories_of_blocks(held).of, begin, freed, size, at)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.phrases import counted
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.labels import pool_texts, stream_texts
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.model.snapshot.table import NEVER
@@ -23,7 +23,7 @@ WIDTH = 1000
 """Points that are drawn at most; of events between two the highest sum is kept."""
 
 
-def reserved_of(held: Held) -> Series:
+def reserved_of(held: DeviceLevels) -> Series:
     """Returns how many bytes the segments of each stream and pool hold after each event at which that changes."""
     begin, end, size = (held.segment(name).astype(np.int64) for name in ("begin", "end", "size"))
     keys = np.stack((held.segment("pool"), held.segment("stream")), axis=1)

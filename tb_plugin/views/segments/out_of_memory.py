@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import moment_at, obstacles_to
@@ -17,7 +17,7 @@ from tb_plugin.payloads import Sort
 MOST_RUNS = 100
 
 
-def oom_moments_frame(held: Held, found: list[RunningOut]) -> Frame:
+def oom_moments_frame(held: DeviceLevels, found: list[RunningOut]) -> Frame:
     """Returns the events at which memory ran out."""
     words = stack_words(held.snapshot)
     stack = np.array([one.stack for one in found], np.int64)
@@ -50,7 +50,7 @@ def oom_moments_frame(held: Held, found: list[RunningOut]) -> Frame:
     )
 
 
-def obstacles_frame(held: Held, one: RunningOut | None) -> Frame:
+def obstacles_frame(held: DeviceLevels, one: RunningOut | None) -> Frame:
     """Returns what stood in the way at one of these events: by segment the run of blocks with the least live bytes."""
     snapshot = held.snapshot
     moment = one.moment if one else moment_at(held, MISSING)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.phrases import counted
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, stuck_of
@@ -63,7 +63,7 @@ def oom_of(one: RunningOut) -> Figures:
     return Figures("oom", "Out of memory", "", figures_of(one))
 
 
-def place_of(held: Held, at: int) -> Figures:
+def place_of(held: DeviceLevels, at: int) -> Figures:
     """Returns the chosen event and the next and previous one of each kind: what one steps along."""
     figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", held.count)]
     if at >= 0:
@@ -87,7 +87,7 @@ def _step(key: str, kind: str, event: int | None) -> Figure:
     return METRICS.figure(key, event, title=kind)
 
 
-def _after(held: Held, at: int, actions: tuple[Action, ...]) -> int | None:
+def _after(held: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int | None:
     action = held.action
     for low in range(at + 1, held.count, _CHUNK):
         found = np.flatnonzero(np.isin(action[low : low + _CHUNK], actions))
@@ -96,7 +96,7 @@ def _after(held: Held, at: int, actions: tuple[Action, ...]) -> int | None:
     return None
 
 
-def _before(held: Held, at: int, actions: tuple[Action, ...]) -> int | None:
+def _before(held: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int | None:
     action = held.action
     for high in range(max(at, 0), 0, -_CHUNK):
         low = max(high - _CHUNK, 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view, whole_number
-from tb_plugin.analysis.snapshot.device_levels import devices_of, held_of, levels_of, moment_of
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view, int_param
+from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import moment_at
 from tb_plugin.analysis.snapshot.out_of_memory import in_way_of, last_ooms, ran_out
@@ -29,7 +29,7 @@ class Segments:
     model = Snapshot
     traits = Traits("Memory", tables=("pools_at", "oom_moments"), whole="A snapshot has no phases.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
         """Returns None: a snapshot always says what is held at its end."""
@@ -41,13 +41,13 @@ class Segments:
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns map, figures and tables of one moment of one device. Raises BadRequest."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         asked = moment_of(held, params)
         at = levels_of(held).peak() if asked is None else asked
         moment = moment_at(held, at)
         ooms = last_ooms(held)
         here = ran_out(held, at) if at >= 0 and held.action[at] == Action.OOM else None
-        size = whole_number(params, "size")
+        size = int_param(params, "size")
         request = usual_request(moment, here) if size is None else max(size, 0)
         by_bytes, by_count = gap_sizes_of(moment)
         payloads: dict[str, Payload] = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.served_steps import is_served
 from tb_plugin.model.trace.table import TraceTable
@@ -30,7 +30,7 @@ class Serving:
         tables=("serving_steps", "serving_modes", "serving_classes"),
     )
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs steps of which it is known what a server did in them."""

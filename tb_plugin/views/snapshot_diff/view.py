@@ -9,8 +9,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Number, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analysis.snapshot.device_levels import Held, held_of, levels_of
+from tb_plugin.analysis.base import (
+    NO_BORROWED_NUMBERS,
+    Frame,
+    Missing,
+    Number,
+    Params,
+    Part,
+    Scope,
+    Traits,
+    answer_view,
+)
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device
 from tb_plugin.analysis.snapshot.labels import NO_STACK, changes_of, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.model.snapshot.table import Snapshot
@@ -40,7 +50,7 @@ class SnapshotDiff:
     model = Snapshot
     traits = Traits("Compare", whole="It compares two snapshots.")
     scope: Scope = "pair"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
         """Returns None: any two snapshots can be compared."""
@@ -52,7 +62,7 @@ class SnapshotDiff:
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns what one side holds by stack. Raises BadRequest for a device that it does not have."""
-        held = held_of(snapshot, params)
+        held = levels_of_device(snapshot, params)
         levels = levels_of(held)
         most, reserved = int(levels.allocated.max()), int(levels.reserved.max())
         values = (most, reserved, reserved - int(levels.active.max()), levels.allocated[-1], levels.reserved[-1])
@@ -77,7 +87,7 @@ class SnapshotDiff:
         return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
 
 
-def _held(held: Held, at: int, name: str) -> Frame:
+def _held(held: DeviceLevels, at: int, name: str) -> Frame:
     """What one side holds at a moment by stack: texts, for numbers of stacks are those of one file."""
     rows = held.allocated(at)
     words = stack_words(held.snapshot)

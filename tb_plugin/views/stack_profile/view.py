@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.groupby import Forest, group
 from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
 from tb_plugin.analysis.merged_stacks.places import Laid, above, ordered
@@ -69,7 +69,7 @@ class StackProfileAnalysis:
     model = StackProfile
     traits = Traits("Time", whole="A file of stacks has no phases.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, profile: StackProfile) -> Missing | None:
         """Returns None: stacks are all there is."""

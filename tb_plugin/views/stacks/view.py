@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.host_threads import Thread, threads_of
 from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
@@ -45,7 +45,7 @@ class Stacks:
     model = TraceTable
     traits = Traits("Time", "picture", whole="")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs calls on the host, or those of a capture."""

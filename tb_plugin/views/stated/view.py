@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import OWN_ONLY, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.model.trace.extra_columns import SINCE_1970, StatedColumn
 from tb_plugin.model.trace.schema import MISSING
@@ -21,7 +21,7 @@ _UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes", "B/s": "bytes_per_se
 ROW = Metric("stated_row", "Row", "count", "Place of the row in the table that the profile states.")
 
 
-class Stated:
+class VendorTables:
     """What the profile states and nobody computed."""
 
     id = "stated"
@@ -29,7 +29,7 @@ class Stated:
     model = TraceTable
     traits = Traits("Work", hidden=True, whole="The profile states its tables as a whole.")
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Returns None when the profile states a table, a block or a total."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analysis.base import OWN_ONLY, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.out_of_memory import failures_of, marks_of
-from tb_plugin.analysis.range_traces import has_only_ranges
+from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.pyramid import MOST_NS, Pyramid, pyramid_of, tile_ns
 from tb_plugin.analysis.timeline.tiles import CATEGORIES
@@ -31,7 +31,7 @@ class TimelineAnalysis:
         "Time", "picture", kept=True, whole="It draws everything; what it finds and highlights lies in the phase."
     )
     scope: Scope = "profile"
-    borrows = OWN_ONLY
+    borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
         """Needs any event."""
@@ -79,6 +79,6 @@ def head_of(pyramid: Pyramid) -> Timeline:
         has_modules=pyramid.module is not None,
         busy=share.tolist(),
         busy_is_device=is_device,
-        only_ranges=has_only_ranges(trace),
+        only_ranges=is_range_trace(trace),
         total_events=len(trace),
     )

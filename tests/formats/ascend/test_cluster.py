@@ -14,7 +14,7 @@ import pytest
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.job_tables.stages import TIMES, stage_rows, stages_of
 from tb_plugin.analysis.job_tables.traffic import link_totals
-from tb_plugin.errors import KeptLost, UnreadableTrace
+from tb_plugin.errors import CacheFileLost, UnreadableTrace
 from tb_plugin.formats.ascend import AscendClusterReader, AscendReader
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
 from tb_plugin.model.cluster import arrow
@@ -144,7 +144,7 @@ def test_it_is_kept(made: Cluster, tmp_path: Any) -> None:
     empty = Cluster({}, {}, made.report)
     arrow.write(empty, path)
     assert arrow.read(path).tables == {}
-    with pytest.raises(KeptLost):
+    with pytest.raises(CacheFileLost):
         arrow.read(str(tmp_path / "nothing"))
 
 

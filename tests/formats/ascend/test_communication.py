@@ -18,9 +18,9 @@ from tb_plugin.formats.ascend.column_titles import MB, MS, US
 from tb_plugin.formats.ascend.communication import document as of_document
 from tb_plugin.formats.ascend.communication.calls import calls_in, step_label
 from tb_plugin.formats.ascend.communication.document import document_in
-from tb_plugin.formats.ascend.communication.groups import number_of, stated_groups
+from tb_plugin.formats.ascend.communication.groups import number_of, reported_groups
 from tb_plugin.formats.ascend.communication.steps import steps_of
-from tb_plugin.formats.ascend.communication.units import texts_of, whole
+from tb_plugin.formats.ascend.communication.units import scaled_integers, texts_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, stated_in
 from tb_plugin.model.trace.schema import EventKind
@@ -156,13 +156,13 @@ def test_numbers_of_groups_are_made_of_their_names() -> None:
     assert [number_of(f"group_name_{n}") for n in (0, 5, 19, 20)] == [
         "5862276093215481612", "5862276114690318097", PP, EMBD,
     ]  # fmt: skip
-    assert stated_groups({"x": 5, "y": {"global_ranks": [0, -1], "group_rank": True}, "z": {}}).keys() == {
+    assert reported_groups({"x": 5, "y": {"global_ranks": [0, -1], "group_rank": True}, "z": {}}).keys() == {
         number_of("y"), number_of("z"),
     }  # fmt: skip
     assert all(
-        group.ranks == () and group.own is None for group in stated_groups({"y": {"global_ranks": ["0"]}}).values()
+        group.ranks == () and group.own is None for group in reported_groups({"y": {"global_ranks": ["0"]}}).values()
     )
-    assert stated_groups([1, 2]) == {} == stated_groups(None)
+    assert reported_groups([1, 2]) == {} == reported_groups(None)
 
 
 def matrix() -> Json:
@@ -372,7 +372,7 @@ def test_names_are_data() -> None:
     ],
 )  # fmt: skip
 def test_decimals_are_exact(text: str, power: int, expected: int | None) -> None:
-    assert whole(texts_of([text], IssueLog()), power, IssueLog()).to_pylist() == [expected]
+    assert scaled_integers(texts_of([text], IssueLog()), power, IssueLog()).to_pylist() == [expected]
 
 
 MOVED = st.integers(0, 10**9)

@@ -14,7 +14,7 @@ from tb_plugin.model.trace.extra_columns import ONLY_RELEASED
 from tb_plugin.model.trace.job_tables import LINKS, as_stated, job_table
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import RawTrace
-from tb_plugin.views.stated.view import Stated
+from tb_plugin.views.stated.view import VendorTables
 from tests.formats.ascend.folders import ALEXNET, GPT, QWEN, codes, files, folder, needs_recorded, raw_of, table_of
 from tests.formats.ascend.test_timeline import names, task
 
@@ -201,7 +201,7 @@ def test_no_digit_of_a_stated_table_is_lost() -> None:
     assert found["odd"] == ("Odd", "", ["1234567890.1234567891", "0.5"])
     assert found["time_us"] == ("Time", "us", [1.5, 84.49799999999999])
     trace = assemble(replace(raw, stated=(table, as_stated(LINKS, job_table(LINKS, {"bytes_per_second": [1.8e10]})))))
-    frames = Stated().part(trace, Params()).frames
+    frames = VendorTables().part(trace, Params()).frames
     (speed,) = (one.metric for one in frames[LINKS].columns if one.metric.key == "bytes_per_second")
     assert (speed.title, speed.unit) == ("Bytes per second", "bytes_per_second")
     frame = frames["npu_module_mem"]

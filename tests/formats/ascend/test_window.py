@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.errors import OnlyWhole
+from tb_plugin.errors import WindowUnsupported
 from tb_plugin.formats.ascend import AscendReader
 from tb_plugin.formats.base import FileSize, ReadOptions, no_progress, windowed
 from tb_plugin.model.trace.assemble import assemble
@@ -153,7 +153,7 @@ def test_what_is_asked_by_an_operator_inside_has_it() -> None:
 def test_a_profile_without_a_trace_view_is_opened_whole_or_not() -> None:
     source = Files({f"{OUTPUT}kernel_details.csv": b"Name,Start Time(us),Duration(us)\na,1,2\n"})
     assert windowed(AscendReader()) is not None
-    with pytest.raises(OnlyWhole, match="without a trace view"):
+    with pytest.raises(WindowUnsupported, match="without a trace view"):
         survey_of(source)
 
 

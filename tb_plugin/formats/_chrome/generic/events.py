@@ -82,7 +82,7 @@ FAMILIES: dict[str, str] = {
     **dict.fromkeys("NOD", "object"),
 }
 """Ids of one family mean nothing in another."""
-NOT_SHOWN: dict[str, str] = {
+SKIPPED_PHASES: dict[str, str] = {
     **dict.fromkeys("vV", "memory dumps"), "c": "synchronisations of clocks",
     **dict.fromkeys("()", "contexts"), "=": "links of ids",
 }  # fmt: skip

@@ -17,7 +17,7 @@ from tb_plugin.formats._chrome.event_times import Times
 from tb_plugin.formats._chrome.events import COUNTER
 from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.generic.call_stacks import CallStacks, end_stack_of, stack_of
-from tb_plugin.formats._chrome.generic.events import FAMILIES, NOT_SHOWN, ROLES, Event, Role, Scope
+from tb_plugin.formats._chrome.generic.events import FAMILIES, ROLES, SKIPPED_PHASES, Event, Role, Scope
 from tb_plugin.formats._chrome.generic.finishing import Collection
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
@@ -106,7 +106,7 @@ class Collected:
         if self._others.left_out:
             self._log.add("other_arguments", "note", count=self._others.left_out)
         for phase, count in self._not_shown.items():
-            what = NOT_SHOWN.get(phase, "events")
+            what = SKIPPED_PHASES.get(phase, "events")
             text = f"{what} (phase {phase[:8] or 'missing'}) are not shown"
             self._log.add("not_shown", "note", count=count, text=text)
         return Collection(

@@ -24,7 +24,7 @@ from tb_plugin.formats.ascend.column_titles import (
     TRANSIT,
     US,
 )
-from tb_plugin.formats.ascend.communication.units import numbers, texts_of, whole
+from tb_plugin.formats.ascend.communication.units import numbers, scaled_integers, texts_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_table
 
@@ -41,8 +41,10 @@ Texts = Mapping[str, pa.Array]
 
 def operations_of(keys: Texts, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
     """Returns the table of calls. ``keys`` say which call each row is about, ``texts`` are its times under their titles."""
-    times = {key: whole(texts[title], MS, log, least=_LEAST.get(key, 0)) for key, title in CALL_TITLES.items()}
-    start = whole(texts[START], US, log)
+    times = {
+        key: scaled_integers(texts[title], MS, log, least=_LEAST.get(key, 0)) for key, title in CALL_TITLES.items()
+    }
+    start = scaled_integers(texts[START], US, log)
     return job_table(OPERATIONS, {**_call(keys, rank), "start_ns": start, **times})
 
 
@@ -51,7 +53,7 @@ def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: I
 
     A part of another kind of link is told as such, but where a call states only the part.
     """
-    size, time = whole(texts[SIZE], MB, log), whole(texts[TRANSIT], MS, log)
+    size, time = scaled_integers(texts[SIZE], MB, log), scaled_integers(texts[TRANSIT], MS, log)
     within = pc.index_in(band, pa.array(list(PART_OF)))
     within = pa.array(list(PART_OF.values())).take(within)
     code = _codes(keys)
@@ -72,7 +74,11 @@ def packets_of(
     keys: Texts, band: pa.Array, texts: tuple[pa.Array, pa.Array, pa.Array], rank: int | None, log: IssueLog
 ) -> pa.Table:
     """Returns the table of packets; ``texts`` are sizes in MB, counts, and times in ms."""
-    size, count, time = whole(texts[0], MB, log), whole(texts[1], 0, log), whole(texts[2], MS, log)
+    size, count, time = (
+        scaled_integers(texts[0], MB, log),
+        scaled_integers(texts[1], 0, log),
+        scaled_integers(texts[2], MS, log),
+    )
     made = job_table(
         PACKETS, {**_call(keys, rank), "band": band, "packet_bytes": size, "count": count, "transit_ns": time}
     )
@@ -86,7 +92,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
     bands: list[tuple[Any, ...]] = []
     packets: list[tuple[Any, ...]] = []
     for step, kind, name, about in entries(document, log):
-        call = (step, kind, *named(name))
+        call = (step, kind, *operation_and_group(name))
         stated = about.get(TIMES_OF_CALL)
         if not isinstance(stated, dict):
             log.add("bad_call", "note", text="calls that state no times were left out", example=name)
@@ -149,7 +155,7 @@ def step_label(text: str) -> str | None:
     return text.removeprefix(_STEP) or None
 
 
-def named(name: str) -> tuple[str, str | None]:
+def operation_and_group(name: str) -> tuple[str, str | None]:
     """Returns the operation and the group of ``operation@group``."""
     operation, at, group = name.rpartition("@")
     return (operation, group) if at else (name, None)

@@ -48,7 +48,7 @@ def number_of(library_name: str) -> str:
     return str(parts[0] << _BITS | parts[1])
 
 
-def stated_groups(info: Any) -> dict[str, Group]:
+def reported_groups(info: Any) -> dict[str, Group]:
     """Returns the groups that ``parallel_group_info`` lists, by their numbers; what is of another type is left out."""
     found = {}
     for library_name, about in info.items() if isinstance(info, dict) else ():

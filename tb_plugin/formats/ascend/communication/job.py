@@ -15,7 +15,7 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.communication.calls import calls_in
 from tb_plugin.formats.ascend.communication.collectives import collectives_of, operation_kernels, timed
 from tb_plugin.formats.ascend.communication.from_tables import calls_table, links_table, moved_tables
-from tb_plugin.formats.ascend.communication.groups import Group, group_table, stated_groups, with_own_places
+from tb_plugin.formats.ascend.communication.groups import Group, group_table, reported_groups, with_own_places
 from tb_plugin.formats.ascend.communication.links import Links, links_in
 from tb_plugin.formats.ascend.communication.steps import step_times, steps_of
 from tb_plugin.formats.ascend.csv_table import CsvTable
@@ -99,7 +99,7 @@ def job_of(
     used = [key[3] for key in links.keys if key[3]] if links else []
     if OPERATIONS in made:
         used += pc.unique(made[OPERATIONS]["group"]).drop_null().to_pylist()
-    groups = with_own_places(stated_groups(parallel_groups), used, links.own_places() if links else {})
+    groups = with_own_places(reported_groups(parallel_groups), used, links.own_places() if links else {})
     if links is not None:
         made[LINKS] = links.table(groups, rank, of_links)
     if groups:

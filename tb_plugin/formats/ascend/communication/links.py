@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from tb_plugin.formats.ascend.column_titles import BANDWIDTH, EXAMPLE, GB, MB, MS, SIZE, TRANSIT, TRANSPORT
-from tb_plugin.formats.ascend.communication.calls import entries, named
+from tb_plugin.formats.ascend.communication.calls import entries, operation_and_group
 from tb_plugin.formats.ascend.communication.groups import Group
-from tb_plugin.formats.ascend.communication.units import numbers, texts_of, whole
+from tb_plugin.formats.ascend.communication.units import numbers, scaled_integers, texts_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.job_tables import LINKS, job_table
 
@@ -79,8 +79,8 @@ class Links:
                 "destination": destinations,
                 "in_group": inside,
                 "transport": self.texts[TRANSPORT],
-                "bytes": whole(self.texts[SIZE], MB, log),
-                "transit_ns": whole(self.texts[TRANSIT], MS, log),
+                "bytes": scaled_integers(self.texts[SIZE], MB, log),
+                "transit_ns": scaled_integers(self.texts[TRANSIT], MS, log),
                 "bytes_per_second": pa.array([None if one is None else one * 10.0**GB for one in rate.to_pylist()]),
                 "example": self.texts[EXAMPLE],
             },
@@ -91,7 +91,7 @@ def links_in(document: Mapping[str, Any], log: IssueLog) -> Links:
     """Returns the links that ``communication_matrix.json`` holds."""
     rows = []
     for step, kind, name, about in entries(document, log):
-        operation, group = named(name)
+        operation, group = operation_and_group(name)
         for pair, link in about.items():
             rows.append(((step, kind, operation, group), pair, link))
     return links_of(

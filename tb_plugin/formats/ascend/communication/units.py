@@ -27,7 +27,7 @@ def texts_of(values: Sequence[Any], log: IssueLog) -> pa.Array:
     return cleaned(pa.array(values, pa.string()))
 
 
-def whole(texts: pa.Array, power: int, log: IssueLog, *, least: int | None = 0) -> pa.Array:
+def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | None = 0) -> pa.Array:
     """Returns texts of decimal numbers, times ten to a power, as whole numbers; null where there is none.
 
     What is no number, less than ``least`` or beyond 64 bits counts as absent, and is told.

@@ -16,17 +16,17 @@ from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.database.cells import Form
 from tb_plugin.formats.ascend.database.counters import Counters
 from tb_plugin.formats.ascend.database.groups import operation_rows, operations_in, plane_rows
-from tb_plugin.formats.ascend.database.host import OPERATOR, host_rows, stated_steps
-from tb_plugin.formats.ascend.database.kernel_table import known_kernels
+from tb_plugin.formats.ascend.database.host import OPERATOR, host_rows, reported_steps
+from tb_plugin.formats.ascend.database.kernel_table import kernel_rows
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.queue_links import asked_through_queue
+from tb_plugin.formats.ascend.database.queue_links import enqueuing_operator
 from tb_plugin.formats.ascend.database.rows import Rows, timed
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.statistics import worked_out
 from tb_plugin.formats.ascend.database.tables import analysed_tables, memory_tables
 from tb_plugin.formats.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
 from tb_plugin.formats.ascend.kernels import Kernels
-from tb_plugin.formats.ascend.text_or_database import Figures, Said, figures_of, kernel_figures
+from tb_plugin.formats.ascend.text_or_database import ComparedNumber, Figures, figures_of, kernel_figures
 from tb_plugin.formats.values import storable
 from tb_plugin.model.trace.extra_columns import StatedSteps
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -110,7 +110,7 @@ def _figures(database: Database, names: Names, interner: Interner, texts: frozen
             found |= kernel_figures(np.concatenate((kernels, groups)))
     if files.TRACE in texts:
         count = int((database.read("PYTORCH_API", needs="type").whole("type") == OPERATOR).sum())
-        found |= {"calls of operators": Said(count, 0)} if count else {}
+        found |= {"calls of operators": ComparedNumber(count, 0)} if count else {}
     if files.MEMORY in texts:
         found |= figures_of(memory_tables(database, names, interner, lambda file: file == files.MEMORY))
     return found
@@ -128,14 +128,14 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     bar_rows(database, rows)
     known = None
     if files.KERNELS not in texts:
-        known = known_kernels(database, names, interner, tasks, operations, at)
+        known = kernel_rows(database, names, interner, tasks, operations, at)
     columns = rows.columns()
     tables = worked_out(columns, known.kernels if known else None, interner, texts, database.log)
     if files.TRACE in texts:
         return Content(kernels=known.kernels if known else None, tables=tables)
     external = columns["external_id"]
     unasked = np.flatnonzero(np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING))
-    by = asked_through_queue(columns, host.arrows, unasked)
+    by = enqueuing_operator(columns, host.arrows, unasked)
     external[unasked] = np.where(by != MISSING, by + 1, MISSING)
     # An operator that asked for work is known by the number that the work has.
     asked = np.unique(external[external > 0])
@@ -156,7 +156,7 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
         kernels=known.kernels if known else None,
         placed=known.row if known else None,
         tables=tables,
-        steps=None if _has_steps(columns, interner) else stated_steps(database),
+        steps=None if _has_steps(columns, interner) else reported_steps(database),
     )
 
 

@@ -12,9 +12,9 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.host import Host, connected
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.rows import Rows, named, timed
+from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
 from tb_plugin.formats.ascend.database.safe_open import Database
-from tb_plugin.formats.ascend.database.tasks import Tasks, asked_by, devices_in
+from tb_plugin.formats.ascend.database.tasks import Tasks, devices_in, operator_of_connection
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
 
@@ -52,7 +52,7 @@ def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
         whole="connectionId groupName opId dataType algType count opType deviceId waitNs",
     )
     read, start, dur = timed(read, database.log)
-    name = named(rows, names.ids(read.whole("opName")), read.whole("opName"))
+    name = names_or_numbers(rows, names.ids(read.whole("opName")), read.whole("opName"))
     found, first, place = np.unique(read.whole("groupName"), return_index=True, return_inverse=True)
     order = np.argsort(start[first], kind="stable")
     number = np.empty(len(order), np.int64)
@@ -75,7 +75,7 @@ def operation_rows(
         pid=rows.numbers(device),
         tid=rows.numbers(operations.group, "Group {} Communication"),
         correlation=operations.connection,
-        external_id=asked_by(host, operations.connection),
+        external_id=operator_of_connection(host, operations.connection),
         device=device,
     )
     rows.work(row)
@@ -106,7 +106,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
     row = rows.add(
         start_ns=start,
         dur_ns=dur,
-        name=named(rows, names.ids(read.whole("taskType")), read.whole("taskType")),
+        name=names_or_numbers(rows, names.ids(read.whole("taskType")), read.whole("taskType")),
         category=rows.text(""),
         kind=EventKind.DEVICE_ANNOTATION,
         pid=rows.numbers(device),

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_types
 from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.rows import Rows, named, timed
+from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.statistics import LEVEL
 from tb_plugin.model.trace.extra_columns import StatedSteps
@@ -69,7 +69,7 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     )
     read, start, dur = timed(read, database.log)
     what = read.whole("type")
-    name = named(rows, names.ids(read.whole("name")), read.whole("name"))
+    name = names_or_numbers(rows, names.ids(read.whole("name")), read.whole("name"))
     kind = np.select([what == each for each in _KINDS], list(_KINDS.values()), EventKind.UNKNOWN).astype(np.uint8)
     texts = rows.interner.texts
     kind[_those(name, texts, what == OPERATOR, lambda text: STEP_NAME.match(text) is not None)] = EventKind.ANNOTATION
@@ -94,7 +94,7 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     )
 
 
-def stated_steps(database: Database) -> StatedSteps | None:
+def reported_steps(database: Database) -> StatedSteps | None:
     """Returns the steps that the database states, None for none."""
     read, start, dur = timed(database.read("STEP_TIME", needs=_TIMES, whole="id"), database.log)
     if not read.rows:
@@ -131,7 +131,7 @@ def _marks(database: Database, rows: Rows, names: Names) -> None:
     rows.add(
         start_ns=start,
         dur_ns=dur,
-        name=named(rows, names.ids(read.whole("message")), read.whole("message")),
+        name=names_or_numbers(rows, names.ids(read.whole("message")), read.whole("message")),
         category=rows.text("mstx"),
         kind=EventKind.ANNOTATION,
         pid=pid,
@@ -145,7 +145,7 @@ def _calls(database: Database, rows: Rows, names: Names) -> None:
     read, start, dur = timed(read, database.log)
     layer = read.whole("type")
     both, place = np.unique(np.stack((layer, read.whole("name"))), axis=1, return_inverse=True)
-    plain = named(rows, names.ids(both[1]), both[1])
+    plain = names_or_numbers(rows, names.ids(both[1]), both[1])
     full = [
         rows.text(f"{_PREFIXES[what]}@{rows.interner.texts[name]}" if what in _PREFIXES else rows.interner.texts[name])
         for what, name in zip(both[0].tolist(), plain.tolist(), strict=True)

@@ -15,7 +15,7 @@ from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.groups import Operations
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.safe_open import Database
-from tb_plugin.formats.ascend.database.tasks import DESCRIBED_NAMES, DESCRIBED_WHOLE, Tasks
+from tb_plugin.formats.ascend.database.tasks import DESCRIBED_NAMES, FULLY_DESCRIBED, Tasks
 from tb_plugin.formats.ascend.database.typed_table import TypedTable, absent_below_zero
 from tb_plugin.formats.ascend.kernels import DEVICE, DURATION, NAME, START, WAIT, Kernels, kernels_of, unquoted
 from tb_plugin.model.trace.extra_columns import OpenColumn
@@ -35,7 +35,7 @@ MOST_COUNTERS = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KernelRows:
     """Kernels, and the rows at which they stand."""
 
     kernels: Kernels
@@ -48,14 +48,14 @@ def _named(names: Names, read: Columns, column: str) -> pa.Array:
     return pc.coalesce(names.cells(number), absent_below_zero(number).cast(pa.string()))
 
 
-def known_kernels(
+def kernel_rows(
     database: Database,
     names: Names,
     interner: Interner,
     tasks: Tasks,
     operations: Operations,
     at: tuple[Int32, Int64],
-) -> Known:
+) -> KernelRows:
     """Returns what is known of kernels and operations; ``at`` are the rows and devices of the operations."""
     task = np.flatnonzero(tasks.place != MISSING)
     told, read = tasks.described.only(tasks.place[task].astype(np.int64)), tasks.read.only(task)
@@ -70,7 +70,7 @@ def known_kernels(
         number = read.whole(key)
         number = number if key == "modelId" else np.where(number == _NONE, MISSING, number)
         columns[title] = absent_below_zero(np.concatenate((number, none)))
-    for title, keys in DESCRIBED_WHOLE.items():
+    for title, keys in FULLY_DESCRIBED.items():
         key = next((key for key in keys if told.has(key)), keys[0])
         columns[title] = absent_below_zero(np.concatenate((told.whole(key), none)))
     of_groups = {
@@ -97,7 +97,7 @@ def known_kernels(
     kernels = kernels_of(table, interner, database.log)
     number = np.concatenate((read.whole("globalTaskId"), none))[good]
     kernels = replace(kernels, facts=(*kernels.facts, *_counted(database, names, number)))
-    return Known(kernels, np.concatenate((tasks.row[task], row))[good].astype(np.int32))
+    return KernelRows(kernels, np.concatenate((tasks.row[task], row))[good].astype(np.int32))
 
 
 def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn]:

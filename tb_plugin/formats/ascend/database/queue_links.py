@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 
-def asked_through_queue(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int64) -> Int64:
+def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int64) -> Int64:
     """Returns for each of these rows the row of the operator that put its launch into the queue, -1 = none.
 
     The call that launched it lies in what a thread took out of the queue; an arrow leads from where that was put in, which

@@ -102,7 +102,7 @@ def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
     return read.only(row), start[row], (end - start)[row]
 
 
-def named(rows: Rows, ids: Int32, number: Int64) -> Int32:
+def names_or_numbers(rows: Rows, ids: Int32, number: Int64) -> Int32:
     """Returns names, and for what has none (a number that no text stands for) the number itself."""
     lost = ids == MISSING
     if not lost.any():

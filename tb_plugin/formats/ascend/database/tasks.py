@@ -12,7 +12,7 @@ from tb_plugin.formats.ascend.arguments import kind_of_task
 from tb_plugin.formats.ascend.database.cells import Columns
 from tb_plugin.formats.ascend.database.host import Host, connected
 from tb_plugin.formats.ascend.database.names import Names
-from tb_plugin.formats.ascend.database.rows import Rows, named, timed
+from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -22,7 +22,7 @@ Int32 = npt.NDArray[np.int32]
 
 MOST_DEVICE = 4096
 """Numbers beyond it are those of no device."""
-DESCRIBED_WHOLE = {"Block Dim": ("blockDim", "blockNum"), "Mix Block Dim": ("mixBlockDim", "mixBlockNum")}
+FULLY_DESCRIBED = {"Block Dim": ("blockDim", "blockNum"), "Mix Block Dim": ("mixBlockDim", "mixBlockNum")}
 """Columns of kernel_details.csv that are plain numbers -> what the database called them, oldest first."""
 DESCRIBED_NAMES = {
     "opType": "Type", "opState": "OP State", "taskType": "Accelerator Core", "hf32Eligible": "HF32 Eligible",
@@ -60,7 +60,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
     described = database.read(
         "COMPUTE_TASK_INFO",
         needs="globalTaskId name",
-        whole=" ".join(("waitNs", *chain(*DESCRIBED_WHOLE.values()), *DESCRIBED_NAMES)),
+        whole=" ".join(("waitNs", *chain(*FULLY_DESCRIBED.values()), *DESCRIBED_NAMES)),
     )
     read = database.read(
         "TASK",
@@ -73,7 +73,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
     )
     connection = connected(read.whole("connectionId"))
     typed = names.ids(read.whole("taskType"))
-    task = named(rows, typed, read.whole("taskType"))
+    task = names_or_numbers(rows, typed, read.whole("taskType"))
     kind = _kinds(rows, task, place != MISSING, connection, operations)
     # What a task without a type does nobody knows; counted as a kernel it would be computation.
     unknown = (typed == MISSING) & (place == MISSING)
@@ -82,7 +82,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
         database.log.add("unknown_tasks", "note", count=int(unknown.sum()), text=_UNKNOWN)
     name = task.copy()
     known = np.flatnonzero(place != MISSING)
-    name[known] = named(rows, names.ids(described.whole("name")), described.whole("name"))[place[known]]
+    name[known] = names_or_numbers(rows, names.ids(described.whole("name")), described.whole("name"))[place[known]]
     device = devices_in(read)
     stream = rows.numbers(read.whole("streamId"))
     linked = np.isin(kind, (EventKind.KERNEL, EventKind.MEMCPY))
@@ -95,7 +95,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
         pid=rows.numbers(device),
         tid=stream,
         correlation=np.where(linked, connection, MISSING),
-        external_id=np.where(linked, asked_by(host, connection), MISSING),
+        external_id=np.where(linked, operator_of_connection(host, connection), MISSING),
         device=device,
     )
     rows.work(row, stream, *_copied(database, names, read.whole("globalTaskId")))
@@ -127,7 +127,7 @@ def bar_rows(database: Database, rows: Rows) -> None:
     )
 
 
-def asked_by(host: Host, connection: Int64) -> Int64:
+def operator_of_connection(host: Host, connection: Int64) -> Int64:
     """Returns the external id of the operator that is behind each connection, -1 where none is."""
     asked = first_with_key(host.asked.whole("connectionId"), host.asked.whole("row"), connection)
     return np.where(asked != MISSING, asked.astype(np.int64) + 1, MISSING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.payloads import Notice, Notices
 from tb_plugin.views.allocations.findings.fragmentation import fragmentation
@@ -18,7 +18,7 @@ _RULES = (ran_out, leaks, fragmentation, rising_peaks, reserved_swings, single_p
 _LOUDEST = ("high", "medium", "low", "info")
 
 
-def advice_of(*devices: Held) -> Notices:
+def advice_of(*devices: DeviceLevels) -> Notices:
     """Returns the findings on devices, the loudest first, and of these in the order of devices and rules."""
     found = []
     for held in devices:
@@ -28,7 +28,7 @@ def advice_of(*devices: Held) -> Notices:
     return Notices("advice", "Findings", "training", found)
 
 
-def _named(held: Held, notice: Notice) -> Notice:
+def _named(held: DeviceLevels, notice: Notice) -> Notice:
     """The notice with the device that it is about."""
     figures = [*notice.figures, METRICS.figure("device", held.name)]
     return replace(notice, text=f"{{device}}: {notice.text}", figures=figures)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.phrases import noun, references_of
-from tb_plugin.analysis.snapshot.device_levels import Held, levels_of, ooms_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, ooms_of
 from tb_plugin.analysis.snapshot.free_memory import Free, free_of
 from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
 from tb_plugin.analysis.snapshot.labels import pool_texts, stack_words
@@ -43,7 +43,7 @@ CAUSES = {
 """What it looks like, in words."""
 
 
-def fragmentation(held: Held) -> Iterator[Notice]:
+def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
     """Yields one notice where a large part of the reserved memory was in use at no time."""
     levels = levels_of(held)
     event = levels.most_reserved()
@@ -105,7 +105,7 @@ def fragmentation(held: Held) -> Iterator[Notice]:
     )
 
 
-def varying_ratio(held: Held) -> float | None:
+def varying_ratio(held: DeviceLevels) -> float | None:
     """Returns the share of the allocated bytes whose stacks allocate other bytes each step; None without enough steps."""
     steps = steps_of(held)
     count = len(steps) - WARM_UP
@@ -127,7 +127,7 @@ def varying_ratio(held: Held) -> float | None:
     return float(whole[varies].sum() / whole.sum()) if whole.sum() else None
 
 
-def _pinning(held: Held, free: Free) -> tuple[int | None, int]:
+def _pinning(held: DeviceLevels, free: Free) -> tuple[int | None, int]:
     """The stack whose blocks pin most of the free bytes to the end, None where none is known, and all that is pinned so.
 
     Of several blocks that stay in one range the oldest is to blame.
@@ -143,7 +143,7 @@ def _pinning(held: Held, free: Free) -> tuple[int | None, int]:
     return int(stack[known][groups.first[groups.sum(kept[known]).argmax()]]), int(kept.sum())
 
 
-def _private(held: Held, free: Free) -> tuple[str | None, int]:
+def _private(held: DeviceLevels, free: Free) -> tuple[str | None, int]:
     """The private pool with most free bytes, None where there is none, and these."""
     is_private = np.array([pair != (0, 0) for pair in held.snapshot.pools] + [False], np.bool_)
     rows = np.flatnonzero(is_private[free.pool])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tb_plugin.analysis.phrases import noun, references_of
-from tb_plugin.analysis.snapshot.device_levels import Held, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of
 from tb_plugin.analysis.snapshot.growth import LEAK_CONFIDENCE, growth_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
@@ -19,7 +19,7 @@ SMALL_LEAK = 0.01
 """Below, thousands of steps more would be needed to notice: a list of losses, for one."""
 
 
-def leaks(held: Held) -> Iterator[Notice]:
+def leaks(held: DeviceLevels) -> Iterator[Notice]:
     """Yields the leak candidates with most bytes a step times confidence."""
     growth = growth_of(held)
     peak = int(levels_of(held).allocated.max())

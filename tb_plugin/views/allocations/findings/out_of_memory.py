@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.analysis.snapshot.device_levels import Held, levels_of, ooms_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, ooms_of
 from tb_plugin.analysis.snapshot.finding_metrics import RAN_OUT
 from tb_plugin.analysis.snapshot.labels import NO_STACK
 from tb_plugin.analysis.snapshot.metrics import METRICS
@@ -20,7 +20,7 @@ MOST_EVENTS = 5
 """A program that tries again runs out of memory many times; the table lists all."""
 
 
-def ran_out(held: Held) -> Iterator[Notice]:
+def ran_out(held: DeviceLevels) -> Iterator[Notice]:
     """Yields a notice for each of the first events at which memory ran out."""
     levels, lines = levels_of(held), line_numbers(held.snapshot)
     for event in ooms_of(held)[:MOST_EVENTS].tolist():

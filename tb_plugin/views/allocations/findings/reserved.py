@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_plugin.analysis.phrases import noun, references_of
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import steps_of
@@ -18,7 +18,7 @@ SWINGING_STEPS = 0.5
 """In so many of the steps, or it is no habit: a validation now and then may give memory back."""
 
 
-def reserved_swings(held: Held) -> Iterator[Notice]:
+def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
     """Yields one notice where most steps give segments back and take segments."""
     steps = steps_of(held)
     count = len(steps) - WARM_UP

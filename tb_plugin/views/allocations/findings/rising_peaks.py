@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_plugin.analysis.phrases import references_of
-from tb_plugin.analysis.snapshot.device_levels import Held
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels
 from tb_plugin.analysis.snapshot.growth import change_of, rise_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.payloads import Link, Notice
 
 
-def rising_peaks(held: Held) -> Iterator[Notice]:
+def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
     """Yields one notice where the peaks of the steps rise."""
     rise = rise_of(held)
     if rise is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_plugin.analysis.phrases import noun, references_of
-from tb_plugin.analysis.snapshot.device_levels import Held, level, levels_of
+from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, level, levels_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import steps_of
@@ -19,7 +19,7 @@ SHORT_LIFE = 0.1
 """Share of the events of a step (of the history, where there are no steps): what lives longer is carried through the step."""
 
 
-def single_peak(held: Held) -> Iterator[Notice]:
+def single_peak(held: DeviceLevels) -> Iterator[Notice]:
     """Yields one notice where one short-lived block makes the peak."""
     levels = levels_of(held)
     peak, at = int(levels.allocated.max()), levels.peak()

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.lib.codes import codes
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.waiting import MEASURED, TIMINGS
 
@@ -108,7 +108,7 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 
 
 @remembered
-def meetings(data: Together) -> Meetings:
+def meetings(data: JobData) -> Meetings:
     """Returns the collectives of the chosen steps that tell a bandwidth."""
     seen = data.seen
     usable = (
@@ -158,7 +158,7 @@ def meetings(data: Together) -> Meetings:
     )
 
 
-def _nodes(data: Together, match: Int64, group: Int64, groups: int) -> list[tuple[str, ...]]:
+def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple[str, ...]]:
     """The nodes of the workers that meet in each group."""
     seen = data.seen
     of = np.full(int(seen.match.max(initial=-1)) + 2, -1, np.int64)
@@ -211,13 +211,13 @@ def classes_of(found: Meetings, *keys: Int64) -> Classes:
     return Classes(order[begin], count, time[begin + (count - 1) // 2], total)
 
 
-def fits(data: Together) -> list[Fit]:
+def fits(data: JobData) -> list[Fit]:
     """Returns latency and bandwidth of each kind of groups, size of group and collective, those with most time first."""
     return _fits(data)
 
 
 @remembered
-def _fits(data: Together) -> list[Fit]:
+def _fits(data: JobData) -> list[Fit]:
     found = meetings(data)
     pool = codes(found.kind, found.size, found.collective) if len(found) else np.empty(0, np.int64)
     classes = classes_of(found, pool, found.bytes)

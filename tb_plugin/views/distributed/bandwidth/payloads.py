@@ -15,7 +15,7 @@ from tb_plugin.lib.codes import codes
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.payloads import Line, Notice, Series
 from tb_plugin.views.distributed.bandwidth.measured import Fit, Meetings, classes_of, fits, meetings
-from tb_plugin.views.distributed.job_data import Row, Together
+from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.profile import frame, table
 
@@ -46,7 +46,7 @@ NAMED = 3
 
 
 @remembered
-def bandwidth_frames(data: Together) -> Mapping[str, Frame]:
+def bandwidth_frames(data: JobData) -> Mapping[str, Frame]:
     """Returns the tables: bandwidths by group, collective and size, their fits, and how nodes compare."""
     every = [
         frame(
@@ -69,7 +69,7 @@ def bandwidth_frames(data: Together) -> Mapping[str, Frame]:
     return {each.name: each for each in every}
 
 
-def _bandwidth_rows(data: Together) -> list[Row]:
+def _bandwidth_rows(data: JobData) -> list[Row]:
     found = meetings(data)
     if not len(found):
         return []
@@ -109,7 +109,7 @@ def nodes_short(nodes: Sequence[str]) -> str:
     return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
 
-def _peaks(data: Together) -> dict[str, int]:
+def _peaks(data: JobData) -> dict[str, int]:
     """What the links of the devices of each node move at most, where it is known and the same for all of them."""
     found: dict[str, set[object]] = defaultdict(set)
     for row in data.devices:
@@ -132,7 +132,7 @@ def _fit_rows(every: list[Fit]) -> list[Row]:
     ]
 
 
-def node_rows(data: Together) -> list[Row]:
+def node_rows(data: JobData) -> list[Row]:
     """Returns a row for each set of nodes that groups meet on, the slowest first.
 
     ``slowdown``: median over its kinds of collectives (kind of group, name, ranks, bytes) of its median transfer over the
@@ -142,7 +142,7 @@ def node_rows(data: Together) -> list[Row]:
 
 
 @remembered
-def _node_rows(data: Together) -> list[Row]:
+def _node_rows(data: JobData) -> list[Row]:
     found = meetings(data)
     if not len(found):
         return []
@@ -198,7 +198,7 @@ def _some(found: Meetings, keep: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
     )  # fmt: skip
 
 
-def slow_nodes(data: Together) -> list[Notice]:
+def slow_nodes(data: JobData) -> list[Notice]:
     """Returns the nodes, and pairs of nodes, on which the same collectives take longer than on the others."""
     by_count: dict[object, list[Row]] = defaultdict(list)
     for row in node_rows(data):
@@ -229,7 +229,7 @@ def slow_nodes(data: Together) -> list[Notice]:
     return notices
 
 
-def bandwidth_series(data: Together) -> list[Series]:
+def bandwidth_series(data: JobData) -> list[Series]:
     """Returns the chart of bandwidth against size with the fits, of the kinds of groups and collectives with most time."""
     every = meetings(data)
     if not len(every):

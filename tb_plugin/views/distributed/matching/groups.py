@@ -49,7 +49,7 @@ def ranks_in(text: str) -> Ranks:
 
 
 @dataclass(frozen=True)
-class StatedGroup:
+class ReportedGroup:
     """A group as a worker's list of its groups has it."""
 
     worker: int
@@ -90,7 +90,7 @@ class Groups:
     """What is known of the ranks of each code."""
 
 
-def groups_of(calls: GroupColumns, stated: Sequence[StatedGroup] = ()) -> Groups:
+def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Groups:
     """Returns which group each call is of: the same code for calls of one group.
 
     Names are often numbers that each worker gives on its own: groups of one name and other ranks are others. Where no worker
@@ -128,7 +128,7 @@ def _plain(ranks: Ranks) -> Ranks:
 
 
 def _ranks(
-    every: Sequence[tuple[int, int, int, int]], calls: GroupColumns, stated: Sequence[StatedGroup]
+    every: Sequence[tuple[int, int, int, int]], calls: GroupColumns, stated: Sequence[ReportedGroup]
 ) -> list[Ranks]:
     """For each combination the ranks of its group, as far as they are known."""
     parsed = [ranks_in(text) for text in calls.listed]

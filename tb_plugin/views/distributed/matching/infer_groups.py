@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.codes import codes
-from tb_plugin.views.distributed.matching.groups import Ranks, StatedGroup, ranks_in
+from tb_plugin.views.distributed.matching.groups import Ranks, ReportedGroup, ranks_in
 from tb_plugin.views.distributed.matching.match import Calls
 
 Int64 = npt.NDArray[np.int64]
@@ -21,7 +21,7 @@ FEWEST = 2
 """One collective that some ranks lack may be one that they lost."""
 
 
-def said_by_one(label: Int64, values: Int64) -> Int64:
+def fill_from_collective(label: Int64, values: Int64) -> Int64:
     """Returns values in which what a call does not say (-1) is what another call of its collective says, the largest."""
     lacking = (values < 0) & (label >= 0)
     if not lacking.any():
@@ -32,8 +32,8 @@ def said_by_one(label: Int64, values: Int64) -> Int64:
     return np.where(lacking, largest[label], values)
 
 
-def told_by_ranks(
-    calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[StatedGroup]
+def group_from_ranks(
+    calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[ReportedGroup]
 ) -> tuple[Int64, list[tuple[Ranks, str]]]:
     """Returns the group of calls that state none, a place in the list of groups (ranks and what it is called); -1 = not told.
 
@@ -78,10 +78,10 @@ def told_by_ranks(
     return found, [groups[key] for key in keys]
 
 
-def _listed(ranks: Sequence[int | None], stated: Sequence[StatedGroup]) -> dict[frozenset[int], tuple[Ranks, str]]:
+def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dict[frozenset[int], tuple[Ranks, str]]:
     """The groups that all of their workers list, and once, by their workers."""
     place = {rank: worker for worker, rank in enumerate(ranks)}
-    lists: dict[str, list[StatedGroup]] = defaultdict(list)
+    lists: dict[str, list[ReportedGroup]] = defaultdict(list)
     for group in stated:
         lists[group.ranks].append(group)
     found: dict[frozenset[int], tuple[Ranks, str]] = {}

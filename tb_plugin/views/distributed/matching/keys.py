@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
 from tb_plugin.lib.codes import codes
-from tb_plugin.views.distributed.matching.groups import GroupColumns, Groups, StatedGroup, groups_of, kind_codes
+from tb_plugin.views.distributed.matching.groups import GroupColumns, Groups, ReportedGroup, groups_of, kind_codes
 from tb_plugin.views.distributed.matching.match import Calls
 
 Int64 = npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | N
     )
 
 
-def groups_in(data: pa.Table, stated: Sequence[StatedGroup]) -> Groups:
+def groups_in(data: pa.Table, stated: Sequence[ReportedGroup]) -> Groups:
     """Returns the groups of the calls of all workers; ``stated`` are those that the workers list."""
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
     return groups_of(GroupColumns(worker, *texts_of(data, "group"), *texts_of(data, "group_ranks"), size), stated)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.views.distributed.job_data import Row, Together
+from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.pictures.topology import members, ranks_short
 from tb_plugin.views.distributed.rank.profile import frame, table
 
@@ -25,7 +25,7 @@ _DEVICES = {
 }  # fmt: skip
 
 
-def kind_frames(data: Together) -> Mapping[str, Frame]:
+def kind_frames(data: JobData) -> Mapping[str, Frame]:
     """Returns a table of the kinds of groups and one of those of devices, where there are many of them."""
     found = {}
     if len(data.process_groups) > MANY:

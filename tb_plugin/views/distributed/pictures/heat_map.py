@@ -9,15 +9,15 @@ import numpy.typing as npt
 
 from tb_plugin.payloads import Heat, Line, Metric, Series
 from tb_plugin.payloads.export import to_json
-from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.pictures.step_grid import (
     CATEGORIES,
     Grid,
     grid_of,
-    measure_named,
+    measure_key,
     measures,
-    steps_here,
+    selected_labels,
 )
 from tb_plugin.views.distributed.pictures.topology import groupings
 
@@ -40,10 +40,10 @@ _CELL = 11
 """Bytes that a number of the bands takes, about."""
 
 
-def pictures(data: Together, key: str) -> tuple[Heat, Series]:
+def pictures(data: JobData, key: str) -> tuple[Heat, Series]:
     """Returns the heat map of a measure and its bands. Raises BadRequest for a measure that is not known here."""
-    key = measure_named(data, key)
-    grid, labels = grid_of(data, key), steps_here(data)
+    key = measure_key(data, key)
+    grid, labels = grid_of(data, key), selected_labels(data)
     metric = METRICS.metric(key, window="one step")
     bare = Heat(
         "heat", metric.title, "by rank and step", metric, CATEGORIES[key], METRICS.metric("worker"), METRICS.metric("step"),

@@ -15,10 +15,10 @@ from tb_plugin.analysis.job_tables.stages import Stage, connected_stages
 from tb_plugin.lib.codes import distinct_rows
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.payloads import Line, Series
-from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import texts_of
 from tb_plugin.views.distributed.metrics import METRICS
-from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures, places_here
+from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures, selected_columns
 from tb_plugin.views.distributed.pictures.topology import members, ranks_short, worker_ranks
 
 Int64 = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ _PARTS = {
 _NEEDED = {"step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns"}
 
 
-def stages(data: Together) -> tuple[Stage, ...]:
+def stages(data: JobData) -> tuple[Stage, ...]:
     """Returns the ranks of each stage, none where no message between two known ranks was recorded.
 
     A pipeline sends forward and back. Where all messages go one way they are those of one (whose other half may not be
@@ -56,7 +56,7 @@ def stages(data: Together) -> tuple[Stage, ...]:
     return connected_stages(messages, sorted(groups), worker_ranks(data))
 
 
-def _all_send(data: Together, known: npt.NDArray[np.bool_], ends: Sequence[Int64]) -> bool:
+def _all_send(data: JobData, known: npt.NDArray[np.bool_], ends: Sequence[Int64]) -> bool:
     """Whether each of more than two ranks is an end of messages in each step that has any."""
     ranks = np.array(sorted(worker_ranks(data)), np.int64)
     step = np.concatenate((data.seen.step[known],) * 2)
@@ -66,7 +66,7 @@ def _all_send(data: Together, known: npt.NDArray[np.bool_], ends: Sequence[Int64
     return len(ranks) > 2 and bool((np.bincount(of_step)[np.unique(of_step)] == len(ranks)).all())
 
 
-def pipeline(data: Together) -> tuple[Series, Frame] | None:
+def pipeline(data: JobData) -> tuple[Series, Frame] | None:
     """Returns what the mean step of a rank of each stage consists of, as bars and as a table; None without stages."""
     ranks = worker_ranks(data)
     found = [stage for stage in stages(data) if any(rank in ranks for rank in stage)]
@@ -115,11 +115,11 @@ def _frame(found: Sequence[Stage], names: list[str], here: list[int], means: dic
     return Frame("stage_bubbles", "Bubbles of stages", columns, pa.table(table), ("pipeline_stage",), "pipeline_stage")
 
 
-def _receiving(data: Together) -> Int64:
+def _receiving(data: JobData) -> Int64:
     """How long each worker is in calls that receive, in each of ``steps_here``."""
     seen, width = data.seen, len(data.labels) + 1
     name, names = texts_of(seen.data, "collective")
     mine = np.isin(name, [at for at, each in enumerate(names) if each in _RECEIVES])
     key = seen.worker[mine] * width + seen.step[mine]
     length = measure_by(key, seen.start_ns[mine], seen.end_ns[mine], len(data.names) * width)
-    return length.reshape(len(data.names), width)[:, places_here(data)]
+    return length.reshape(len(data.names), width)[:, selected_columns(data)]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.payloads import Metric
-from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.profile import STEP
 from tb_plugin.views.distributed.stragglers.report import blame
@@ -55,23 +55,23 @@ class Grid:
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def steps_here(data: Together) -> tuple[str, ...]:
+def selected_labels(data: JobData) -> tuple[str, ...]:
     """Returns the labels of the chosen steps that any worker has, in order."""
-    return tuple(data.labels[at] for at in places_here(data).tolist())
+    return tuple(data.labels[at] for at in selected_columns(data).tolist())
 
 
-def places_here(data: Together) -> Int64:
+def selected_columns(data: JobData) -> Int64:
     """Returns the places in ``labels`` of ``steps_here``: the columns of a grid."""
     return np.flatnonzero(_known(data).any(axis=0))
 
 
-def measures(data: Together) -> list[Metric]:
+def measures(data: JobData) -> list[Metric]:
     """Returns the measures that the workers know, those that tell most first."""
     found = _grids(data)
     return [METRICS.metric(key, window="one step") for key in CATEGORIES if key in found]
 
 
-def measure_named(data: Together, key: str) -> str:
+def measure_key(data: JobData, key: str) -> str:
     """Returns the key of a measure; for FIRST that of the first one that is anywhere other than 0.
 
     What is lost to stragglers tells most where there is one: else it is noise.
@@ -84,7 +84,7 @@ def measure_named(data: Together, key: str) -> str:
     return next((each for each in offered if grid_of(data, each).values.any()), next(iter(offered or CATEGORIES)))
 
 
-def grid_of(data: Together, key: str) -> Grid:
+def grid_of(data: JobData, key: str) -> Grid:
     """Returns the numbers of a measure over ``steps_here``. Raises BadRequest for one that is not known here.
 
     Without steps there are none of any measure: a page that asks for its map is not wrong.
@@ -97,8 +97,8 @@ def grid_of(data: Together, key: str) -> Grid:
 
 
 @remembered
-def _grids(data: Together) -> Mapping[str, Grid]:
-    here = places_here(data)
+def _grids(data: JobData) -> Mapping[str, Grid]:
+    here = selected_columns(data)
     steps = _of_steps(data)
     grids = {key: grid for key, grid in steps.items() if key in CATEGORIES}
     latency, wait, transfer = (times[:, :-1] for times in data.times)
@@ -113,7 +113,7 @@ def _grids(data: Together) -> Mapping[str, Grid]:
     return {key: Grid(grid.values[:, here], grid.known[:, here]) for key, grid in grids.items() if grid.known.any()}
 
 
-def _of_steps(data: Together) -> Mapping[str, Grid]:
+def _of_steps(data: JobData) -> Mapping[str, Grid]:
     """What the workers say of their steps, each column as a grid over all labels."""
     grids = {}
     for key in STEP:
@@ -128,20 +128,20 @@ def _of_steps(data: Together) -> Mapping[str, Grid]:
     return grids
 
 
-def _nothing(data: Together, steps: int) -> Grid:
+def _nothing(data: JobData, steps: int) -> Grid:
     shape = len(data.names), steps
     return Grid(np.zeros(shape, np.int64), np.zeros(shape, np.bool_))
 
 
 @remembered
-def _known(data: Together) -> Bool:
+def _known(data: JobData) -> Bool:
     """Which workers have which steps: such as they recorded, or have calls in."""
     known: Bool = data.times[0][:, :-1] > 0
     known[data.step_places] = True
     return known
 
 
-def _lost(data: Together) -> Grid:
+def _lost(data: JobData) -> Grid:
     """What each step would gain if the worker were as fast as the next; steps without a time are not looked at."""
     told, grid = blame(data), _nothing(data, len(data.labels))
     at = {label: place for place, label in enumerate(data.labels)}
@@ -153,7 +153,7 @@ def _lost(data: Together) -> Grid:
     return grid
 
 
-def _lateness(data: Together) -> Grid:
+def _lateness(data: JobData) -> Grid:
     """How late each worker is at the collectives of a step, the mean of them."""
     values = data.seen.data["lateness_ns"]
     known = np.asarray(values.is_valid()) & (data.seen.step < len(data.labels))

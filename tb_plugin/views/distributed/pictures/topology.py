@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.payloads import Grouping
-from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.groups import ranks_in
 
 MOST_KINDS = 8
@@ -30,7 +30,7 @@ class _Kind:
 
 
 @remembered
-def worker_ranks(data: Together) -> Mapping[int, int]:
+def worker_ranks(data: JobData) -> Mapping[int, int]:
     """Returns the place of the worker in ``data.names`` of each rank: as recorded, else as all names say."""
     place = {name: at for at, name in enumerate(data.names)}
     recorded = {place[name]: rank for name, rank in data.stated.ranks.items() if name in place}
@@ -47,13 +47,13 @@ def worker_ranks(data: Together) -> Mapping[int, int]:
     return ranks if len(ranks) == len(recorded) else {}
 
 
-def rank_nodes(data: Together) -> dict[int, str]:
+def rank_nodes(data: JobData) -> dict[int, str]:
     """Returns the node of each rank, where it is known."""
     node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
     return {rank: node[data.names[at]] for rank, at in worker_ranks(data).items() if data.names[at] in node}
 
 
-def groupings(data: Together) -> list[Grouping]:
+def groupings(data: JobData) -> list[Grouping]:
     """Returns the nodes, where there are several, and kinds of groups that part the workers, neighbours before others."""
     made = [node] if (node := _nodes(data)) is not None else []
     ranks = worker_ranks(data)
@@ -88,7 +88,7 @@ def ranks_short(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks))
 
 
-def _nodes(data: Together) -> Grouping | None:
+def _nodes(data: JobData) -> Grouping | None:
     node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
     number = {each: at for at, each in enumerate(dict.fromkeys(node[name] for name in data.names if name in node))}
     if len(number) < 2:
@@ -103,7 +103,7 @@ def _nodes(data: Together) -> Grouping | None:
     return Grouping("node", "Node", [*number], of, place)
 
 
-def _kinds(data: Together) -> Iterator[_Kind]:
+def _kinds(data: JobData) -> Iterator[_Kind]:
     """Groups by description, else by size; a kind whose groups share ranks is several, each without."""
     listed: dict[str, dict[tuple[int, ...], None]] = defaultdict(dict)
     for row in data.process_groups:

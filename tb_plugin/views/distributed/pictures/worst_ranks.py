@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.payloads import Column, Line, Series, Sort
-from tb_plugin.views.distributed.job_data import Row, Together
+from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, blame, why
@@ -33,7 +33,7 @@ OUTLYING_SHARE, OUTLYING_DEVIATIONS = 0.05, 3.0
 Float64 = npt.NDArray[np.float64]
 
 
-def by_cost(data: Together, rows: Sequence[Row]) -> list[int]:
+def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
     """Returns the places of the workers, the worst first.
 
     Where stragglers are known it is what each costs a step, those that are late again and again before any that was once;
@@ -55,7 +55,7 @@ def by_cost(data: Together, rows: Sequence[Row]) -> list[int]:
     return sorted(range(len(rows)), key=key)
 
 
-def _lost(data: Together) -> Float64:
+def _lost(data: JobData) -> Float64:
     """What each worker costs a step, the mean; 0 where nobody is a straggler: then it is noise."""
     told = blame(data)
     if data.alone or not told.costly:
@@ -63,7 +63,7 @@ def _lost(data: Together) -> Float64:
     return told.lost_ns
 
 
-def shown_of(data: Together, rows: Sequence[Row]) -> list[int]:
+def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
     """Returns the places of the workers that bars show: all, or of many the worst, the median and the best."""
     if len(rows) <= MANY:
         return list(range(len(rows)))
@@ -71,12 +71,12 @@ def shown_of(data: Together, rows: Sequence[Row]) -> list[int]:
     return [*order[:MOST], order[len(order) // 2], order[-1]]
 
 
-def fewer(series: Series, data: Together, rows: Sequence[Row]) -> Series:
+def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
     """Returns bars of workers with those that ``shown_of`` names, which they are called by as well; all of few."""
     names = data.names
     if len(names) <= MANY or len(series.x) <= MANY:
         return series
-    chosen = [names[at] for at in shown_of(data, rows)]
+    chosen = [names[at] for at in bar_positions(data, rows)]
     place = {x: at for at, x in enumerate(series.x)}
     kept = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
     says = {MOST: " (median)", MOST + 1: " (best)"}
@@ -89,7 +89,7 @@ def fewer(series: Series, data: Together, rows: Sequence[Row]) -> Series:
     return msgspec.structs.replace(series, subtitle=subtitle, x=x, lines=lines)
 
 
-def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
+def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     """Returns a table of the workers that cost most; None where nobody waits, or for too few to compare."""
     if len(data.names) < LEAST:
         return None
@@ -132,11 +132,11 @@ def worst_frame(data: Together, rows: Sequence[Row]) -> Frame | None:
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
 
 
-def _ranked(data: Together) -> str:
+def _ranked(data: JobData) -> str:
     return "cost the others most" if _lost(data).any() else "others wait for most"
 
 
-def _beside(data: Together, at: int, order: Sequence[int]) -> str | None:
+def _beside(data: JobData, at: int, order: Sequence[int]) -> str | None:
     """Whom to lay beside a worker: who is usual in the group in which it costs most, else of all."""
     told = blame(data)
     usual = -1

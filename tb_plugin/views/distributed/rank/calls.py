@@ -15,7 +15,7 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import side_by_side
 from tb_plugin.views.distributed.rank.coalesced_calls import in_batches
-from tb_plugin.views.distributed.rank.collective_metadata import MOST_ELEMENTS, About, Facts, Words
+from tb_plugin.views.distributed.rank.collective_metadata import MOST_ELEMENTS, CollectiveMetadata, Facts, Words
 from tb_plugin.views.distributed.rank.host_calls import Chains, callers_of, chains_of
 
 Int64 = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ class Calls:
     """Row of the trace: a kernel or a call on the host. Collectives that one kernel carries out share it."""
     step: Int64
     """Position in the steps of the trace."""
-    about: About
+    about: CollectiveMetadata
     elements: Int64
     bytes: Int64
     issued_ns: Int64
@@ -80,7 +80,7 @@ class _Found:
     """Rows that are calls, what they are about, and the collective that launched each."""
 
     row: Int64
-    about: About
+    about: CollectiveMetadata
     caller: Int64
     head: Int64
     """The outermost row of the calls on the host that it is or was launched by."""
@@ -138,7 +138,7 @@ def _on_host(trace: TraceTable, chains: Chains) -> _Found:
     return _Found(row, chains.about.take(chain), nobody, chains.head[chain], np.ones(len(row), np.bool_), nobody)
 
 
-def _elements(about: About, words: Words) -> Int64:
+def _elements(about: CollectiveMetadata, words: Words) -> Int64:
     """S of nccl-tests in elements."""
     larger = np.array([*map(has_larger_side, words), False], np.bool_)[about.collective]
     found = np.where(

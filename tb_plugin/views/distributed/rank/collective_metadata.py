@@ -55,7 +55,7 @@ class Words:
 
 
 @dataclass(frozen=True, eq=False)
-class About:
+class CollectiveMetadata:
     """What is known of n collectives; -1 = nobody says it. Texts are numbers of Words, splits ids of the trace's strings."""
 
     collective: Int64
@@ -76,32 +76,34 @@ class About:
         """Returns the columns by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def take(self, places: Int64) -> About:
+    def take(self, places: Int64) -> CollectiveMetadata:
         """Returns some of the rows; nothing is known of the place -1."""
-        return About(**{key: np.append(column, MISSING)[places] for key, column in self.columns.items()})
+        return CollectiveMetadata(**{key: np.append(column, MISSING)[places] for key, column in self.columns.items()})
 
-    def where(self, mine: Bool, other: About) -> About:
+    def where(self, mine: Bool, other: CollectiveMetadata) -> CollectiveMetadata:
         """Returns of each row either this or the other one's."""
         theirs = other.columns
-        return About(**{key: np.where(mine, column, theirs[key]) for key, column in self.columns.items()})
+        return CollectiveMetadata(**{key: np.where(mine, column, theirs[key]) for key, column in self.columns.items()})
 
-    def joined(self, other: About) -> About:
+    def joined(self, other: CollectiveMetadata) -> CollectiveMetadata:
         """Returns the rows of this and then those of the other one."""
         theirs = other.columns
-        return About(**{key: np.concatenate((column, theirs[key])) for key, column in self.columns.items()})
+        return CollectiveMetadata(
+            **{key: np.concatenate((column, theirs[key])) for key, column in self.columns.items()}
+        )
 
-    def filled(self, other: About) -> About:
+    def filled(self, other: CollectiveMetadata) -> CollectiveMetadata:
         """Returns this with what only the other says about the same collective."""
         same, theirs = self.collective == other.collective, other.columns
-        return About(
+        return CollectiveMetadata(
             **{key: np.where(same & (column == MISSING), theirs[key], column) for key, column in self.columns.items()}
         )
 
 
-def only(count: int, **known: Int64) -> About:
+def metadata_from_columns(count: int, **known: Int64) -> CollectiveMetadata:
     """Returns rows of which nothing is known but these columns."""
     nothing = np.full(count, MISSING, np.int64)
-    return About(**{field.name: known.get(field.name, nothing) for field in fields(About)})
+    return CollectiveMetadata(**{field.name: known.get(field.name, nothing) for field in fields(CollectiveMetadata)})
 
 
 class Facts:
@@ -115,16 +117,16 @@ class Facts:
         self._other = _only_other_rank(trace.metadata, self._rank)
         self._section = self._read()
 
-    def stated(self, rows: Int64) -> tuple[About, Bool]:
+    def stated(self, rows: Int64) -> tuple[CollectiveMetadata, Bool]:
         """Returns the collectives' own metadata, and which rows have any."""
         place = _places(self._trace.collectives.row, rows)
         return self._section.take(place), place != MISSING
 
-    def named(self, rows: Int64) -> About:
+    def named(self, rows: Int64) -> CollectiveMetadata:
         """Returns what the names of some rows say."""
-        return only(len(rows), collective=self._collectives(self._trace.name[rows]))
+        return metadata_from_columns(len(rows), collective=self._collectives(self._trace.name[rows]))
 
-    def of_chains(self, host: Int64, chain: Int64, count: int) -> tuple[About, Bool]:
+    def of_chains(self, host: Int64, chain: Int64, count: int) -> tuple[CollectiveMetadata, Bool]:
         """Returns of chains of calls on the host their metadata, else their names and the shapes of their inputs.
 
         ``chain`` is the number of the chain of each row, the rows of a chain stand in order from the outermost on. The
@@ -136,7 +138,7 @@ class Facts:
         stated = of_rows.take(first)
         return stated.where(first != MISSING, self._unstated(host, chain, count)), first != MISSING
 
-    def _unstated(self, host: Int64, chain: Int64, count: int) -> About:
+    def _unstated(self, host: Int64, chain: Int64, count: int) -> CollectiveMetadata:
         names = self._trace.name[host]
         named = np.full(count, MISSING, np.int64)
         named[chain[::-1]] = names[::-1]
@@ -164,7 +166,7 @@ class Facts:
         # In a group of two the other end is the other rank.
         send, receive = (collective == self._words.number(name) for name in ("send", "recv"))
         mine, other = (self._rank, self._other) if self._other != MISSING else (MISSING, MISSING)
-        return only(
+        return metadata_from_columns(
             count,
             collective=collective,
             dtype=dtype,
@@ -195,7 +197,7 @@ class Facts:
         elements, largest = np.array(counts, np.int64).reshape(-1, 2).T
         return dtype[kinds.of], elements[kinds.of], largest[kinds.of]
 
-    def _read(self) -> About:
+    def _read(self) -> CollectiveMetadata:
         """What the section of collectives says, row by row."""
         args, words = self._trace.collectives, self._words
         collective, ranks = self._collectives(args.name), self._numbers(args.group_ranks)
@@ -208,7 +210,7 @@ class Facts:
         )
         own = np.full(len(ranks), self._rank, np.int64)
         sent, received = (self._split(key) for key in self._trace.recorder.parallel.split_sizes)
-        return About(
+        return CollectiveMetadata(
             collective=collective,
             dtype=self._numbers(args.dtype),
             inside=args.in_elements,

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.communication import calls_collective
-from tb_plugin.analysis.range_patterns import named
+from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.model.trace.links import first_in_process
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import side_by_side, stable_order
-from tb_plugin.views.distributed.rank.collective_metadata import About, Facts
+from tb_plugin.views.distributed.rank.collective_metadata import CollectiveMetadata, Facts
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -30,7 +30,7 @@ class Chains:
     """The chain of each of them."""
     head: Int64
     """The outermost row of each chain."""
-    about: About
+    about: CollectiveMetadata
     """What is known of each chain."""
     states: Bool
     """Which of them have metadata of their own."""
@@ -41,7 +41,7 @@ class Chains:
 
 def closes_batch(trace: TraceTable) -> Bool:
     """Returns which rows are ranges in which a batch is closed. They may end long after that."""
-    return named(trace, trace.recorder.parallel.exchanging)
+    return name_matches(trace, trace.recorder.parallel.exchanging)
 
 
 def chains_of(trace: TraceTable, facts: Facts) -> Chains:

@@ -22,7 +22,12 @@ from tb_plugin.views.distributed.rank.calls import Calls, calls_of
 from tb_plugin.views.distributed.rank.collective_metadata import groups_of, rank_of, world_size_of
 from tb_plugin.views.distributed.rank.exposed_calls import blocked_ns
 from tb_plugin.views.distributed.rank.kernel_times import kernels_table
-from tb_plugin.views.distributed.rank.reported import numbered, only_communicates, stated_frames, stated_step_times
+from tb_plugin.views.distributed.rank.reported import (
+    has_communication_only,
+    numbered,
+    reported_frames,
+    reported_step_times,
+)
 from tb_plugin.views.distributed.rank.time_before_calls import PARTS, before_calls
 
 Schema = dict[str, pa.DataType]
@@ -84,7 +89,7 @@ def profile_part(trace: TraceTable, params: Params) -> Part:
                 "process_groups", "Process groups", table(GROUP, _group_rows(trace)), ("group", "group_ranks"), "group"
             ),
             "devices": frame("devices", "Devices", table(DEVICE, _device_rows(trace)), ("device",), "device"),
-            **stated_frames(trace),
+            **reported_frames(trace),
         },
         steps=tuple(trace.steps.label) if trace.steps.recorded else (),
     )
@@ -161,7 +166,7 @@ def _splits(trace: TraceTable, texts: Int64) -> pa.Array:
 
 def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> list[dict[str, object]]:
     """Compute and communication of each step, where they overlap, and the communication that the Overview shows."""
-    if only_communicates(trace):
+    if has_communication_only(trace):
         return _stated_rows(trace)
     alone = exposed(trace)
     start, end = trace.steps.start_ns, trace.steps.end_ns
@@ -184,7 +189,7 @@ def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> lis
 
 def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
     """The same as the profile states it, where it has rows of nothing but communication; null where it does not."""
-    stated, rows = stated_step_times(trace), []
+    stated, rows = reported_step_times(trace), []
     for label in trace.steps.label:
         row: dict[str, object] = dict.fromkeys(STEP)
         row["step"] = label

@@ -59,13 +59,13 @@ _CALL = ["step", "kind", "operation", "group"]
 TOTAL = "total"
 
 
-def stated_frames(trace: TraceTable) -> dict[str, Frame]:
+def reported_frames(trace: TraceTable) -> dict[str, Frame]:
     """Returns what the profile states, nothing where it states nothing of its communication and steps."""
     found = {name: stated_in(trace.stated, name) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)}
     if all(table is None for table in found.values()):
         return {}
     tables = {name: job_table(name, {}) if table is None else table for name, table in found.items()}
-    alone = only_communicates(trace)
+    alone = has_communication_only(trace)
     cut = not alone and missing_computation(trace) is not None
     return {name: numbered(name, table) for name, table in _tables(tables, rank_of(trace.metadata), alone, cut).items()}
 
@@ -91,12 +91,12 @@ def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: 
     }
 
 
-def only_communicates(trace: TraceTable) -> bool:
+def has_communication_only(trace: TraceTable) -> bool:
     """Returns whether calls of communication are all that the profile has rows of."""
     return len(trace) > 0 and bool((trace.is_collective & (trace.kind == EventKind.KERNEL)).all())
 
 
-def stated_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
+def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
     """Returns the stated times of each step, of those that state all that a step consists of."""
     table = stated_in(trace.stated, STEP_TIMES)
     keys = ("computing_ns", "overlapped_ns", "exposed_ns", "free_ns")
@@ -114,7 +114,7 @@ def summed(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Tabl
 
 
 @dataclass(frozen=True, eq=False)
-class StatedJob:
+class ReportedJob:
     """What the workers state, with a column ``worker`` first, restricted to the chosen steps."""
 
     names: tuple[str, ...]
@@ -145,7 +145,7 @@ class StatedJob:
         return bool(self.tables)
 
 
-def stated_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.Table]:
+def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.Table]:
     """Returns what the parts of the workers of these names state, with a column ``worker`` first; nothing where none does."""
     having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
     if not having:
@@ -158,12 +158,12 @@ def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
     return max(tables[RANK]["ranks_at_least"].to_pylist(), default=0) if tables else 0
 
 
-def stated_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tuple[str, ...] | None) -> StatedJob:
+def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tuple[str, ...] | None) -> ReportedJob:
     """Returns what ``stated_tables`` hold of the chosen steps."""
     about = {row["worker"]: row for row in tables[RANK].to_pylist()} if tables else {}
     telling = set(tables[CALLS]["worker"].to_pylist()) if tables else set()
     steps = None if chosen is None else pa.array(chosen, pa.string())
-    return StatedJob(
+    return ReportedJob(
         names=tuple(names),
         lacking=tuple(name for name in names if name not in telling) if telling else (),
         alone=tuple(name for name, row in about.items() if row["alone"]),

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from tb_plugin.lib.codes import codes, occurrence
 from tb_plugin.lib.quantiles import median_by
-from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
-from tb_plugin.views.distributed.stragglers.missing_calls import Alone, Lost, lost_calls
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
+from tb_plugin.views.distributed.stragglers.missing_calls import Lost, PairCalls, lost_calls
 from tb_plugin.views.distributed.stragglers.propagated_delay import inherited
 from tb_plugin.views.distributed.waiting import ESTIMATED, MEASURED, TIMINGS
 
@@ -30,7 +30,7 @@ class Arrivals:
     Rows stand collective by collective in order of arrival; ``last`` and the columns after it have one value a collective.
     """
 
-    met: Met
+    met: StragglerCalls
     row: Int64
     """Row of Met; -1 for one that is made up."""
     worker: Int64
@@ -65,7 +65,7 @@ class Arrivals:
         return self.worker[self.last]
 
 
-def arrivals(met: Met) -> Arrivals:
+def arrivals(met: StragglerCalls) -> Arrivals:
     """Returns the arrivals at collectives, with the cost of each one's last."""
     lost, alone = lost_calls(met)
     rows = np.flatnonzero((met.match >= 0) & ~met.two_ended)
@@ -125,7 +125,7 @@ def _of_each(value: Int64, first: Int64) -> Int64:
     return np.maximum.reduceat(value, first) if len(first) else np.zeros(0, np.int64)
 
 
-def _arrival(met: Met, rows: Int64, which: Int64) -> Int64:
+def _arrival(met: StragglerCalls, rows: Int64, which: Int64) -> Int64:
     """When each arrives, on an axis of its collective's own: by clocks where all its workers have one, else by durations."""
     count = int(which.max(initial=-1)) + 1
     late = met.lateness_ns[rows]
@@ -134,7 +134,7 @@ def _arrival(met: Met, rows: Int64, which: Int64) -> Int64:
     return np.where(blind[which], -met.dur_ns[rows], late)
 
 
-def _next_to_last(met: Met, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
+def _next_to_last(met: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
     """The row (rows stand in order of arrival) of whom the last one is compared with at each collective.
 
     The one before it by durations is, of those that are level, the one whose end came earliest by chance: its duration is
@@ -155,7 +155,7 @@ def _next_to_last(met: Met, row: Int64, arrival: Int64, first: Int64, last: Int6
     return found
 
 
-def _usually_blocked(met: Met, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64) -> Int64:
+def _usually_blocked(met: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64) -> Int64:
     """For how long a call that is made up would block its worker: as it does where that worker is last at the same place.
 
     That is the median over the steps; -1 where the call is none that is made up, or nobody knows.
@@ -177,7 +177,7 @@ def _usually_blocked(met: Met, row: Int64, worker: Int64, which: Int64, first: I
 
 
 def _with_missing(
-    met: Met, rows: Int64, which: Int64, arrival: Int64, alone: Alone
+    met: StragglerCalls, rows: Int64, which: Int64, arrival: Int64, alone: PairCalls
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
     """Adds an arrival for each worker that lacks the call and is taken to have been last at it.
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_plugin.lib.codes import on_one_axis
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.views.distributed.stragglers.calls import Met
+from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -41,7 +41,7 @@ class Lanes:
 
 
 @remembered
-def lanes_of(met: Met, workers: int, steps: int) -> Lanes:
+def lanes_of(met: StragglerCalls, workers: int, steps: int) -> Lanes:
     """Returns the lanes of calls; steps beyond ``steps`` are none."""
     of = np.where(met.step < steps, met.worker * steps + met.step, -1)
     rows = np.flatnonzero(of >= 0)

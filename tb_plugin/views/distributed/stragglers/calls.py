@@ -17,7 +17,7 @@ UNKNOWN = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, eq=False)
-class Met:
+class StragglerCalls:
     """What is asked of n calls of all workers, each worker's in order of time."""
 
     worker: Int64

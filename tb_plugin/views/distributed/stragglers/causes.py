@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.views.distributed.stragglers.calls import Met
+from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 from tb_plugin.views.distributed.stragglers.detection import Stragglers
 from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, IDLE, Stretches, stretches
 
@@ -134,7 +134,7 @@ def _costliest(asked: Bool, burst: Int64, cost: Int64) -> Bool:
     return marked
 
 
-def slow_group(met: Met, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:
+def slow_group(met: StragglerCalls, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:
     """Returns the group, other than its main one, in which a worker communicates most beyond what the others do; -1 for none.
 
     ``kind`` says which groups are for one purpose: they are compared, each worker's own one of that kind.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tb_plugin.analysis.metrics import STEP
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.payloads import Figure, Notice, Saving, Severity
-from tb_plugin.views.distributed.job_data import Row, Together
+from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.stragglers.causes import Excess
 from tb_plugin.views.distributed.stragglers.detection import WORTH
@@ -245,7 +245,7 @@ def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
     )
 
 
-def uneven_compute(told: Blame, data: Together, rows: list[Row]) -> Notice | None:
+def uneven_compute(told: Blame, data: JobData, rows: list[Row]) -> Notice | None:
     """Returns the notice about ranks that compute unequally long, where no single one is a straggler."""
     compute = np.full((len(data.names), len(data.labels)), np.nan)
     compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()

@@ -12,7 +12,7 @@ from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.lib.codes import codes, on_one_axis
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.lib.quantiles import median_by
-from tb_plugin.views.distributed.stragglers.calls import Met
+from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
 Int64 = npt.NDArray[np.int64]
@@ -22,7 +22,7 @@ COMPUTE, IDLE = "compute", "idle"
 
 
 @remembered
-def bursts(met: Met) -> Int64:
+def bursts(met: StragglerCalls) -> Int64:
     """Returns for each call the first one of those of its worker and group that are under way at once with it."""
     own = codes(met.worker, met.group)
     order = np.lexsort((met.start_ns, own))
@@ -34,7 +34,7 @@ def bursts(met: Met) -> Int64:
     return first
 
 
-def _hidden(met: Met, first: Int64, until_ns: Int64) -> Int64:
+def _hidden(met: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
     """How long the workers of some calls compute from their begin on, at least: while a call blocks one, it does not."""
     order = np.lexsort((met.start_ns, met.worker))
     place = np.empty(len(order), np.int64)
@@ -66,7 +66,7 @@ class Stretches:
     """How long bursts took the worker, the same sums."""
     _unknown: Int64
     """How many of them it is not known of."""
-    _met: Met
+    _met: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
         """Returns the call of each one's worker, before its burst, with the match of the leader's call before; else -1."""
@@ -99,7 +99,7 @@ class Stretches:
         return done + (self._waited[burst] - self._waited[since]) if key == IDLE else done
 
 
-def stretches(met: Met, before: Mapping[str, Int64], first: Int64) -> Stretches:
+def stretches(met: StragglerCalls, before: Mapping[str, Int64], first: Int64) -> Stretches:
     """Returns the stretches before calls. ``before``: their components, -1 where not known; ``first``: of ``bursts``.
 
     While others wait for a straggler in a call that they hide they go on with what it does before the next one: what a

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.lib.codes import codes, occurrence
 from tb_plugin.lib.quantiles import median_by
-from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
 Int64 = npt.NDArray[np.int64]
@@ -20,7 +20,7 @@ _LONGER_THAN_ANY = 10**14
 
 
 @dataclass(frozen=True, eq=False)
-class Alone:
+class PairCalls:
     """Calls that one of a group of two alone has, in which it waited for the other, who came last."""
 
     row: Int64
@@ -52,10 +52,10 @@ class Lost:
 
 
 _NONE = np.zeros(0, np.int64)
-NONE_LOST, NONE_ALONE = Lost(_NONE, _NONE, _NONE, _NONE), Alone(_NONE, _NONE, _NONE)
+NONE_LOST, NONE_ALONE = Lost(_NONE, _NONE, _NONE, _NONE), PairCalls(_NONE, _NONE, _NONE)
 
 
-def lost_calls(met: Met) -> tuple[Lost, Alone]:
+def lost_calls(met: StragglerCalls) -> tuple[Lost, PairCalls]:
     """Returns collectives that one worker of a group lacks and is not known to have come last at: it may have waited.
 
     That is for how much longer the last one of the others took since the call of the group before than the one that lacks it
@@ -88,10 +88,10 @@ def lost_calls(met: Met) -> tuple[Lost, Alone]:
     place = codes(*both)
     own = _medians_at(place[: len(gap)], gap, gap >= 0, 0, int(place.max()) + 1)[place[len(gap) :]]
     lost = Lost(worker, met.group[rows], met.time_ns[rows], np.maximum(gap[rows] - own, 0))
-    return lost, Alone(waited, (everyone - met.worker)[waited], (met.dur_ns - usual)[waited])
+    return lost, PairCalls(waited, (everyone - met.worker)[waited], (met.dur_ns - usual)[waited])
 
 
-def _since_own(met: Met) -> Int64:
+def _since_own(met: StragglerCalls) -> Int64:
     """How long each call begins after the end of the one before of its worker and group; -1 for the first one."""
     own = codes(met.worker, met.group)
     order = np.argsort(own, kind="stable")

@@ -7,14 +7,16 @@ import numpy.typing as npt
 
 from tb_plugin.lib.codes import codes
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
-from tb_plugin.views.distributed.stragglers.missing_calls import NONE_ALONE, NONE_LOST, Alone, Lost
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
+from tb_plugin.views.distributed.stragglers.missing_calls import NONE_ALONE, NONE_LOST, Lost, PairCalls
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def inherited(met: Met, last: Int64, made_up: Lost, lost: Lost, alone: Alone, before: Int64, cost: Int64) -> Int64:
+def inherited(
+    met: StragglerCalls, last: Int64, made_up: Lost, lost: Lost, alone: PairCalls, before: Int64, cost: Int64
+) -> Int64:
     """Returns what of each cost is no fault of the last: it waited longer in other groups than the one before it did.
 
     Without this a rank that is held up in one group would be blamed for it in the next one, too. Where the last one's call
@@ -33,7 +35,7 @@ def inherited(met: Met, last: Int64, made_up: Lost, lost: Lost, alone: Alone, be
 
 
 @remembered
-def waited_elsewhere(met: Met) -> Int64:
+def waited_elsewhere(met: StragglerCalls) -> Int64:
     """Returns for each call how long its worker waited in other groups since one of its own blocked it.
 
     A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call
@@ -43,7 +45,7 @@ def waited_elsewhere(met: Met) -> Int64:
     return _waited_elsewhere(met, NONE_LOST, NONE_ALONE)
 
 
-def _waited_elsewhere(met: Met, lost: Lost, alone: Alone) -> Int64:
+def _waited_elsewhere(met: StragglerCalls, lost: Lost, alone: PairCalls) -> Int64:
     """The same for each call, then each lost one; of calls without a match those in ``alone`` wait as well."""
     added = np.zeros(len(lost.worker), np.int64)
     wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))

@@ -16,16 +16,16 @@ from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING
 from tb_plugin.views.distributed.clocks.lateness import BEGAN_LATER, KNOWN
-from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import is_one_of, numbers_of, texts_of
 from tb_plugin.views.distributed.rank.profile import HOST
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, arrivals
-from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, Met
+from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.stragglers.causes import COMMUNICATION, COMPONENTS, Excess, excesses, slow_group
 from tb_plugin.views.distributed.stragglers.detection import WORTH, Stragglers, stragglers
 from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, bursts
 from tb_plugin.views.distributed.stragglers.patterns import PERIODIC, SINGLE
-from tb_plugin.views.distributed.stragglers.root_cause import HeldUp, Roots, held_up, passed_on, roots, waits
+from tb_plugin.views.distributed.stragglers.root_cause import RootCauses, Roots, passed_on, root_causes, roots, waits
 from tb_plugin.views.distributed.stragglers.simulation import in_which_calls_were_lost, replayed
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 
@@ -53,7 +53,7 @@ class Blame:
     labels: tuple[str, ...]
     """Steps that are looked at; one empty label stands for a recording without steps."""
     step_ns: Float64
-    met: Met
+    met: StragglerCalls
     arrived: Arrivals
     found: Stragglers
     excess: dict[int, Excess]
@@ -156,13 +156,13 @@ class Blame:
         return roots(self.met)
 
     @cached_property
-    def held(self) -> HeldUp:
+    def held(self) -> RootCauses:
         """Returns who held up whom."""
-        return held_up(self.met, self.arrived, self.found, self.roots)
+        return root_causes(self.met, self.arrived, self.found, self.roots)
 
 
 @remembered
-def blame(data: Together) -> Blame:
+def blame(data: JobData) -> Blame:
     """Returns who is late, what it costs and why. Without a second worker nobody is."""
     labels, step_of, step_ns = _steps(data)
     met, groups, kind = _met(data, step_of)
@@ -241,7 +241,7 @@ def _without_each(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_who
     return replace(found, lost_ns=lost, lost_low_ns=np.minimum(found.lost_low_ns, lost), pattern=tuple(pattern))
 
 
-def _steps(data: Together) -> tuple[tuple[str, ...], Int64, Float64]:
+def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
     """The steps looked at, the place in them of each step of the calls (one beyond for none), and their times."""
     at, length = data.step_places[1], data.step_table["step_total_ns"]
     known = length.is_valid().to_numpy()
@@ -261,7 +261,7 @@ def _steps(data: Together) -> tuple[tuple[str, ...], Int64, Float64]:
     return tuple(data.labels[place] for place in there.tolist()), step_of, total[there] / count[there]
 
 
-def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
+def _met(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...], Int64]:
     """What is asked of the calls, the names of their groups by code, and which groups are for one purpose."""
     seen = data.seen
     group, ranks = texts_of(seen.data, "group"), texts_of(seen.data, "group_ranks")
@@ -278,7 +278,7 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
     known = seen.late.arrival == KNOWN
     by_clock = known & ~is_one_of(collective, kinds, SYNCHRONIZING)
     dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)
-    met = Met(
+    met = StragglerCalls(
         worker=seen.worker,
         step=step_of[seen.step],
         group=code.astype(np.int64),
@@ -299,14 +299,14 @@ def _met(data: Together, step_of: Int64) -> tuple[Met, tuple[str, ...], Int64]:
     return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
 
 
-def _on_one_axis(data: Together) -> Int64:
+def _on_one_axis(data: JobData) -> Int64:
     """When calls begin by corrected clocks, of workers whose clock can be compared with those of most others."""
     worker, connected = data.seen.worker, data.clocks.connected
     most = int(np.bincount(connected[connected >= 0], minlength=1).argmax())
     return np.where(connected[worker] == most, data.clocks.corrected(worker, data.seen.start_ns), UNKNOWN)
 
 
-def _excused(data: Together) -> Int64:
+def _excused(data: JobData) -> Int64:
     """How much of the lateness at each call may be that its worker's recording began later than those it meets there."""
     late = np.flatnonzero((data.seen.late.arrival == BEGAN_LATER) & (data.seen.match >= 0))
     worker, match = data.seen.worker[late], data.seen.match[late]
@@ -324,14 +324,14 @@ def _excused(data: Together) -> Int64:
     return excused
 
 
-def _column(data: Together, key: str, missing: int) -> Int64:
+def _column(data: JobData, key: str, missing: int) -> Int64:
     """A column of the calls that not every part has."""
     if key not in data.seen.data.column_names:
         return np.full(len(data.seen.worker), missing, np.int64)
     return numbers_of(data.seen.data, key, missing)
 
 
-def _kernels(data: Together, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
+def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
     """How the kernels of stragglers that compute longer differ from those of their groups."""
     table = data.kernels
     asked = [one for one in found.told.tolist()[:EXPLAINED] if one in excess and excess[one].main == COMPUTE]
@@ -375,7 +375,7 @@ def why(told: Blame, worker: int) -> dict[str, object]:
     if excess.main == COMPUTE and kernels is not None and kernels.how:
         cells["late_how"] = kernels.how
         if kernels.how != MORE_CALLS:
-            cells["late_factor"] = known(kernels.factor)
+            cells["late_factor"] = value_or_none(kernels.factor)
         if kernels.how == SLOW_DEVICE:
             cells["late_cause"] = "slow device"
         else:
@@ -383,6 +383,6 @@ def why(told: Blame, worker: int) -> dict[str, object]:
     return cells
 
 
-def known(value: float) -> float | None:
+def value_or_none(value: float) -> float | None:
     """Returns a value; None for NaN."""
     return None if np.isnan(value) else float(value)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_plugin.lib.codes import codes
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.views.distributed.stragglers.calls import Met
+from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 from tb_plugin.views.distributed.stragglers.detection import Stragglers
 from tb_plugin.views.distributed.stragglers.intervals import bursts
 from tb_plugin.views.distributed.stragglers.propagated_delay import waited_elsewhere
@@ -34,14 +34,14 @@ class Roots:
     """The group in which that one was late; -1 where ``by`` is."""
 
 
-def waits(met: Met) -> Bool:
+def waits(met: StragglerCalls) -> Bool:
     """Returns which calls wait for another worker, as far as it is known for which."""
     last = met.waiting.last
     found: Bool = (met.match >= 0) & (met.dur_ns > met.waiting.transfer_ns) & (last >= 0) & (last != met.worker)
     return found
 
 
-def roots(met: Met) -> Roots:
+def roots(met: StragglerCalls) -> Roots:
     """Returns the roots of all calls: followed call by call, each back to the one in which its last worker waited longest.
 
     That worker was held up where it waited for so much longer in other groups than who waits for it that this is most of
@@ -73,7 +73,7 @@ def roots(met: Met) -> Roots:
     return Roots(np.where(known, last[onward], -1), np.where(known, met.group[onward], -1))
 
 
-def _other_end(met: Met) -> Int64:
+def _other_end(met: StragglerCalls) -> Int64:
     """The other worker of each message of which both ends are here; else the worker itself."""
     ends = np.flatnonzero(met.two_ended & (met.match >= 0))
     total = np.zeros(int(met.match.max(initial=-1)) + 1, np.int64)
@@ -84,7 +84,7 @@ def _other_end(met: Met) -> Int64:
     return other
 
 
-def _longest_elsewhere(met: Met, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
+def _longest_elsewhere(met: StragglerCalls, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
     """For each of the ``late`` calls the call of the same worker in which it waited longest of what it waited ``elsewhere``.
 
     Of collectives, where that is ``enough``: messages are waited for by plan.
@@ -118,7 +118,7 @@ def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldUp:
+class RootCauses:
     """Who held up workers in groups (rows of Stragglers), and in which group that was; -1 where nobody did."""
 
     inherited_ns: Int64
@@ -129,7 +129,7 @@ class HeldUp:
     """The group in which that worker was late."""
 
 
-def held_up(met: Met, arrived: Arrivals, found: Stragglers, root: Roots) -> HeldUp:
+def root_causes(met: StragglerCalls, arrived: Arrivals, found: Stragglers, root: Roots) -> RootCauses:
     """Returns for each worker in a group who held it up elsewhere before it was late there."""
     count = len(found.worker)
     groups = int(max(found.group.max(initial=-1), met.group.max(initial=-1))) + 1
@@ -147,10 +147,10 @@ def held_up(met: Met, arrived: Arrivals, found: Stragglers, root: Roots) -> Held
     # The one with most is written last.
     order = first[np.argsort(total, kind="stable")]
     by[row[order]], of[row[order]] = root.by[calls[order]], root.group[calls[order]]
-    return HeldUp(inherited, by, of)
+    return RootCauses(inherited, by, of)
 
 
-def passed_on(met: Met, root: Roots, calls: Int64) -> tuple[int, float]:
+def passed_on(met: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
     """Returns who is at the root of most of what some calls wait for a worker, and how long each rank waits so in the mean.
 
     -1 and 0 where that is the worker itself, or nobody is at the root of more than half.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tb_plugin.lib.codes import codes
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
 from tb_plugin.views.distributed.stragglers.call_sequences import NEVER, Lanes, Meetings, Walk, lanes_of, raise_to
-from tb_plugin.views.distributed.stragglers.calls import Met
+from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -118,7 +118,7 @@ def _compared(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
     return np.where(lost, row[latest], arrived.before)
 
 
-def _behind(met: Met, lane: Int64) -> tuple[Int64, Int64]:
+def _behind(met: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
     """For each call the one for whose end it waits before it begins (-1: it waits for its worker alone, and is earlier by as
     much as that is), and for how long its worker had nothing else to do by then (-1: it begins by itself)."""
     key = codes(met.worker, met.stream)
@@ -140,7 +140,7 @@ def _behind(met: Met, lane: Int64) -> tuple[Int64, Int64]:
     return behind, known
 
 
-def _groups_within(met: Met, column: Int64) -> tuple[Int64, Bool]:
+def _groups_within(met: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
     """A number for the group of each call of workers that are asked about, among those of its worker, and
     [worker, group, group] whether all of the second are in the first."""
     pairs = np.unique(codes(met.group, met.worker), return_index=True)[1]
@@ -160,7 +160,7 @@ def _groups_within(met: Met, column: Int64) -> tuple[Int64, Bool]:
     return local, within
 
 
-def in_which_calls_were_lost(met: Met, workers: int, steps: int) -> Bool:
+def in_which_calls_were_lost(met: StragglerCalls, workers: int, steps: int) -> Bool:
     """Returns in which steps a worker that has calls there has fewer of a group than another one."""
     lanes = lanes_of(met, workers, steps)
     lacks = _lacking(met, lanes) & (lanes.first < lanes.end)
@@ -169,7 +169,7 @@ def in_which_calls_were_lost(met: Met, workers: int, steps: int) -> Bool:
     return found
 
 
-def _lacking(met: Met, lanes: Lanes) -> Bool:
+def _lacking(met: StragglerCalls, lanes: Lanes) -> Bool:
     """Lanes that have fewer calls of a group than another worker has in the same step, or none at all."""
     lane = lanes.of
     rows = np.flatnonzero((lane >= 0) & ~met.two_ended)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.views.distributed.job_data import Together
+from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.stragglers.causes import COMPONENTS
-from tb_plugin.views.distributed.stragglers.report import Blame, blame, known, why
+from tb_plugin.views.distributed.stragglers.report import Blame, blame, value_or_none, why
 
 STRAGGLER = {
     "worker": pa.string(), "group": pa.string(), "stands_out": pa.bool_(), "lost_ns": pa.float64(),
@@ -21,7 +21,7 @@ STRAGGLER = {
 }  # fmt: skip
 
 
-def straggler_table(data: Together) -> pa.Table:
+def straggler_table(data: JobData) -> pa.Table:
     """Returns a row for each worker and group that costs something or is held up elsewhere.
 
     Rows of a worker stand together, where it costs most first; stragglers before others (those that are late again and again
@@ -66,8 +66,8 @@ def _row(told: Blame, row: int) -> dict[str, object]:
         "last_share": float(found.last[row] / max(int(found.collectives[row]), 1)),
         "late_median_ns": float(found.late_ns[row]),
         "late_p95_ns": float(found.late_p95_ns[row]),
-        "late_z": known(found.z[row]),
-        "late_q": known(found.q[row]),
+        "late_z": value_or_none(found.z[row]),
+        "late_q": value_or_none(found.q[row]),
         "inherited_ns": told.per_step(int(held.inherited_ns[row])),
         "held_up_by": told.names[by] if by >= 0 else None,
         "held_up_in": told.groups[int(held.group[row])] if by >= 0 else None,
