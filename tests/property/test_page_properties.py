@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analysis.base import Frame, Params, Whole, matching, page
+from tb_plugin.analysis.base import Frame, Params, ColumnTable, matching, page
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Column, Metric, Sort
 from tb_plugin.payloads.base import Unit
@@ -215,7 +215,7 @@ def test_pages_of_any_table(data: st.DataObject) -> None:
     assert found.sort == (Sort(params.sort, params.descending) if params.sort else grid.frame.sort)
     assert (found.name, found.row_key, found.name_column) == ("t", ["c0"], "c0")
     whole = page(grid.frame, replace(params, whole=True))
-    assert isinstance(whole, Whole) and whole.found.tolist() == rows and whole.data is grid.frame.data
+    assert isinstance(whole, ColumnTable) and whole.found.tolist() == rows and whole.data is grid.frame.data
     assert (whole.matched_rows, whole.limit, whole.offset, whole.rows) == (len(rows), len(rows), 0, [])
 
 

@@ -273,7 +273,6 @@ def test_inline_workers_run_at_once():
         workers.submit(Refuse()).future.result(0)
 
 
-@deep
 def test_size_from_the_environment(monkeypatch):
     monkeypatch.setenv("TORCH_TRACE_WORKERS", "7")
     assert default_size() == 7
