@@ -28,6 +28,7 @@ from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import _filesystem
 from tests import synthetic_job
+from tests.conftest import REPO
 from tests.depth import DEEP, deep, needs_time
 from tests.service.fakes import catalog_of, until
 from tests.stores import Store, free_port, own_certificate
@@ -78,7 +79,10 @@ def running(environment, *arguments):
     """A command of Dask, until the block ends."""
     command = [str(Path(sys.executable).with_name("dask")), *arguments, "--host", "127.0.0.1", "--no-dashboard"]
     process = subprocess.Popen(
-        command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command,
+        env=os.environ | {"PYTHONPATH": str(REPO)} | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         yield process

@@ -245,7 +245,8 @@ def test_a_card_that_fails_leaves_the_others(function, file, monkeypatch):
     workspace, place = workspace_of(file)
     good = json.loads(workspace.view(place, "overview", Params()))["payloads"]
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(file.parent.parent / "other"))
-    monkeypatch.setattr(f"tb_plugin.views.overview.view.{function}", boom)
+    module, _, name = f"view.{function}".rpartition(".")
+    monkeypatch.setattr(f"tb_plugin.views.overview.{module.removeprefix('view.')}.{name}", boom)
     workspace, place = workspace_of(file)
     bad = json.loads(workspace.view(place, "overview", Params()))["payloads"]
     failed = bad.pop("failed")
