@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analysis.base import Frame, Params, ColumnTable, matching, page
+from tb_plugin.analysis.base import ColumnTable, Frame, Params, matching, page
 from tb_plugin.errors import BadRequest
 from tb_plugin.payloads import Column, Metric, Sort
 from tb_plugin.payloads.base import Unit
