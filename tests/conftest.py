@@ -8,6 +8,7 @@ import gzip
 import importlib.util
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -64,6 +65,7 @@ GROUPS = {
     ),
     "views": ("tests/browser/test_answers.py", "tests/browser/test_boxes.py", "tests/browser/test_views.py"),
     "browser": ("tests/browser/",),
+    "samples": ("tests/contract/", "tests/golden/"),
     "simulated": ("tests/test_planted_findings.py", "tests/test_faults.py"),
     "counted": ("tests/test_counted_work.py", "tests/service/test_window_memory.py"),
 }
@@ -71,6 +73,9 @@ GROUPS = {
 watch what a process costs.
 
 The longest stand first, so that no process waits for another at the end."""
+
+MAX_CASES_PER_FILE = 500
+"""A test that checks several things of one input is one case, not one per thing."""
 
 __all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "UNLIKE", "WITH_MEMORY", "loaded", "needs_shared", "sample"]
 
@@ -155,7 +160,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begins with the long groups where several processes share the tests."""
+    """Begins with the long groups where several processes share the tests. Raises UsageError where a file has too many."""
+    cases = Counter(item.nodeid.partition("::")[0] for item in items)
+    if DEPTH != "deep" and (many := [path for path, count in cases.items() if count > MAX_CASES_PER_FILE]):
+        raise pytest.UsageError(
+            f"More than {MAX_CASES_PER_FILE} cases: {', '.join(many)}. Sample them (tests/depth.py)."
+        )
     if hasattr(config, "workerinput"):
         turns = {name: turn for turn, name in enumerate(GROUPS)}
         items.sort(key=lambda item: turns.get(group_of(item.nodeid), len(turns)))

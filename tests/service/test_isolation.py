@@ -401,7 +401,7 @@ def test_views_that_cannot_tell_whether_they_lend_their_numbers_lend_them(tmp_pa
     from tb_plugin.cli import session
 
     monkeypatch.setattr(session, "workers_for", lambda profiles: InlineWorkers())
-    folder = str(ROOT / "samples" / "synthetic_ddp")
+    folder = str(ROOT / "samples" / "ddp_gloo")
     assert cli.main(["report", folder, "--format", "json"]) == 0
     good = json.loads(capsys.readouterr().out)
     lenders = {view_id for analysis in ANALYSES for view_id in analysis.borrows}
