@@ -34,7 +34,7 @@ TESTS = {
     "model": ("tests/model", "tests/property", "tests/contract", "tests/golden"),
     "formats": ("tests/formats", "tests/contract", "tests/property/test_trace_properties.py"),
     "analysis": ("tests/views", "tests/contract", "tests/golden", "tests/property"),
-    "rules": ("tests/rules", "tests/contract", "tests/golden"),
+    "rules": ("tests/rules", "tests/views", "tests/contract", "tests/golden"),
     "views": ("tests/views", "tests/contract", "tests/golden", "tests/property"),
 }
 """Packages, and the tests that must notice a change in them, the quickest first."""
