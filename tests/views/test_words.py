@@ -37,10 +37,16 @@ PACKAGE = Path(tb_plugin.__file__).parent
 FILES = sorted(path for folder in ("analysis", "rules", "views") for path in (PACKAGE / folder).rglob("*.py"))
 
 
+DOCS_OF_RULES = {"detects", "threshold", "saving", "needs", "notes"}
+"""Arguments of a rule that docs/rules.md is made of."""
+
+
 def texts_of(path: Path) -> list[str]:
-    """All strings of a module but its docstrings, which stand alone as statements."""
+    """All strings of a module but its docstrings, which stand alone as statements, and docs of rules."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docs = (node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg in DOCS_OF_RULES)
+    alone |= {id(node) for each in docs for node in ast.walk(each)}
     constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in alone]
     return [node.value for node in constants if isinstance(node.value, str)]
 
