@@ -38,7 +38,7 @@ FILES = sorted(path for folder in ("analysis", "rules", "views") for path in (PA
 
 
 DOCS_OF_RULES = {"detects", "threshold", "saving", "needs", "notes"}
-"""Arguments of a rule that docs/rules.md is made of."""
+"""Arguments of a rule that docs/reference/rules.md is made of."""
 
 
 def texts_of(path: Path) -> list[str]:
