@@ -295,7 +295,7 @@ def histories(draw: st.DrawFn) -> list[Any]:
 
 
 @given(history=histories(), protocol=st.integers(0, 5))
-@examples(60, 1500)
+@examples(25, 1500)
 def test_decoding_by_runs_is_decoding_one_by_one(history: list[Any], protocol: int) -> None:
     content = pickled(history, [segment(0, 512)], protocol)
     fast, slow = read(content), read(content, is_fast=False)

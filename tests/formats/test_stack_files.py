@@ -300,7 +300,7 @@ CALLS = st.recursive(
 
 
 @given(CALLS)
-@examples(50, 1000)
+@examples(25, 1000)
 def test_events_samples_and_folded_text_say_the_same(calls: list[Any]) -> None:
     """A tree of calls, each a nanosecond before, between and behind those inside it, counted by recursion."""
     events: list[tuple[str, int, int]] = []

@@ -13,7 +13,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, View
 from tb_plugin.views.distributed.view import Distributed
 from tests.builders import TraceBuilder, kernel, memcpy, part, rows, trace
-from tests.conftest import SAMPLE_FILES, SHARED, loaded, needs_shared, sample
+from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
 
 REAL = [
     "hta/nccl_parser_config/nccl_data.json.gz",
@@ -30,7 +30,7 @@ def exposed(table: TraceTable) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_overview_and_distributed_agree(name: str) -> None:
     pages_agree(sample(name))
 

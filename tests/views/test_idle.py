@@ -315,7 +315,7 @@ def any_trace(draw: st.DrawFn) -> TraceBuilder:
 
 
 @given(any_trace(), st.integers(0, 2**32))
-@examples(60, deep=3000)
+@examples(25, deep=3000)
 def test_causes_are_those_of_a_plain_recount(builder: TraceBuilder, seed: int) -> None:
     table = builder.table()
     account = idle_account(table, 0)
