@@ -201,6 +201,7 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
 
 def _parts(value: object) -> Iterator[object]:
     """What a value is made of: items of containers, fields of dataclasses, attributes of other objects of ours."""
+    kind: Any = type(value)
     # Mapping comes last: its check of a new class is slow.
     if isinstance(value, dict | MappingProxyType):
         for key, item in value.items():
@@ -208,7 +209,7 @@ def _parts(value: object) -> Iterator[object]:
             yield item
     elif isinstance(value, tuple | list | set | frozenset):
         yield from value
-    elif (names := _field_names(type(value))) is not None:
+    elif (names := _field_names(kind)) is not None:
         yield from (getattr(value, name) for name in names)
     elif isinstance(value, Mapping):
         for key, item in value.items():
