@@ -13,7 +13,7 @@ def test_from_the_steady_state_to_a_step_on_the_timeline(open_tab: Open) -> None
     frame = tab.open(view="serving", **PLACE)
     assert_healthy(frame)
     assert (
-        "The steady state, steps 34 to 40, batch 32: 316,096 new tokens a second."
+        "Steady state, steps 34 to 40, batch 32: 316,096 new tokens per second."
         in frame.get_by_test_id("answer").inner_text()
     )
     frame.get_by_role("button", name="Show all steps").click()

@@ -222,7 +222,7 @@ def test_what_is_one_place_for_two_threads_is_said(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="stacks", run="synthetic_megengine", worker="4100")
     first, second = frame.get_by_test_id("note").all_inner_texts()
-    assert "interpreter hands over what worker runs" in first and "count 0 calls" in second
+    assert "interpreter hands over work that worker runs" in first and "count 0 calls" in second
     frame = tab.open(view="stacks", form="functions", run="synthetic_megengine", worker="4100")
     assert frame.get_by_test_id("note").count() == 2
     frame = tab.open(view="stacks", **RUN)

@@ -303,7 +303,7 @@ def test_two_large_changes_that_cancel_are_both_named() -> None:
     }  # fmt: skip
     notice = page(two_steps(300, 100), two_steps(400, 40)).payloads["findings"].notices[0]  # type: ignore[union-attr]
     found = {figure.metric.key: figure.value for figure in notice.figures}
-    assert notice.rule == "slower" and "Against it {opposite_part}: {opposite_delta_ns}." in notice.text
+    assert notice.rule == "slower" and "Partly offset by {opposite_part}: {opposite_delta_ns}." in notice.text
     assert (found["leading_delta_ns"], found["opposite_delta_ns"]) == (100_000, -60_000)
 
 
@@ -493,7 +493,7 @@ def test_sums_of_unlike_numbers_of_steps_judge_nothing() -> None:
     assert isinstance(findings, Notices)
     first = findings.notices[0]
     assert (first.rule, first.severity) == ("unlike_sums", "info")
-    assert "in all" in first.text and "a step" not in first.text and "sums of 1 and 2 steps" in first.text
+    assert "in total" in first.text and "per step" not in first.text and "sums over 1 and 2 steps" in first.text
     headline = view.payloads["headline"]
     assert isinstance(headline, Figures)
     assert [figure.metric.title for figure in headline.figures[:2]] == ["Baseline, all steps", "Experiment, all steps"]
@@ -504,8 +504,8 @@ def test_sums_of_as_many_steps_are_called_sums() -> None:
     assert isinstance(findings, Notices)
     assert (findings.notices[0].rule, findings.notices[0].severity) == ("slower", "high")
     assert (
-        "{leading_delta_ns} in all, the largest change in {leading_row} ({leading_row_delta_ns} of all its time, "
-        "hidden or not). The sum" in findings.notices[0].text
+        "{leading_delta_ns} in total, mostly {leading_row} ({leading_row_delta_ns} of its total time, "
+        "overlapped or not). The sum" in findings.notices[0].text
     )
 
 

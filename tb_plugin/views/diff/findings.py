@@ -58,10 +58,10 @@ def leading_notice(
     ``summed`` says of how many steps each time is the sum; None where it is that of one step. ``row`` is the row of the
     leading part that changed most, and its change in nanoseconds.
     """
-    each = "a step" if summed is None else "in all"
+    each = "per step" if summed is None else "in total"
     whole = "The whole step" if summed is None else "The sum of the steps"
     times = "The step times" if summed is None else "The sums of the steps"
-    unlike = f" They are sums of {summed[0]:,} and {summed[1]:,} steps." if summed and summed[0] != summed[1] else ""
+    unlike = f" These are sums over {summed[0]:,} and {summed[1]:,} steps." if summed and summed[0] != summed[1] else ""
     parts = difference(base, exp)
     total = exp.total_ns - base.total_ns
     share = total / base.total_ns if base.total_ns else 0.0
@@ -80,7 +80,7 @@ def leading_notice(
         text = f"{times} differ by {{delta_step_ns}}, less than 1 %.{unlike}"
         if opposite:
             text += (
-                " Two changes cancel: {leading_part} {leading_delta_ns} and {opposite_part} {opposite_delta_ns} "
+                " Two changes cancel out: {leading_part} {leading_delta_ns} and {opposite_part} {opposite_delta_ns} "
                 f"{each}."
             )
             return Notice(
@@ -89,16 +89,16 @@ def leading_notice(
         return Notice("same_step_time", "info", text, "", [change], "delta_step_ns", SAME_BELOW)
     most = ""
     if row is not None:
-        all_of_it = " of all its time, hidden or not" if key == "dataloader_ns" else ""
-        most = f", the largest change in {{leading_row}} ({{leading_row_delta_ns}}{all_of_it})"
+        all_of_it = " of its total time, overlapped or not" if key == "dataloader_ns" else ""
+        most = f", mostly {{leading_row}} ({{leading_row_delta_ns}}{all_of_it})"
         leading += [METRICS.figure("leading_row", row[0]), METRICS.figure("leading_row_delta_ns", row[1])]
     severity: Severity = "info" if total < 0 or unlike else "high" if share > HIGH_FROM else "medium"
     rule = "unlike_sums" if unlike else "slower" if total > 0 else "faster"
     return Notice(
         rule,
         severity,
-        f"{{leading_part}} leads: {{leading_delta_ns}} {each}{most}. "
-        + ("Against it {opposite_part}: {opposite_delta_ns}. " if opposite else "")
+        f"Main change: {{leading_part}}, {{leading_delta_ns}} {each}{most}. "
+        + ("Partly offset by {opposite_part}: {opposite_delta_ns}. " if opposite else "")
         + f"{whole} changed by {{delta_step_ns}}.{unlike}",
         "",
         [*leading, change, *opposite],
@@ -118,18 +118,19 @@ def _unlike(base: Part, exp: Part) -> list[Notice]:
     """Reasons to doubt the comparison."""
     notices = []
     if bool(base.steps) != bool(exp.steps):
-        text = "Only one side has profiler steps: its mean step is compared with the whole recording of the other."
-        notices.append(Notice("steps_on_one_side", "medium", text, "Have the steps recorded on both sides.", []))
+        text = "Only one profile has steps: its mean step is compared with the whole recording of the other."
+        todo = "Record steps in both profiles: call prof.step() after each one."
+        notices.append(Notice("steps_on_one_side", "medium", text, todo, []))
     windows = [part.coverage.window for part in (base, exp)]
     if any(windows):
         text = "Only a window of a large trace is compared."
-        todo = "Choose the window above, that of the baseline beside it; the (i) says what was opened."
+        todo = "Choose the windows of both profiles above. The (i) shows the opened part."
         notices.append(Notice("window", "medium", text, todo, []))
     if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):
-        text = "A file is cut off: what is missing there looks like time saved."
-        notices.append(Notice("incomplete_side", "medium", text, "Record it again, or choose complete steps.", []))
+        text = "A file is truncated: its missing part looks like saved time."
+        notices.append(Notice("incomplete_side", "medium", text, "Record it again, or select complete steps.", []))
     ours, theirs = _settings(base), _settings(exp)
     if ours.get("Profiler options") != theirs.get("Profiler options"):
-        text = "The profiler options differ. Shapes, stacks and memory cost time of their own."
-        notices.append(Notice("options_differ", "low", text, "Record both sides with the same options.", []))
+        text = "The profiler options differ. Recording shapes, stacks or memory slows a run down."
+        notices.append(Notice("options_differ", "low", text, "Record both profiles with the same options.", []))
     return notices

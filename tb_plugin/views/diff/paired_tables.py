@@ -80,7 +80,9 @@ class Scaling:
     @property
     def window(self) -> str:
         """Returns the window that a definition of a number names."""
-        return "mean of the chosen steps" if self.per == PER_STEP else "sum over the chosen steps, else the whole trace"
+        if self.per == PER_STEP:
+            return "mean of the selected steps"
+        return "sum over the selected steps, or the whole trace without steps"
 
 
 @remembered

@@ -61,5 +61,7 @@ def changed_most(base: Part, exp: Part) -> Sequence[Notice]:
         METRICS.figure("leading_row_delta_ns", change),
         METRICS.figure("delta_ranges_ns", after - before),
     ]
-    text = "{leading_row} changed most: {leading_row_delta_ns} of its own. The time in ranges changed by {delta_ranges_ns}."
+    text = (
+        "Largest change: {leading_row} ({leading_row_delta_ns} of self time). Total time in ranges: {delta_ranges_ns}."
+    )
     return [Notice("ranges_changed", "info", text, "", figures, "leading_row_delta_ns")]

@@ -223,9 +223,8 @@ def device_notices(base: Part, exp: Part) -> list[Notice]:
         return []
     if have_other_makers(base, exp):
         text = (
-            "The devices are of different makers. Their kernels share no names and stand beside each other by operator. "
-            "Operators that both have hold {base_matched_ratio} of the baseline's device time and {exp_matched_ratio} of "
-            "the experiment's."
+            "Different vendors: kernels are matched by operator. Common operators cover {base_matched_ratio} "
+            "of the baseline's device time and {exp_matched_ratio} of the experiment's."
         )
         ratios = {"base_matched_ratio": ours.ratio(theirs), "exp_matched_ratio": theirs.ratio(ours)}
         figures = [METRICS.figure(key, value) for key, value in ratios.items()]
@@ -234,10 +233,11 @@ def device_notices(base: Part, exp: Part) -> list[Notice]:
         alike = {"base_alike_ratio": ours.ratio(theirs, True), "exp_alike_ratio": theirs.ratio(ours, True)}
         if min(alike.values()) < ALIKE_FROM:
             text = (
-                "The sides do unlike work: operators with the same input shapes hold {base_alike_ratio} of the baseline's "
-                "device time and {exp_alike_ratio} of the experiment's. Their times say little about the devices."
+                "The profiles do different work. Operators with equal input shapes cover {base_alike_ratio} of "
+                "the baseline's device time and {exp_alike_ratio} of the experiment's. Times do not compare the "
+                "devices."
             )
-            todo = "Compare the same model with the same batch size."
+            todo = "Compare profiles of the same model and batch size."
             figures = [METRICS.figure(key, value) for key, value in alike.items()]
             notices.append(Notice("unlike_work", "medium", text, todo, figures))
     return notices

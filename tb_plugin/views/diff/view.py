@@ -348,7 +348,7 @@ def _idle_waterfall(sides: _Sides) -> Breakdown | None:
     base, exp = (idle_time(part, count) for part, count in _counted(sides))
     if base is None or exp is None or not (base.total_ns or exp.total_ns):
         return None
-    subtitle = f"{sides.scaling.window}; what changed beside the device's work, exactly"
+    subtitle = f"{sides.scaling.window}; the parts sum exactly"
     return _changes("idle_waterfall", "Idle time of the device by cause", subtitle, sides, base, exp)
 
 

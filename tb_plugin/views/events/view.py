@@ -218,7 +218,7 @@ def _about(trace: TraceTable, name: str, title: str, row: int) -> Figures:
     ]
     if trace.launch[row] != MISSING:
         delay = int(trace.start_ns[row] - trace.start_ns[trace.launch[row]])
-        note = "before its launch: the clocks of host and device differ" if delay < 0 else ""
+        note = "before its launch: CPU and device clocks differ" if delay < 0 else ""
         figures.append(METRICS.figure("launch_delay_ns", delay, note=note))
     if len(work := _work_of(trace, row)):
         figures.append(METRICS.figure("device_self_ns", int(trace.dur_ns[work].sum())))

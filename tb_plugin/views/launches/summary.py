@@ -81,7 +81,7 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo
         return {}
     figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]
     if all_of["short_launches"]:  # of others the finding launch_bound speaks
-        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "A graph of short kernels saves at most"))
+        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "CUDA graph saving (max)"))
     if len(depths) == 1:
         figures.insert(2, METRICS.figure("starved_ratio", depths[0].starved))
     empty = launches.latency_ns[~launches.is_queued]
@@ -102,14 +102,14 @@ def _answer(all_of: Facts, todo: str) -> Notice:
     text = "{empty_queue_launches} of {launches} launches found the queue empty, costing {starved_ns} of idle time."
     keys = ["empty_queue_launches", "launches", "starved_ns"]
     if all_of["short_launches"] and all_of["capture_ns"]:
-        text += " {short_launches} took longer than the kernel they launch:"
-        text += " capturing those in a graph saves at most {capture_ns}."
+        text += " {short_launches} took longer than their kernel:"
+        text += " capturing them in a graph saves up to {capture_ns}."
         keys += ["short_launches", "capture_ns"]
     if all_of["late_launches"]:
         text += " {late_launches} started unusually late."
         keys += ["late_launches"]
     if all_of["behind_launches"]:
-        text += " {behind_launches} waited for unrecorded work: that is queue time, no latency."
+        text += " {behind_launches} waited for unrecorded work; this counts as queue time, not as latency."
         keys += ["behind_launches"]
     figures: list[Figure] = [METRICS.figure(key, all_of[key]) for key in keys]
     return Notice("launches", "info", text, todo if all_of["behind_launches"] else "", figures)

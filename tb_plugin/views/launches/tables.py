@@ -158,7 +158,7 @@ def sequences(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Frame:
     shown = [key for key in data if key != "event"]
     one = len(set(trace.device[first].tolist())) < 2
     hidden = ("dur_ns", *(("device",) if one else ()))
-    titles = {"start_ns": "First at", "dur_ns": "First takes"}
+    titles = {"start_ns": "First start", "dur_ns": "First duration"}
     columns = METRICS.columns(*shown, hidden=hidden, share=("sequence_gaps_ns",), titles=titles)
     return Frame(
         "kernel_sequences", "Repeated sequences", [*columns, Column(_EVENT, hidden=True)], pa.table(data), ("event",),

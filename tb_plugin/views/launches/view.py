@@ -240,8 +240,8 @@ def _answer(frames: dict[str, Frame]) -> dict[str, Payload]:
     most = [METRICS.figure(key, first[key]) for key in ("name", *times)]
     who = [METRICS.figure(key, caller[key]) for key in (*CALLERS[1:], *times)]
     idles = calls.sort is not None and calls.sort.key == "device_idle_ns"
-    title = "Costs the host most while the device idles" if idles else "Costs the host most"
+    title = "Most CPU time while the device idles" if idles else "Most CPU time"
     return {
         "longest_call": Figures("longest_call", title, "", most),
-        "longest_caller": Figures("longest_caller", "Made more of it than any other caller", "", who),
+        "longest_caller": Figures("longest_caller", "Main caller", "", who),
     }

@@ -128,11 +128,11 @@ def _apart_notice(apart: UnmatchedBackward) -> Notice:
     who = noun(apart.operators, "backward operator counts", "backward operators count")
     text = f"{{backward_apart}} {who} for no module ({{backward_apart_ns}} on the host): "
     if apart.untied < apart.operators:
-        text += "the forward operator ran outside of modules"
+        text += "the forward operator ran outside modules"
     if 0 < apart.untied < apart.operators:
-        text += ", or is not known ({backward_apart_untied})"
+        text += ", or is unknown ({backward_apart_untied})"
     elif apart.untied:
-        text += "the forward operator is not known"
+        text += "the forward operator is unknown"
     if apart.untied:
         figures.append(METRICS.figure("backward_apart_untied", apart.untied))
     return Notice(rule="backward_apart", severity="info", text=f"{text}.", todo="", figures=figures)

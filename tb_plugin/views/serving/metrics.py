@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, STEP, define
 
-STEADY = "the steady state, else the chosen steps"
+STEADY = "the steady state, else the selected steps"
 METRICS = SHARED.adding(
     define(
         "",

@@ -14,7 +14,7 @@ from tb_plugin.views.serving.tables import word
 HOW = {
     "profiler": "steps of the profiler",
     "annotation": "steps by annotations of {}",
-    "inferred": "steps inferred from launches that repeat",
+    "inferred": "steps inferred from repeating launches",
 }
 """Where steps come from, in words."""
 DOTS = 3_000

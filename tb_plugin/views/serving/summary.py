@@ -73,44 +73,44 @@ def answer_of(found: Taken) -> list[Notice]:
     figures: list[Figure] = [METRICS.figure(key, value) for key, value in numbers.items() if value is not None]
     texts = []
     if numbers["tokens_per_second"] is not None and any(len(found.of(mode)) for mode in _MAKING):
-        texts.append(f"Over {_which(found)} the server makes {{tokens_per_second}} new tokens a second.")
+        texts.append(f"The server generates {{tokens_per_second}} new tokens per second over {_which(found)}.")
     if found.is_steady:
         labels, batch = trace.steps.label, _batch(found)
-        rate = "" if numbers["steady_tokens_per_second"] is None else ": {steady_tokens_per_second} new tokens a second"
-        where = f"steps {labels[found.told[0]]} to {labels[found.told[-1]]}" + (batch and f", {batch}")
-        texts.append(
-            f"The steady state, {where}{rate}." if rate else f"The figures below cover the steady state, {where}."
+        rate = (
+            "" if numbers["steady_tokens_per_second"] is None else ": {steady_tokens_per_second} new tokens per second"
         )
+        where = f"steps {labels[found.told[0]]} to {labels[found.told[-1]]}" + (batch and f", {batch}")
+        texts.append(f"Steady state, {where}{rate}." if rate else f"The figures below cover the steady state: {where}.")
     if numbers["decode_cycle_ns"] is not None:
         token = "A decode step takes" if numbers["tokens_per_second"] is None else "Each request gets a token every"
         texts.append(
-            f"{token} {{decode_cycle_ns}}, from a decode step's start to that of the next step: a device works for "
-            "{decode_work_ns} of it ({decode_busy_ratio}), and idles for {decode_idle_ns}."
+            f"{token} {{decode_cycle_ns}} (from one decode step's start to the next step's): the device is busy for "
+            "{decode_work_ns} ({decode_busy_ratio}) and idle for {decode_idle_ns}."
         )
     elif numbers["decode_p50_ns"] is not None:
         last = found.of(Mode.DECODE, told=True)
         figures.append(METRICS.figure("served_busy_ns", int(found.numbers.busy_ns[last].sum())))
-        texts.append("A decode step takes {decode_p50_ns}: a device runs its work for {served_busy_ns} of it.")
+        texts.append("A decode step takes {decode_p50_ns}; the device is busy for {served_busy_ns} of it.")
     elif found.modes:
         most = found.of(found.modes[0])
         figures.append(METRICS.figure("mode_p50_ns", float(np.median(found.time_ns[most]))))
-        what = "" if found.modes[0] == Mode.UNKNOWN else f" of {word(found.modes[0])}"
+        what = "" if found.modes[0] == Mode.UNKNOWN else f" ({word(found.modes[0])})"
         texts.append(f"A step{what} takes {{mode_p50_ns}}.")
     earlier = int(found.numbers.unrecorded_ns[found.told].sum())
     if 0 < (count := len(found.of(Mode.DECODE, told=True))) < FEW:
-        few = "is one decode step alone, which says little"
-        several = f"is of {count} decode steps, which say little"
+        few = "is a single decode step, so it may not be typical"
+        several = f"is the median of {count} decode steps, so it may not be typical"
         first = "it" if count == 1 else "the first"
-        waits = "" if earlier else f": {first} may mostly wait for work from before the recording"
+        waits = "" if earlier else f": {first} may mostly wait for work launched before the recording"
         texts.append(f"That {few if count == 1 else several}{waits}.")
     if earlier:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         texts.append(
-            "For {unrecorded_ns} of these steps a device runs unrecorded work. "
-            "This time counts neither as idle time nor as work of these steps."
+            "For {unrecorded_ns} of these steps the device runs unrecorded work, "
+            "which counts neither as idle time nor as work of these steps."
         )
     if trace.steps.found == INFERRED:
-        texts.append("Steps were inferred from launches that repeat: nothing in the trace marks them.")
+        texts.append("Steps were inferred from repeating launches: the trace has no step markers.")
     if any(trace.steps.served.generated[found.of(mode)].min(initial=0) < 0 for mode in _MAKING):
         texts.append("Tokens per second are unknown: the tokens per request and step are not recorded.")
     todo = trace.recorder.todo("recording_began_mid_flight") if earlier else ""
@@ -119,7 +119,7 @@ def answer_of(found: Taken) -> list[Notice]:
 
 def _which(found: Taken) -> str:
     """Which steps are chosen, in words."""
-    return "all steps" if len(found.steps) == len(found.trace.steps.label) else "the chosen steps"
+    return "all steps" if len(found.steps) == len(found.trace.steps.label) else "the selected steps"
 
 
 def _batch(found: Taken) -> str:

@@ -70,5 +70,5 @@ def _meant(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
     if len(found) == 1:
         return found[0]
     known = ", ".join(thread.key for thread in (found or threads)[:20]) or "none"
-    what = "There are several threads" if found else "There is no thread"
+    what = "Several threads match" if found else "No thread matches"
     raise BadRequest(f"{what} {text[:40]}.", "thread", f"Choose one of {known}, or {ALL_THREADS}.")

@@ -144,9 +144,8 @@ def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int
 
     alone = np.setdiff1d(first, second)
     text = (
-        f"{{shared_scopes}} {noun(len(both), 'scope is one place', 'scopes are one place each')} for several threads, with "
-        "the calls and the time of all: {shared_threads} hands over what {counted_threads} runs. Phases and Modules count "
-        "{counted_threads} alone."
+        f"{{shared_scopes}} {noun(len(both), 'scope merges', 'scopes merge')} calls and time of several threads: "
+        "{shared_threads} hands over work that {counted_threads} runs. Phases and Modules count only {counted_threads}."
     )
     figures = [
         METRICS.figure("shared_scopes", len(both)),
