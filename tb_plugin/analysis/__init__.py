@@ -1,1 +1,1 @@
-"""Questions that several views share; nothing here defines a view."""
+"""Analyses shared by several views."""

@@ -1,4 +1,7 @@
-"""What to do about findings, in the words of a trace's recorder that fit a training, or a model that is only run."""
+"""Advice for findings, for training or inference.
+
+The texts come from the trace's profiler.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Reference
 
-_RUN = ".inference"
-"""Ends the names of advice for a model that is only run."""
+# Suffix of advice keys for inference.
+_INFERENCE_SUFFIX = ".inference"
 
 
 @remembered
 def is_inference(trace: TraceTable) -> bool:
-    """Returns whether a model is only run: operators were recorded, and nothing of a backward pass or an optimizer."""
+    """Returns whether a trace has operators, but no backward pass or optimizer."""
     if not ((trace.kind == EventKind.OPERATOR) & ~trace.is_collective).any():
         return False
     told = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)
@@ -23,12 +26,13 @@ def is_inference(trace: TraceTable) -> bool:
 
 
 def todo_of(trace: TraceTable, finding: str) -> str:
-    """Returns what to do about a finding."""
+    """Returns the advice for a finding."""
     recorder = trace.recorder
-    return (recorder.todo(finding + _RUN) if is_inference(trace) else "") or recorder.todo(finding)
+    return (recorder.todo(finding + _INFERENCE_SUFFIX) if is_inference(trace) else "") or recorder.todo(finding)
 
 
 def read_more(trace: TraceTable, finding: str) -> list[Reference]:
-    """Returns documents worth reading about a finding."""
+    """Returns links about a finding."""
     recorder = trace.recorder
-    return (references_of(recorder, finding + _RUN) if is_inference(trace) else []) or references_of(recorder, finding)
+    own = references_of(recorder, finding + _INFERENCE_SUFFIX) if is_inference(trace) else []
+    return own or references_of(recorder, finding)

@@ -1,7 +1,7 @@
-"""Phases: annotations by name, names that differ in counters as one, and what lies in the calls of each.
+"""Phases: annotations grouped by name, and the events inside.
 
-An annotation is open on its own thread, and on the threads that work for that one meanwhile (the autograd engine's, while
-``backward()`` waits for them): what these do and launch lies inside of it.
+Names that differ only in counters are one phase. An annotation is open on its own thread and on threads that work for it
+(autograd threads during ``backward()``), so their events and launches are inside it.
 """
 
 from __future__ import annotations
@@ -29,20 +29,19 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
-"""What names of one phase may differ in, unless a person says otherwise (RE2)."""
+"""Default pattern of the text that may differ within a phase (RE2)."""
 ANY = "*"
-"""Stands in the name of a phase for what matched."""
+"""Placeholder for matched text in a phase name."""
 MOST_LEVELS = 64
-"""Annotations nested deeper are listed, and nothing is looked for inside of them (``looked_into``)."""
+"""Annotations nested deeper are listed, but their content is ignored (``looked_into``)."""
 MOST_PAIRS = 8_000_000
-"""So many (call, event) pairs are held, those of outer levels first: 100 bytes each while they are summed up."""
-_LONGEST = 500
-"""Characters of a pattern."""
+"""Maximum number of (call, event) pairs, outer levels first; each takes 100 bytes."""
+_MAX_PATTERN_CHARS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Phases:
-    """Phases have ``labels`` by number, and ``of`` the number of each string id (-1: no annotation's name)."""
+    """``labels`` by phase number, and ``of``: the phase of each string id (-1 = no annotation name)."""
 
     labels: list[str]
     of: Int64
@@ -50,21 +49,21 @@ class Phases:
 
 @remembered
 def annotation_rows(trace: TraceTable) -> Bool:
-    """Returns which rows are annotations, and calls of modules that were recorded as such for want of Python calls."""
+    """Returns which rows are annotations, including module calls recorded as annotations."""
     found = of_kind(trace.kind, EventKind.ANNOTATION, EventKind.MODULE)
     found[trace.python.row] = False
     return found
 
 
 def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
-    """Returns the phases of all annotations of a trace. Raises BadRequest for a pattern that is none.
+    """Returns the phases of all annotations. Raises BadRequest for an invalid pattern.
 
-    Names are one phase when they are equal once every match of the pattern is replaced by ``ANY``. A name that is left
-    alone by that stays as it is.
+    Names are one phase if they are equal after every match is replaced by ``ANY``. A name that only consists of matches stays
+    unchanged.
     """
     pattern = pattern or COUNTERS
-    if len(pattern) > _LONGEST:
-        raise BadRequest("The pattern is too long.", "pattern", f"Use at most {_LONGEST} characters.")
+    if len(pattern) > _MAX_PATTERN_CHARS:
+        raise BadRequest("The pattern is too long.", "pattern", f"Use at most {_MAX_PATTERN_CHARS} characters.")
     ids = np.unique(trace.name[annotation_rows(trace)])
     names = trace.strings.take(ids)
     try:
@@ -82,7 +81,7 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
 
 
 def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
-    """Returns which rows are calls of the phase of that name. Raises BadRequest when there is none."""
+    """Returns which rows are calls of a phase. Raises BadRequest for an unknown name."""
     phases = phases_of(trace, pattern)
     if phase not in phases.labels:
         shown = ", ".join(phases.labels[:20]) or "none"
@@ -92,10 +91,9 @@ def calls_of(trace: TraceTable, phase: str, pattern: str = "") -> Bool:
 
 
 def launched_by(trace: TraceTable, work: Int64) -> Int32:
-    """Returns the row that device work stands at: its launch, without a recorded one the operator of its external id.
+    """Returns the row that device work belongs to: its launch, or without one the operator of its external id.
 
-    A launch on another thread than that of its operator is a queue's, which works off what the program has handed over:
-    the work stands at the operator.
+    If another thread than the operator's launches the work, it executes a queue: the work belongs to the operator.
     """
     launch, operator = trace.launch[work], trace.operator[work]
     queued = (launch != MISSING) & (operator != MISSING) & (trace.track[launch] != trace.track[operator])
@@ -104,9 +102,9 @@ def launched_by(trace: TraceTable, work: Int64) -> Int32:
 
 @remembered
 def looked_into(trace: TraceTable) -> Bool:
-    """Returns which rows are annotations inside of which something is looked for: outer levels, as far as the bounds allow.
+    """Returns the annotations whose content is analyzed: outer levels up to the limits.
 
-    One bound for all that asks what lies in a phase, whatever was chosen.
+    The limits apply to all views and selections alike.
     """
     row = np.flatnonzero(annotation_rows(trace))
     levels = _levels(nest(trace.track[row], trace.start_ns[row], trace.ends(row)).depth)[:MOST_LEVELS]
@@ -116,7 +114,7 @@ def looked_into(trace: TraceTable) -> Bool:
     source = np.concatenate((launched_by(trace, np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))), roots))
     source = source[source != MISSING]
     found = np.zeros(len(trace), np.bool_)
-    # On its thread and on that which it works for an event lies in one call of a level at most.
+    # An event lies in at most one call per level on its thread and on the thread it works for.
     bound = 2 * len(source) * len(levels) > MOST_PAIRS
     held = 0
     for level in levels:
@@ -129,9 +127,9 @@ def looked_into(trace: TraceTable) -> Bool:
 
 
 class Calls:
-    """Some annotations of a trace, by time: ``row``, and ``parent`` as a position among them (-1 = none).
+    """Annotations by time: ``row``, and ``parent`` as a position among them (-1 = none).
 
-    The parent of one that stands in no other on its thread is the innermost that is open on the thread it works for.
+    Without a parent on its thread, the innermost annotation on the thread it works for is the parent.
     """
 
     def __init__(self, trace: TraceTable, row: Int64) -> None:
@@ -147,11 +145,11 @@ class Calls:
         roots = np.flatnonzero(self.parent == MISSING)
         others = roots[self._serves[self.track[roots]] != self.track[roots]]
         for call, item in self._open(self._serves[self.track[others]], self.start[others]):
-            # Levels come from the outermost: the last that is written stays.
+            # Levels come from the outermost, so the innermost is written last.
             self.parent[others[item]] = call
 
     def around(self, track: Int32, time: Int64) -> tuple[Int64, Int64]:
-        """Returns (call, moment) pairs: every call that is open at each moment, there or on the thread that it works for."""
+        """Returns (call, moment) pairs: all calls open at each moment, on its thread or the thread it works for."""
         serves = self._serves[track]
         away = np.flatnonzero(serves != track)
         elsewhere = ((call, away[item]) for call, item in self._open(serves[away], time[away]))
@@ -160,7 +158,7 @@ class Calls:
         return np.concatenate(calls), np.concatenate(items)
 
     def _open(self, track: Int32, time: Int64) -> Iterator[tuple[Int64, Int64]]:
-        """For each level the (call, moment) pairs of calls of that level. Those of one thread never overlap."""
+        """The (call, moment) pairs of each level. Calls of a level and thread never overlap."""
         for rows in self._levels:
             begin, end, at = side_by_side(
                 (self.track[rows], self.start[rows]), (self.track[rows], self.end[rows]), (track, time)
@@ -172,14 +170,13 @@ class Calls:
 
 
 def _levels(depth: npt.NDArray[np.int16]) -> list[Int64]:
-    """Positions of the calls of each level."""
     order = stable_order(depth)
     bounds = np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=-1)) + 1))
     return np.split(order, bounds) if len(order) else []
 
 
 def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
-    """Returns whether one of the calls is open at each moment, on its thread or on the thread that it works for."""
+    """Returns whether any of the calls is open at each moment, on its thread or the thread it works for."""
     serves = works_for(trace)
     found = np.zeros(len(time), np.bool_)
     for on in (track, serves[track]):
@@ -191,9 +188,9 @@ def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
 
 
 def inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
-    """Returns which host rows begin while one of the calls is open, there or on the thread that theirs works for.
+    """Returns the host rows that start inside one of the calls, on its thread or the thread it works for.
 
-    A row that begins with a call on its thread and outlives it lies around it.
+    A row that starts with a call and ends after it encloses the call.
     """
     track, start = trace.track[rows], trace.start_ns[rows]
     found = open_at(trace, calls, track, start)
@@ -211,9 +208,9 @@ def inside(trace: TraceTable, calls: Int64, rows: Int64) -> Bool:
 
 
 def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-    """Returns the name (string id) of the innermost annotation open on the thread of each host row when it begins.
+    """Returns the name (string id) of the innermost annotation around the start of each host row.
 
-    -1 = none, also for a row of -1. Profiler steps are none.
+    -1 = none, also for row -1. Profiler steps are ignored.
     """
     known = np.flatnonzero(rows != MISSING)
     found = np.full(len(rows), MISSING, np.int32)
@@ -222,9 +219,9 @@ def annotation_around(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32
 
 
 def annotation_at(trace: TraceTable, track: Int32, time: Int64) -> Int32:
-    """Returns the name (string id) of the innermost annotation open at each moment of a thread, -1 = none.
+    """Returns the name (string id) of the innermost annotation at each moment of a thread, -1 = none.
 
-    Where none is open there, the innermost one of the thread that it works for. Profiler steps are none.
+    Falls back to the thread it works for. Profiler steps are ignored.
     """
     serves = np.append(works_for(trace), np.int32(MISSING))[track]
     own, there = _annotations_at(trace, (track, time), (serves, time))

@@ -1,4 +1,4 @@
-"""Forward and backward: which forward operator stands behind what the autograd engine does, and for which thread it works."""
+"""Matches of backward to forward operators, and autograd threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 def forward_operators(trace: TraceTable, operators: Int64) -> Int32:
-    """Returns for every row the forward operator of it or of the nearest operator around it, -1 = none."""
+    """Returns the forward operator of each row or of its nearest enclosing operator, -1 = none."""
     position = places_of(operators, len(trace))
     forward = np.full(len(trace) + 1, MISSING, np.int32)
     forward[operators] = inherit(trace.forward[operators], position[trace.operator[operators]])
@@ -31,12 +31,12 @@ def forward_operators(trace: TraceTable, operators: Int64) -> Int32:
 
 
 def forward_behind(forward: Int32, operator: Int32) -> Int32:
-    """Returns the forward operator behind work of these operators (-1 = none); ``forward`` is of ``forward_operators``."""
+    """Returns the forward operator of the work of operators (-1 = none); ``forward`` is the result of ``forward_operators``."""
     return np.where(operator == MISSING, MISSING, forward[operator]).astype(np.int32)
 
 
 def in_backward(trace: TraceTable, operators: Int64, forward: Int32) -> Bool:
-    """Returns for every row, and one more for -1, whether it is an operator of the backward pass or inside one."""
+    """Returns for each row, and one more for -1, whether it is in the backward pass."""
     named = trace.strings.where(lambda text: BACKWARD.match(text) is not None)[trace.name[operators]]
     own = np.where(named | (forward[operators] != MISSING), 0, MISSING).astype(np.int32)
     flags = np.zeros(len(trace) + 1, np.bool_)
@@ -45,7 +45,7 @@ def in_backward(trace: TraceTable, operators: Int64, forward: Int32) -> Bool:
 
 
 def backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int64:
-    """Returns the backward operators with a forward operator that stand in no other such operator."""
+    """Returns the outermost backward operators with a forward operator."""
     linked = operators[forward[operators] != MISSING]
     above = trace.operator[linked]
     roots: Int64 = linked[(above == MISSING) | (forward[above] == MISSING)]
@@ -54,10 +54,9 @@ def backward_roots(trace: TraceTable, operators: Int64, forward: Int32) -> Int64
 
 @remembered
 def works_for(trace: TraceTable) -> Int32:
-    """Returns for each track the thread that waits while it works: itself, but for threads of the autograd engine.
+    """Returns the waiting thread that each track works for: itself, except for autograd threads.
 
-    A thread of the engine runs backward operators most of whose forward operators ran on another thread, always the same
-    one in practice: the thread that called ``backward()`` and waits for it.
+    Most forward operators of an autograd thread ran on one other thread: the one that called ``backward()`` and waits for it.
     """
     serves = np.arange(len(trace.tracks), dtype=np.int32)
     linked = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.forward != MISSING))
@@ -66,58 +65,56 @@ def works_for(trace: TraceTable) -> Int32:
     own, other = trace.track[linked], trace.track[trace.forward[linked]]
     pairs = group(own, other)
     count, own, other = pairs.count(), own[pairs.first], other[pairs.first]
-    # The commonest of each thread is written last; of equally common ones the thread that came first.
+    # The most frequent thread is written last; ties: the first thread.
     order = np.lexsort((-other, count))
     serves[own[order]] = other[order]
-    # Who serves a thread that serves another serves nobody: no two may serve each other.
+    # A thread that serves another cannot be served, so no two serve each other.
     return np.where(serves[serves] == serves, serves, np.arange(len(serves), dtype=np.int32))
 
 
 class Tie(IntEnum):
-    """How the forward operator of a backward operator is known."""
+    """How a backward operator was matched to its forward operator."""
 
     NONE = 0
     ARROW = 1
-    """A recorded arrow alone says it."""
+    """Only by a recorded arrow."""
     SEQUENCE = 2
-    """They share an autograd sequence number; an arrow, where there is one, says the same."""
+    """By a shared autograd sequence number, which any arrow confirms."""
     PARENT = 3
-    """It runs inside a backward operator that is tied."""
+    """By a matched backward operator around it."""
     BEFORE = 4
-    """It adds the gradient that the tied operator made that the engine ran directly before it."""
+    """By the matched operator directly before it, whose gradient it adds."""
 
 
 @dataclass(frozen=True, eq=False)
 class BackwardOperators:
-    """The calls of backward operators of a trace, by time: what the autograd engine runs for one node of its graph each.
+    """Calls of backward operators by time: one autograd node each.
 
-    The engine's call and the call of the function of the same name inside of it are one.
+    The engine's call and the function call of the same name inside it count as one.
     """
 
     row: Int64
     within: Int32
-    """Position of the backward operator around each, -1 = none: a backward pass inside of a backward pass."""
+    """Position of the enclosing backward operator, -1 = none (nested backward passes)."""
     name: Int32
-    """Number of the name in ``names``."""
+    """Position in ``names``."""
     names: pa.Array
     forward: Int32
-    """Row of the forward operator, -1 = not known."""
+    """Row of the forward operator, -1 = unknown."""
     tie: npt.NDArray[np.uint8]
-    """Tie of each."""
     adds: Bool
-    """Whether it adds a gradient to that of a parameter."""
+    """True if it adds a gradient to a parameter's gradient."""
     function: Int64
-    """Row of the call of the function inside of the engine's call, where both are recorded; around it hooks run."""
+    """Row of the function call inside the engine's call, if both are recorded; hooks run around it."""
     of: Int32
-    """For each row that is an operator the position of the innermost one that it is or stands in; one more for -1."""
+    """Position of the innermost backward operator around each operator row, or itself; one more entry for -1."""
 
 
 @remembered
 def backward_operators(trace: TraceTable) -> BackwardOperators:
-    """Returns the backward operators of a trace, each with its forward operator and how that is known.
+    """Returns the backward operators with their forward operators and kind of match.
 
-    Backward operators are operators named as the engine names them, and, where none of them is around, operators with a
-    forward operator.
+    These are operators with names of the autograd engine and, outside of them, operators with a forward operator.
     """
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     parent = places_of(operators, len(trace))[trace.operator[operators]]
@@ -147,7 +144,7 @@ def backward_operators(trace: TraceTable) -> BackwardOperators:
 
 
 def _labels(trace: TraceTable, rows: Int64) -> tuple[pa.Array, Int32]:
-    """The distinct names of these backward operators without the engine's prefixes, and the number of each row's."""
+    """Distinct names without the engine's prefixes, and the name number of each row."""
     ids = np.unique(trace.name[rows])
     texts = [backward_label(text) for text in trace.strings.take(ids).to_pylist()]
     encoded = pa.array(texts, pa.large_string()).dictionary_encode()
@@ -155,7 +152,7 @@ def _labels(trace: TraceTable, rows: Int64) -> tuple[pa.Array, Int32]:
 
 
 def _ties(trace: TraceTable, operators: Int64, row: Int64, of: Int32) -> tuple[Int32, npt.NDArray[np.uint8]]:
-    """The recorded forward operator of each backward operator: its own, else the first of its parts that has one."""
+    """The recorded forward operator of each backward operator: its own, else that of its first part with one."""
     linked = operators[trace.forward[operators] != MISSING]
     known = trace.operators
     kept = trace.kind[known.row] == EventKind.OPERATOR
@@ -163,7 +160,7 @@ def _ties(trace: TraceTable, operators: Int64, row: Int64, of: Int32) -> tuple[I
     counted = np.full(len(trace), MISSING, np.int32)
     backward, source = forward_by_sequence(autograd, trace.track)
     counted[backward] = source
-    # Parts are in order of time: of several the first is written last.
+    # Parts are in order of time, so the first is written last.
     linked = linked[of[linked] != MISSING][::-1]
     forward = np.full(len(row), MISSING, np.int32)
     tie = np.zeros(len(row), np.uint8)
@@ -173,16 +170,16 @@ def _ties(trace: TraceTable, operators: Int64, row: Int64, of: Int32) -> tuple[I
 
 
 def _tie_to_parent(forward: Int32, tie: npt.NDArray[np.uint8], within: Int32) -> None:
-    """Ties what is not tied to the forward operator of what it runs in."""
+    """Matches unmatched operators to the forward operator of their parent."""
     found = inherit(forward, within)
     gained = (forward == MISSING) & (found != MISSING)
     forward[gained], tie[gained] = found[gained], Tie.PARENT
 
 
 def _tie_to_before(track: Int32, within: Int32, adds: Bool, forward: Int32, tie: npt.NDArray[np.uint8]) -> None:
-    """Ties what adds a gradient to what the engine ran before it on the thread, in the same backward pass.
+    """Matches gradient additions to the operator before them on the thread, in the same backward pass.
 
-    The engine runs it directly after the operator that made the gradient: nothing has a higher priority.
+    The engine gives them the highest priority, so they run directly after the operator that made the gradient.
     """
     order = np.lexsort((np.arange(len(track)), within, track))
     begins = np.ones(len(order), np.bool_)

@@ -1,4 +1,4 @@
-"""What backward operators take: on devices, on the host, and waiting."""
+"""Device, host and wait time of backward operators."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class BackwardTimes:
-    """Times of chosen calls of backward operators, nanoseconds; what another backward operator inside takes is its own."""
+    """Times of selected backward calls, nanoseconds, without nested backward operators."""
 
     at: Int64
-    """Positions among the backward operators of the trace."""
+    """Positions among all backward operators of the trace."""
     device_ns: Int64
-    """Of what it launched, collectives left out."""
+    """Device time of its launches, without collectives."""
     communication_ns: Int64
     host_ns: Int64
     wait_ns: Int64
-    """On the host, in calls that wait for a device."""
+    """Host time in calls that wait for a device."""
 
 
 def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
-    """Returns the times of the backward operators that the selection holds."""
+    """Returns the times of the selected backward operators."""
     every = backward_operators(trace)
     count = len(every.row)
     at = np.flatnonzero(selection.rows[every.row])
@@ -42,7 +42,7 @@ def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
     waits = waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & selection.rows
     waiting = np.flatnonzero(waits & ~np.append(waits, False)[trace.parent])
     waiter = every.of[trace.operator[waiting]]
-    # Calls may outlive the operator that they began in.
+    # Calls may end after their operator.
     waited = np.minimum(trace.ends(waiting), end[waiter]) - trace.start_ns[waiting]
     return BackwardTimes(
         at=at,
@@ -54,7 +54,7 @@ def backward_times(trace: TraceTable, selection: Selection) -> BackwardTimes:
 
 
 def host_times(trace: TraceTable) -> Int64:
-    """Returns the time on the host of each backward operator, without that of those directly inside of it."""
+    """Returns the host time of each backward operator without its direct children."""
     every = backward_operators(trace)
     dur = trace.dur_ns[every.row]
     return dur - sum_by(every.within, dur, len(dur))

@@ -1,9 +1,9 @@
-"""The seam between a table and its numbers: what an analysis is, what it returns, and how its tables are paged.
+"""Interface of analyses: parts, answers and paged tables.
 
 An analysis is pure: ``part`` turns one model into numbers, ``answer`` turns parts into a payload. Both run in worker
 processes. ``part`` is cached by (profile, ``Params.part_key``); ``answer`` is cheap (sort, filter, cut).
 
-In one file, for whoever writes an analysis needs all of it and nothing else.
+This one file is all that the author of an analysis needs.
 """
 
 from __future__ import annotations
@@ -31,50 +31,51 @@ Number = int | float | None
 M = TypeVar("M")
 Scope = Literal["profile", "workers", "pair"]
 FLAGS: Mapping[str, Scalar] = MappingProxyType({"true": True, "false": False})
-"""What texts of a column of flags that may be unknown stand for; another text stands for itself."""
+"""Texts in filters for columns of optional flags; other texts stand for themselves."""
 NO_BORROWED_NUMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
-"""``Analysis.borrows`` of a view that needs no numbers of others."""
+"""Value of ``Analysis.borrows`` for views without borrowed numbers."""
 Place = Literal["page", "picture", "detail"]
 Group = Literal["Summary", "Time", "Work", "Memory", "Ranks", "Compare", "Ask"]
 
 
 @dataclass(frozen=True)
 class Traits:
-    """How a view is offered by the page, the command line and the cache."""
+    """How the page, the command line and the cache treat a view."""
 
     group: Group
-    """The group of the navigation it stands in."""
+    """Group in the navigation."""
     place: Place = "page"
-    """A picture has no facts: no report waits for it unless it is named. A detail needs a selection to say anything: it is
-    reached from a row, not from the navigation."""
+    """A picture has no facts, so reports omit it unless named. A detail needs a selection: rows lead to it, the navigation
+    does not.
+    """
     kept: bool = False
-    """Its numbers about everything are kept beside the column file: they are asked for after every start."""
+    """Its numbers for all steps are cached on disk, because every start needs them."""
     hidden: bool = False
-    """It is left out, and not greyed, where a profile of its model misses data."""
+    """Hidden instead of disabled if a profile lacks its data."""
     whole: str = "Its numbers are not limited to a phase."
-    """Why a choice of a phase does not apply to it, a sentence; empty: it does."""
+    """Sentence on why the phase filter does not apply; empty if it does."""
     tables: tuple[str, ...] = ()
-    """Tables that a report in JSON always has, empty when the profile has nothing for them."""
+    """Tables that a JSON report always contains, if necessary empty."""
     where_stated: tuple[str, ...] = ()
-    """Tables about workers that a report has where profiles state them."""
+    """Tables about workers that a report contains for profiles that report them."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """Numbers of each worker in a report and their columns of the table ``workers``, of a view about workers."""
+    """Facts per worker in a report -> columns of the table ``workers``; for views about workers."""
     beside: str = ""
-    """A view about another kind of profiles; ``Joining.join`` gets its parts of those that lie in the same run."""
+    """A view of another kind of profiles in the same run, whose parts ``Joining.join`` also gets."""
 
 
 @dataclass(frozen=True)
 class Params:
-    """Params say what a person asked for. ``extra`` holds the view's own parameters (documented in docs/http.md)."""
+    """Parameters of a request. ``extra`` holds the view's own ones (documented in docs/http.md)."""
 
     steps: tuple[str, ...] | None = None
-    """Labels of chosen steps, None = the whole trace."""
+    """Labels of selected steps, None = whole trace."""
     phase: str = ""
-    """Name of a phase: only what lies in its calls."""
+    """Name of the selected phase."""
     pattern: str = ""
-    """What names of one phase may differ in (RE2); empty: counters."""
+    """Text that may differ within a phase (RE2); empty = counters."""
     table: str | None = None
-    """Name of the one table wanted; None = the whole view."""
+    """Name of the requested table; None = whole view."""
     sort: str | None = None
     descending: bool = True
     search: str = ""
@@ -83,14 +84,14 @@ class Params:
     limit: int | None = 100
     """None = all rows."""
     whole: bool = False
-    """A table is wanted as columns (``Whole``), for another program."""
+    """True to get a table as columns (``Whole``), for other programs."""
     extra: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
-    """Ids of rules that the log directory leaves out."""
+    """Ids of rules that the log directory ignores."""
 
     @property
     def chosen(self) -> tuple[tuple[str, ...] | None, str, str]:
-        """Returns what chooses rows of a trace."""
+        """Returns the parameters that select rows of a trace."""
         return self.steps, self.phase, self.pattern
 
     def get(self, key: str, default: str = "") -> str:
@@ -98,13 +99,13 @@ class Params:
         return next(iter(self.values(key)), default)
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Returns one of the view's own parameters that may be repeated."""
+        """Returns a repeatable parameter of the view."""
         return tuple(value for name, value in self.extra if name == key)
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A whole table: ``data`` has one column per ``columns[i].metric.key`` (and may have more, not sent)."""
+    """A full table: one ``data`` column per ``columns[i].metric.key``, plus internal ones."""
 
     name: str
     title: str
@@ -113,17 +114,17 @@ class Frame:
     row_key: Sequence[str]
     name_column: str
     sort: Sort | None = None
-    """The order of ``data``."""
+    """Current order of ``data``."""
 
     @cached_property
     def totals(self) -> dict[str, Scalar]:
-        """Sums of the columns whose cells show a share."""
+        """Sums of columns with shares."""
         shared = (column.metric.key for column in self.columns if column.share)
         return {key: pc.sum(self.data[key]).as_py() or 0 for key in shared}
 
     @cached_property
     def extremes(self) -> dict[str, list[int | float]]:
-        """Returns the smallest (other than 0) and largest magnitude of each numeric column that has any."""
+        """Returns the smallest non-zero and the largest magnitude of each numeric column."""
         extremes: dict[str, list[int | float]] = {}
         for column in self.columns:
             values = self.data[column.metric.key]
@@ -136,7 +137,7 @@ class Frame:
 
 
 class ColumnTable(Table, frozen=True, kw_only=True):
-    """A table without rows as they go on the wire: the columns, and which rows are asked for, in their order."""
+    """A table to send: its columns, and the requested rows in order."""
 
     data: pa.Table
     found: Int64
@@ -144,9 +145,9 @@ class ColumnTable(Table, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The numbers of one profile: flat facts, whole tables, and ready payloads in reading order.
+    """Numbers of one profile: facts, full tables and payloads.
 
-    ``layout`` holds names of payloads, or of frames for their first page, in the order of the view.
+    ``layout`` lists payload names, or frame names for their first page, in page order.
     """
 
     coverage: CoverageInfo
@@ -155,53 +156,53 @@ class Part:
     payloads: Mapping[str, Payload] = field(default_factory=dict)
     layout: Sequence[str] = ()
     worker: str = ""
-    """Whose part it is, where an answer has several; the service fills it in."""
+    """Worker of the part, if an answer has several; set by the service."""
     steps: tuple[str, ...] = ()
-    """Labels of the profile's steps, for the analyses of several profiles: they choose steps in ``answer``."""
+    """Labels of the profile's steps, for analyses of several profiles, which select steps in ``answer``."""
     searched: bool = False
-    """``part`` has applied search and filters: they speak of events, not of the columns of the tables."""
+    """True if ``part`` applied search and filters, which then select events instead of table rows."""
 
     def remaining(self, params: Params) -> Params:
-        """Returns what of a question is still to be applied to the tables."""
+        """Returns the search and filters that still apply to tables."""
         return replace(params, search="", where=()) if self.searched else params
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a view does not apply to a trace, and which profiler option would enable it."""
+    """Why a view does not apply to a trace, and the profiler option that enables it."""
 
     why: str
     enable: str
 
 
 class Analysis(Protocol[M]):
-    """One view's numbers. A view is declared in ``views/<id>/__init__.py`` (``view_entry.py``)."""
+    """The analysis of one view, declared in ``views/<id>/__init__.py`` (``view_entry.py``)."""
 
     id: str
     title: str
 
     @property
     def model(self) -> type[M]:
-        """Returns the type that it is about (see ``models``): profiles of another model do not have this view."""
+        """Returns the model type of the view; profiles of other models lack the view."""
         ...
 
     @property
     def traits(self) -> Traits:
-        """Returns how it is offered."""
+        """Returns how the page, the command line and the cache treat the view."""
         ...
 
     @property
     def scope(self) -> Scope:
-        """Returns what ``answer`` speaks of: one profile, all workers of a run and span, or two profiles (one part each)."""
+        """Returns the input of ``answer``: one profile, all workers of a run and span, or two profiles."""
         ...
 
     @property
     def borrows(self) -> Mapping[str, Sequence[str]]:
-        """Tables and payloads of other views (by id) that a part gets as well, so that they need no second definition."""
+        """Returns tables and payloads that parts reuse from other views, by view id."""
         ...
 
     def missing(self, model: M, /) -> Missing | None:
-        """Returns None when the view applies."""
+        """Returns why the view does not apply; None if it does."""
         ...
 
     def part_key(self, params: Params) -> tuple[object, ...]:
@@ -219,23 +220,23 @@ class Analysis(Protocol[M]):
 
 @runtime_checkable
 class Joining(Protocol):
-    """A view of all workers whose parts are made one before anything is asked, once for a run: ``answer`` gets that part."""
+    """A view that merges all workers' parts once per run; ``answer`` gets the merged part."""
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-        """Returns the parts of all workers as one; ``beside`` are those of the view that ``Traits.beside`` names.
+        """Returns the merged part; ``beside`` are parts of the view named by ``Traits.beside``.
 
-        It lets go of parts that it is done with.
+        Releases parts it no longer needs.
         """
         ...
 
 
 def view_params(analysis: Analysis[M], params: Params) -> Params:
-    """Returns what of a question is put to a view: no phase to one that it does not apply to."""
+    """Returns the parameters for a view, without a phase if it does not apply."""
     return replace(params, phase="", pattern="") if analysis.traits.whole else params
 
 
 def answer_view(analysis: Analysis[M], part: Part, params: Params) -> View | Table:
-    """Returns the ``answer`` of every view of a single profile. Raises NotFound for an unknown table."""
+    """Returns the ``answer`` of a single-profile view. Raises NotFound for an unknown table."""
     params = part.remaining(params)
     if params.table is not None:
         if params.table not in part.frames:
@@ -254,9 +255,10 @@ def _names(frames: Mapping[str, Frame]) -> str:
 
 
 def page(frame: Frame, params: Params) -> Table:
-    """Filters, sorts and cuts a frame. Sorting is stable; nulls come last. Raises BadRequest for a bad column or regex.
+    """Filters, sorts and cuts a frame. Sorting is stable; nulls come last. Raises BadRequest for an unknown column or
+    invalid regex.
 
-    Where a question is for a whole table, the answer is one.
+    Requests for a full table return ``Whole``.
     """
     rows, sort = matching(frame, params)
     if params.whole:
@@ -295,13 +297,13 @@ def page(frame: Frame, params: Params) -> Table:
 
 
 def rows_of(data: pa.Table, keys: Sequence[str]) -> list[dict[str, Scalar]]:
-    """Rows as they go on the wire, with these columns."""
+    """Returns rows in wire format, with these columns."""
     lists = [values_of(data[key]) for key in keys]
     return [dict(zip(keys, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def values_of(column: pa.ChunkedArray) -> list[Scalar]:
-    """Values as they go on the wire. A dictionary column holds flags that may be unknown: true, false, "unknown"."""
+    """Returns values in wire format. A dictionary column holds optional flags: true, false, "unknown"."""
     values: list[Scalar] = column.to_pylist()
     if pa.types.is_dictionary(column.type):
         return [FLAGS.get(str(value), value) for value in values]
@@ -309,7 +311,7 @@ def values_of(column: pa.ChunkedArray) -> list[Scalar]:
 
 
 def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
-    """Positions of the rows that match the search and the filters, sorted, and the sort in force. Raises BadRequest."""
+    """Positions of rows that match search and filters, sorted, and the applied sort. Raises BadRequest."""
     data = frame.data
     found = np.ones(data.num_rows, np.bool_)
     for key, value in params.where:
@@ -329,7 +331,7 @@ def matching(frame: Frame, params: Params) -> tuple[Int64, Sort | None]:
 
 
 def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
-    """Positions in order of a column; equal ones as they are, nulls last whatever the direction."""
+    """Positions sorted by a column; stable, with nulls last in both directions."""
     unknown = _flags(pc.is_null(values))
     if pa.types.is_floating(values.type):
         numbers = pc.fill_null(values, 0).to_numpy()
@@ -339,13 +341,13 @@ def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
             ranks = pc.fill_null(values, 0).to_numpy().astype(np.int64)
         else:
             ranks = _ranks(values)
-        keys = ~ranks if descending else ranks  # unlike the negative, the complement never overflows
+        keys = ~ranks if descending else ranks  # unlike negation, the complement cannot overflow
     known = np.flatnonzero(~unknown)
     return np.concatenate((known[np.argsort(keys[known], kind="stable")], np.flatnonzero(unknown)))
 
 
 def _ranks(values: pa.ChunkedArray) -> Int64:
-    """For each text or flag its place among the distinct ones, for texts repeat. The place of a null is not used."""
+    """Rank of each text or flag among the distinct ones, because texts repeat. Ranks of nulls are unused."""
     encoded = values.combine_chunks().dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order) + 1, np.int64)
@@ -360,7 +362,7 @@ def _flags(values: pa.ChunkedArray) -> Bool:
 
 
 def _equal(values: pa.ChunkedArray, text: str) -> Bool:
-    """Which values read as ``text``; an empty one stands for null."""
+    """Flags of values equal to ``text``; an empty text matches null."""
     if not text or not pa.types.is_integer(values.type):
         return _flags(pc.equal(pc.fill_null(values.cast(pa.large_string()), ""), text))
     if not re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text):
@@ -369,7 +371,7 @@ def _equal(values: pa.ChunkedArray, text: str) -> Bool:
 
 
 def coverage_of(parts: Sequence[Part], params: Params) -> CoverageInfo:
-    """Returns what stands behind an answer about several profiles."""
+    """Returns the coverage of an answer about several profiles."""
     every = [part.coverage for part in parts]
     return CoverageInfo(
         window_ns=max(c.window_ns or 0 for c in every),
@@ -381,7 +383,7 @@ def coverage_of(parts: Sequence[Part], params: Params) -> CoverageInfo:
 
 
 def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
-    """Returns ``start_ns`` and ``end_ns``, by default those of the trace. Raises BadRequest."""
+    """Returns ``start_ns`` and ``end_ns``, by default the bounds of the trace. Raises BadRequest."""
     start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else max(0, start)
     end = max(trace.coverage.end_ns, start + 1) if end is None else end
@@ -391,18 +393,18 @@ def bounds_of(trace: TraceTable, params: Params) -> tuple[int, int]:
 
 
 def int_param(params: Params, key: str) -> int | None:
-    """Returns one of the view's own parameters, None when it is not given. Raises BadRequest."""
+    """Returns an integer parameter of the view, None if missing. Raises BadRequest."""
     text = params.get(key)
     if not text:
         return None
-    # Not int() alone: it takes spaces, underscores and any number of digits.
+    # int() also accepts spaces, underscores and any number of digits.
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise BadRequest(f"{key} must be a whole number.", key, f"Got {text[:40]!r}.")
     return int(text)
 
 
 def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]:
-    """Which whole numbers lie between ``min_<key>`` and ``max_<key>``; a row without one does not."""
+    """Flags of integers between ``min_<key>`` and ``max_<key>``; nulls never match."""
     if not pa.types.is_integer(values.type):
         return
     for side, keeps in (("min", pc.greater_equal), ("max", pc.less_equal)):
@@ -412,11 +414,11 @@ def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]
 
 
 def _holding(frame: Frame, search: str) -> Bool:
-    """Rows whose text columns contain ``search``. Raises BadRequest for a regex that is none."""
+    """Rows with a text column that contains ``search``. Raises BadRequest for an invalid regex."""
     texts = [c.metric.key for c in frame.columns if c.metric.unit in ("text", "code")]
     found = np.zeros(frame.data.num_rows, np.bool_)
     if not texts:
-        holding(pa.array([], pa.string()), search)  # a regex that is none is one everywhere
+        holding(pa.array([], pa.string()), search)  # an invalid regex fails in every table
     for key in texts:
         column = pc.fill_null(frame.data[key].cast(pa.large_string()), "")
         found |= holding(column, search)
@@ -424,14 +426,14 @@ def _holding(frame: Frame, search: str) -> Bool:
 
 
 def holding(texts: pa.Array | pa.ChunkedArray, search: str) -> Bool:
-    """Returns which texts contain ``search`` in any case, or match it when it stands between slashes.
+    """Returns which texts contain ``search``, ignoring case; ``/.../`` is a regex.
 
-    RE2: linear in the text. Raises BadRequest for a regex that is none.
+    RE2 runs in time linear in the text. Raises BadRequest for an invalid regex.
     """
     regex = re.fullmatch(r"/(.*)/", search)
     if regex is None:
         return _flags(pc.match_substring(texts, search, ignore_case=True))
-    _check(regex.group(1))  # also when there are no texts to try it on
+    _check(regex.group(1))  # also for an empty column
     return _flags(pc.match_substring_regex(texts, regex.group(1)))
 
 

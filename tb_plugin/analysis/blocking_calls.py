@@ -1,4 +1,4 @@
-"""Calls in which the host waits: for a device, by their names, and copies by what they did; for another thread."""
+"""Calls in which the CPU waits for a device or thread."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ Bool = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
 
 WAITS = re.compile(r"synchroni[sz]e|WaitFor|(?:Event|Events|Queue)Wait|memcpy(?!.*async)", re.IGNORECASE)
-"""Names of calls in which the host waits for a device; copies that are not asynchronous among them."""
-_TO_PAGEABLE = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
-"""What says of copies that they go to host memory that the device cannot write to by itself; matched from its begin."""
+"""Names of calls that wait for a device, including blocking copies."""
+# Recorded copy kinds to pageable host memory; matched from the start of the text.
+_PAGEABLE_COPIES = re.compile(r"(?=.*pageable)(?=.*(?:DtoH|D2H|device_?to_?host))", re.IGNORECASE)
 
 
 @remembered
 def waits_for_device(trace: TraceTable) -> Bool:
-    """Returns which rows are calls in which the host waits for a device.
+    """Returns which rows are calls that wait for a device.
 
-    An asynchronous copy call waits as well where pageable memory of the host is involved: its copy had ended when it
-    returned, or goes from the device to pageable memory. That is how ``.item()`` and ``.cpu()`` synchronise.
+    Asynchronous copies with pageable memory also wait: either the copy ended before the call did, or it goes to pageable
+    memory. ``.item()`` and ``.cpu()`` synchronize this way.
     """
     waits = trace.strings.where(lambda text: WAITS.search(text) is not None)[trace.name]
     waits |= trace.calls_that(CallRole.WAIT)
     copies = np.flatnonzero((trace.kind == EventKind.MEMCPY) & (trace.launch != MISSING))
     call = trace.launch[copies]
-    to_pageable = trace.strings.where(lambda text: _TO_PAGEABLE.match(text) is not None)[copy_texts(trace, copies)]
+    to_pageable = trace.strings.where(lambda text: _PAGEABLE_COPIES.match(text) is not None)[copy_texts(trace, copies)]
     waits[call[to_pageable | (trace.ends(copies) <= trace.ends(call))]] = True
     return waits
 
 
 @remembered
 def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Returns the threads that hand operators over to others, and those that run them: each by the number of its track.
+    """Returns the threads that hand operators over to others and the executing threads, as track numbers.
 
-    A recorded arrow from a call of the runtime to an operator of another thread says so.
+    A recorded arrow from a runtime call to an operator of another thread marks them.
     """
     tail, head = trace.arrows.tail, trace.arrows.head
     handed = (trace.kind[tail] == EventKind.RUNTIME) & (trace.kind[head] == EventKind.OPERATOR)
@@ -52,16 +52,16 @@ def handovers(trace: TraceTable) -> tuple[Int64, Int64]:
 
 
 def asking_tracks(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns for these rows of device work, all launched, the tracks of who launched them, and of who had them launched.
+    """Returns, for launched device work, the tracks of the launching thread and of the requesting thread.
 
-    Where a thread launches what others put into its queue, the latter are where the operators are that asked for the work.
+    If a thread launches work from its queue, the requesting thread is the one with the operators.
     """
     launch, asks = launch_tracks(trace, rows)
     return np.concatenate((launch, asks[asks != MISSING])).astype(np.int64)
 
 
 def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
-    """Returns for rows of device work the track of who launched each, and of who had another thread launch it; -1 = none."""
+    """Returns the tracks of launching and requesting thread of device rows; -1 = none."""
     track = np.append(trace.track, MISSING).astype(np.int64)
     launch = track[np.append(trace.launch, MISSING)[rows]]
     operator = track[np.append(trace.operator, MISSING)[rows]]
@@ -69,16 +69,16 @@ def launch_tracks(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64]:
 
 
 def awaits_thread(trace: TraceTable) -> Bool:
-    """Returns which rows are calls of the runtime in which a thread waits for another thread of the framework."""
+    """Returns which rows are runtime calls that wait for another thread of the framework."""
     found: Bool = name_matches(trace, trace.recorder.host.handing_over) & (trace.kind == EventKind.RUNTIME)
     return found
 
 
 @remembered
 def profiler_waits(trace: TraceTable) -> Ranges:
-    """Returns when a thread waits for another one of its process that is busy with the profiler's own work meanwhile.
+    """Returns when a thread waits for another one of its process that is busy with profiler work.
 
-    A program that is not recorded does not spend that: no mending saves it.
+    Unrecorded programs do not spend this time, so no fix can save it.
     """
     waits, own = np.flatnonzero(awaits_thread(trace)), np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     if not len(waits) or not len(own):

@@ -1,4 +1,7 @@
-"""When devices work: what gaps, the partition of a device's time and the idle time of calls are measured against."""
+"""Busy times of devices.
+
+Gaps, device time and idle time are all measured against them.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ Int64 = npt.NDArray[np.int64]
 
 @remembered
 def covered_work(trace: TraceTable) -> Int64:
-    """Returns the rows of device work that touch what was opened.
+    """Returns the rows of device work that overlap the opened window.
 
-    A trace that was opened as a window also holds what was launched in it and ran later, without what ran beside.
+    An opened window also contains later work that was launched in it, without the concurrent work.
     """
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     start = trace.start_ns[rows]
@@ -31,7 +34,7 @@ def covered_work(trace: TraceTable) -> Int64:
 
 @remembered
 def device_busy(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns when each device (position in ``trace.devices``, -1 = none stated) runs a kernel, copy or set on any stream."""
+    """Returns the busy times of each device (position in ``trace.devices``, -1 = unknown), over all streams."""
     rows = covered_work(trace)
     order = stable_order(trace.device[rows])
     rows = rows[order]

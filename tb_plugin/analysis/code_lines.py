@@ -1,4 +1,4 @@
-"""The line of Python behind what happens on the host: which of the functions that are open then is worth naming."""
+"""The Python line behind each CPU event."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tb_plugin.model.trace.tree import inherit
 
 Int32 = npt.NDArray[np.int32]
 
-_NAMES_A_LINE = re.compile(r"[(:][0-9]+\)")
-"""Functions of the interpreter itself name no line of anybody's file; whoever called them does."""
+# Interpreter functions have no file line; their caller does.
+_HAS_LINE = re.compile(r"[(:][0-9]+\)")
 
 
 @dataclass(frozen=True, eq=False)
 class CodeLines:
-    """Lines have ``texts`` by number; ``of`` is the number for each row, and one more for -1: -1 = none is known."""
+    """``texts`` by number; ``of``: the number of each row, and one more for -1. -1 = unknown."""
 
     of: Int32
     texts: pa.Array
@@ -33,11 +33,10 @@ class CodeLines:
 
 @remembered
 def code_lines(trace: TraceTable) -> CodeLines:
-    """Returns the line of Python that each host row began under, as far as the trace tells.
+    """Returns the Python line around each host row, if recorded.
 
-    That is the innermost Python function around it outside of the framework's own packages and of Python's standard
-    library, or where all are inside, the innermost that names a line. Where no such call is recorded, the call stack of
-    the operator, or of the next operator around it that has one, tells in the same way.
+    That is the innermost Python function outside the framework and the standard library, else the innermost one with a line.
+    Without Python calls, the recorded stack of the operator (or the next enclosing one with a stack) is used in the same way.
     """
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
     names = _distinct(trace, trace.name[python])
@@ -49,7 +48,7 @@ def code_lines(trace: TraceTable) -> CodeLines:
     stack = np.full(len(trace), MISSING, np.int32)
     stack[trace.operators.row] = trace.operators.stack
     stack = np.where(found == MISSING, inherit(stack, trace.operator), MISSING)
-    # Texts are long and repeat: each distinct one is looked at once.
+    # Texts are long and repeat, so each distinct one is checked once.
     lines, stacks = _distinct(trace, found), _distinct(trace, stack)
     told = [_of_stack(trace, text) for text in trace.strings.take(stacks).to_pylist()]
     both = pa.concat_arrays([trace.strings.take(lines).cast(pa.large_string()), pa.array(told, pa.large_string())])
@@ -63,7 +62,6 @@ def code_lines(trace: TraceTable) -> CodeLines:
 
 
 def _distinct(trace: TraceTable, ids: Int32) -> npt.NDArray[np.int64]:
-    """The strings that these ids name."""
     used = np.zeros(len(trace.strings) + 1, np.bool_)
     used[ids] = True
     return np.flatnonzero(used[:-1])
@@ -72,7 +70,7 @@ def _distinct(trace: TraceTable, ids: Int32) -> npt.NDArray[np.int64]:
 def _own(
     trace: TraceTable, python: npt.NDArray[np.int64], names: npt.NDArray[np.int64], chosen: Sequence[bool]
 ) -> Int32:
-    """The names of Python calls that are among the chosen ones."""
+    """Names of the selected Python calls."""
     found = np.full(len(trace), MISSING, np.int32)
     flags = np.zeros(len(trace.strings) + 1, np.bool_)
     flags[names] = chosen
@@ -82,7 +80,7 @@ def _own(
 
 
 def _names_a_line(text: str) -> bool:
-    return _NAMES_A_LINE.search(text) is not None
+    return _HAS_LINE.search(text) is not None
 
 
 def _is_outside(trace: TraceTable, text: str) -> bool:
@@ -90,6 +88,6 @@ def _is_outside(trace: TraceTable, text: str) -> bool:
 
 
 def _of_stack(trace: TraceTable, text: str | None) -> str | None:
-    """The line that a recorded stack (innermost first, with ``;`` between) tells; None for none."""
+    """The line of a recorded stack (innermost first, separated by ``;``); None without one."""
     frames = (text or "").split(";")
     return next((frame for frame in frames if _is_outside(trace, frame)), frames[0]) or None

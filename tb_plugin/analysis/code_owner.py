@@ -1,7 +1,8 @@
-"""Whose code a frame is, by its name: ``path(line): function`` as the profiler writes it, without the paths of imports.
+"""Owner of a stack frame: framework, library or user code.
 
-The profiler cuts what ``sys.path`` holds off the front of a path. So ``torch/nn/functional.py`` and ``threading.py`` are
-known by their first part, and an installed package looks like one that lies beside the script: the known ones are listed.
+Frames read ``path(line): function``. The profiler strips ``sys.path`` entries from paths, so ``torch/nn/functional.py`` and
+``threading.py`` are recognized by their first part. An installed package looks like a package next to the script, so known
+ones are listed.
 """
 
 from __future__ import annotations
@@ -20,40 +21,40 @@ THIRD_PARTY_PACKAGES = frozenset((
     "torchgen", "torchrec", "torchtext", "torchvision", "tqdm", "transformer_engine", "transformers", "triton", "trl",
     "typing_extensions", "urllib3", "vllm", "wandb", "xformers", "yaml",
 ))  # fmt: skip
-"""Packages that are somebody else's, where a path does not say."""
-_FRAME = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
-"""As PyTorch writes a call, and as VizTracer does: ``function (path:line)``."""
+"""Third-party packages, for paths that do not say so."""
+# As written by PyTorch, and by VizTracer: ``function (path:line)``.
+_FRAME_FORMAT = re.compile(r"(?P<path>.+?)\(\d+\): |[^(]+ \((?P<file>.+):\d+\)$")
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<rest>.+)")
 _INTERPRETER = re.compile(r"(?:.*/)?(?:lib/python\d[.\d]*|Python\d+/Lib)/")
-_WINDOWS = re.compile(r"[A-Za-z]:/(?:.*/)?Lib/(?P<module>\w+)(?:/|\.py)")
-"""Where Windows keeps the standard library, beside other folders of that name."""
-_CHECKOUT = re.compile(
+# The standard library on Windows, next to other folders of that name.
+_WINDOWS_LIBRARY = re.compile(r"[A-Za-z]:/(?:.*/)?Lib/(?P<module>\w+)(?:/|\.py)")
+# PyTorch outside site-packages: built from source, or in an installer's cache.
+_TORCH_CHECKOUT = re.compile(
     r"/(?:.*/)?(?P<rest>torch/(?:nn|optim|autograd|cuda|distributed|fx|jit|utils/(?:data|checkpoint)|_[a-z]\w*)(?:/|\.py).*)"
 )
-"""PyTorch outside of installed packages: built from source, or in the cache of an installer."""
 _WHOLE = re.compile(r"/|[A-Za-z]:/")
 _SOURCES = re.compile(r"/(?:python|src|lib)/(?P<top>[^/]+)/")
+# Differs between objects, not functions: ``<built-in method append of list object at 0x7f...>``.
 ADDRESS = r" at 0x[0-9a-fA-F]+"
-"""What tells two objects apart and not two functions: ``<built-in method append of list object at 0x7f...>``."""
 
 
 def package_of(name: str) -> tuple[str, bool]:
-    """Returns the package of a Python call by its name, and whether it is a framework: not the person's own code."""
+    """Returns the package of a Python call by its name, and whether it is framework code."""
     if name.startswith("<"):
         return _inside(name)
-    found = _FRAME.match(name)
+    found = _FRAME_FORMAT.match(name)
     if found is None:
         return "", False
     path = (found["path"] or found["file"]).replace("\\", "/")
-    installed = _INSTALLED.match(path) or _CHECKOUT.match(path)
+    installed = _INSTALLED.match(path) or _TORCH_CHECKOUT.match(path)
     if installed is None:
-        of_windows = _WINDOWS.match(path)
+        of_windows = _WINDOWS_LIBRARY.match(path)
         if _INTERPRETER.match(path) or (of_windows and of_windows["module"] in sys.stdlib_module_names):
             return STANDARD, True
     top = _top(installed["rest"] if installed else path)
     if installed is not None:
         return top, True
-    # A path that was left whole is on no import path: a checkout, or a script elsewhere.
+    # An absolute path is on no import path: a checkout, or a script elsewhere.
     whole = _WHOLE.match(path) is not None
     return (
         (STANDARD, True)
@@ -63,7 +64,7 @@ def package_of(name: str) -> tuple[str, bool]:
 
 
 def _inside(name: str) -> tuple[str, bool]:
-    """Of what has no file: the interpreter's own parts, and code that was made while the program ran."""
+    """Package of code without a file: the interpreter, or generated code."""
     if name.startswith("<frozen "):
         return STANDARD, True
     if name.startswith(("<built-in ", "<method ", "<slot wrapper ")):
@@ -72,7 +73,7 @@ def _inside(name: str) -> tuple[str, bool]:
 
 
 def _top(path: str) -> str:
-    """The first part of a path; of one that begins at the root, the folder that looks like a package."""
+    """The first part of a path; for absolute paths the folder that looks like a package."""
     if _WHOLE.match(path):
         found = _SOURCES.search(path)
         parts = path.split("/")

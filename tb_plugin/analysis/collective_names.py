@@ -1,4 +1,4 @@
-"""Names of collectives: one spelling for all sources, and what nccl-tests says about their bandwidth."""
+"""Names of collectives and bandwidth factors of nccl-tests."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _FAMILIES = (
     (r"send", "send"),
 )
 _FAMILY = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _FAMILIES]
+# Waiting for a collective, and the end of a coalesced batch of calls.
 WAIT, BATCH_END = "wait", "end_coalescing"
-"""The host awaits a collective; it ends a batch of calls that are carried out together."""
 NOT_COLLECTIVE = frozenset({WAIT, BATCH_END, "init", "pg_init", "start_coalescing"})
-"""What record_param_comms also reports and what moves no data."""
+"""Operations in record_param_comms that move no data."""
 POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
 UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})
-"""Collectives in which workers may give and take different numbers of elements."""
+"""Collectives whose workers may send and receive different numbers of elements."""
 
 
 def collective_name(text: str) -> str:
@@ -41,17 +41,17 @@ def collective_name(text: str) -> str:
     lowered = text.lower().strip("_")
     if lowered in NOT_COLLECTIVE:
         return lowered
-    # A kernel that serves every collective (ncclDevKernel_Generic) keeps its name, without its signature.
+    # A kernel for all collectives (ncclDevKernel_Generic) stays as is, without its signature.
     return next((name for pattern, name in _FAMILY if pattern.search(text)), re.split(r"[(<]", text)[0])
 
 
 def has_larger_side(collective: str) -> bool:
-    """Returns whether S of nccl-tests is the larger buffer: both differ by the group's size."""
+    """Returns whether S of nccl-tests is the larger buffer, which is group-size times the smaller one."""
     return collective in ("all_gather", "gather", "scatter", "broadcast", "recv")
 
 
 def bus_factor(collective: str, ranks: int) -> float | None:
-    """Returns bus bandwidth over algorithm bandwidth (nccl-tests); None where there is none."""
+    """Returns bus bandwidth divided by algorithm bandwidth (nccl-tests); None if undefined."""
     if ranks < 1:
         return None
     if collective == "all_reduce":

@@ -1,6 +1,7 @@
-"""When workers communicate, and what hides it: the one definition behind the Overview, Distributed and their advice.
+"""Communication time: total and exposed.
 
-A collective that ran as a device kernel is that kernel. The host calls that lead to it are the host's time.
+A collective with a device kernel is that kernel; the CPU calls that launch it are CPU time. All views and advice use this
+definition.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 COMMUNICATION_SHARE = 0.1
-"""Share of the steps from which on communication that nothing hides is worth a finding."""
+"""Minimum share of step time for a finding about exposed communication."""
+# Advice against transfer time, not against waiting.
 SEND_LESS = (
     "accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass hides the "
     "communication. Check convergence after each change."
 )
-"""What helps against transfer, and not against waiting."""
+# The same for inference, which has no gradients.
 SHARE_LESS = "spread the model over fewer ranks or faster links, or send numbers of fewer bits."
-"""The same where a model is only run: it has no gradients."""
 
+# ``gloo:all_reduce``, ``nccl:_all_gather_base``: names that process groups give their work.
 BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
-"""``gloo:all_reduce``, ``nccl:_all_gather_base``: what a process group calls its own work."""
 _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
-"""Work of process groups on threads of their own, never on a device."""
+"""Work of process groups on CPU threads, never on a device."""
 
 
 def exposed(trace: TraceTable) -> Ranges:
-    """Returns when communication is all that happens: nothing computes, and no copy or set runs on a device."""
+    """Returns when communication is exposed: nothing computes, copies or sets."""
     talking = communicating(trace)
     if not len(talking):
         return EMPTY
@@ -43,12 +44,12 @@ def exposed(trace: TraceTable) -> Ranges:
 
 
 def communicating(trace: TraceTable) -> Ranges:
-    """Returns when a collective is under way, on any thread or device."""
+    """Returns when a collective runs, on any thread or device."""
     return _covered(trace, communicates(trace))
 
 
 def computing(trace: TraceTable) -> Ranges:
-    """Returns when a kernel other than communication runs; in a trace without such kernels, when the host computes."""
+    """Returns when a kernel other than communication runs; without such kernels, when the CPU computes."""
     kernels = _covered(trace, (trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     return kernels if len(kernels) else _host_computation(trace)
 
@@ -56,8 +57,8 @@ def computing(trace: TraceTable) -> Ranges:
 def communicates(trace: TraceTable) -> Bool:
     """Returns which rows are communication.
 
-    Collective kernels; with them on the host only the work of process groups that run there (gloo, MPI, UCC). Without
-    kernels the work of any process group, and where not even that was recorded the calls of collectives.
+    These are collective kernels and the work of process groups on the CPU (gloo, MPI, UCC). Without kernels it is the work of
+    any process group, else calls of collectives.
     """
     kernels: Bool = trace.is_collective & (trace.kind == EventKind.KERNEL)
     host = calls_collective(trace)
@@ -69,7 +70,7 @@ def communicates(trace: TraceTable) -> Bool:
 
 
 def calls_collective(trace: TraceTable) -> Bool:
-    """Returns which rows of the host are calls of collectives, whether they communicate there or on a device."""
+    """Returns which host rows are calls of collectives, with or without device kernels."""
     return trace.is_collective & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
 
 
@@ -78,21 +79,21 @@ def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:
 
 
 def _host_computation(trace: TraceTable) -> Ranges:
-    """When an operator is open on some thread that does not belong to a collective and is not held up by one.
+    """When an operator runs on a thread without being part of, or delayed by, a collective.
 
-    A thread that calls a collective computes nothing until the call returns; the process group's own work runs beside it.
+    A thread that calls a collective computes nothing until it returns; the process group's own work runs concurrently.
     """
     operators = np.flatnonzero((trace.kind == EventKind.OPERATOR) & ~trace.is_collective)
     calls = np.flatnonzero(calls_collective(trace))
-    # Most threads have no collective: their operators need no look at each thread.
+    # Most threads have no collective, so their operators need no check per thread.
     shared = np.isin(trace.track[operators], trace.track[calls])
     alone, mixed = operators[~shared], operators[shared]
     return join(union(trace.start_ns[alone], trace.ends(alone)), _beside(trace, mixed, calls))
 
 
 def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
-    """What operators cover that lie in no collective, less the calls of collectives on their thread."""
-    # One axis on which the threads lie apart: places of times within all times, and a stretch of it for each thread.
+    """Ranges of operators outside collectives, without the collective calls on their thread."""
+    # A single axis with a separate stretch for each thread: positions of times among all times.
     both = np.concatenate((operators, calls))
     times, place = np.unique(np.concatenate((trace.start_ns[both], trace.ends(both))), return_inverse=True)
     if not len(times):

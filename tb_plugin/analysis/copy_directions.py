@@ -1,4 +1,4 @@
-"""Where copies go: by what is recorded beside their names, else by the names themselves."""
+"""Directions of copies, from recorded texts or names."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
-_HOST, _DEVICE, _PEER = "(?:host|h|m)", "(?:device|dev|d|a)", "(?:peer|p)"  # a: an array, which lies on the device
-_RECORDED = "kind"
-"""Argument that says where a copy goes, of tools whose names do not."""
+_HOST, _DEVICE, _PEER = "(?:host|h|m)", "(?:device|dev|d|a)", "(?:peer|p)"  # a: an array, which is on the device
+# Argument with the direction, for profilers whose names do not contain it.
+_DIRECTION_ARGUMENT = "kind"
 
 
 class Direction(NamedTuple):
-    """One way that copies go."""
+    """A direction of copies."""
 
     key: str
     words: str
-    """From where to where."""
     whither: str
-    """What copies that go there are called on a stream of their own."""
+    """Name of a stream that only has such copies."""
     pattern: re.Pattern[str]
-    """How names say it: "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" ..."""
+    """Name pattern: "Memcpy HtoD", "CopyHostToDevice", "(M2D)", "host_to_device" ..."""
 
 
 def _direction(key: str, words: str, whither: str, source: str, target: str) -> Direction:
@@ -44,7 +43,7 @@ DIRECTIONS = (
 
 
 def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-    """Returns the string id of what says where each of these copies goes: what is stated beside its name, else its name."""
+    """Returns the string id of the text with each copy's direction: recorded text, else its name."""
     args = trace.device_args
     stated = np.full(len(trace), MISSING, np.int32)
     stated[args.row] = args.direction
@@ -53,13 +52,13 @@ def copy_texts(trace: TraceTable, copies: npt.NDArray[np.integer]) -> npt.NDArra
 
 
 def directions_of(trace: TraceTable, copies: Int64) -> Int64:
-    """Returns the position in ``DIRECTIONS`` of each of these copies; -1 where nothing says where it goes.
+    """Returns the position in ``DIRECTIONS`` of each copy; -1 = unknown.
 
-    What is stated as its direction is more exact than its name; an argument ``kind`` counts where the name says nothing.
+    A recorded direction is more exact than the name; an argument ``kind`` is used if the name has no direction.
     """
     found = _said(trace, copy_texts(trace, copies))
     for column in trace.others:
-        if column.key == _RECORDED and column.is_text:
+        if column.key == _DIRECTION_ARGUMENT and column.is_text:
             kinds = np.full(len(trace), MISSING, np.int64)
             kinds[column.row] = column.value
             found = np.where(found == MISSING, _said(trace, kinds[copies]), found)
@@ -67,7 +66,7 @@ def directions_of(trace: TraceTable, copies: Int64) -> Int64:
 
 
 def _said(trace: TraceTable, texts: npt.NDArray[np.integer]) -> Int64:
-    """The first direction that each text names; each text is looked at once."""
+    """The first direction in each text; each text is checked once."""
     found = np.full(len(trace.strings) + 1, MISSING, np.int64)
     for text in np.unique(texts[texts != MISSING]).tolist():
         name = trace.strings[text]

@@ -1,4 +1,4 @@
-"""How fast the cores of a device ran: its counter of frequency beside what its kernels did meanwhile."""
+"""Frequency of device cores during kernels."""
 
 from __future__ import annotations
 
@@ -20,55 +20,55 @@ Bool = npt.NDArray[np.bool_]
 
 
 MOST_HERTZ = 1e12
-"""No core is as fast: what states more counts something else."""
+"""Cores are never this fast, so a larger value counts something else."""
 
 
 @dataclass(frozen=True, eq=False)
 class Frequency:
-    """The frequency of a device's cores, as it was sampled: ``hertz[i]`` holds from ``start_ns[i]`` to ``end_ns[i]``.
+    """Sampled core frequency: ``hertz[i]`` holds from ``start_ns[i]`` to ``end_ns[i]``.
 
-    Each piece ends where the next one begins.
+    Each piece ends at the start of the next one.
     """
 
     start_ns: Int64
     end_ns: Int64
     hertz: Float64
     normal_hertz: float
-    """The frequency at work, as the maker states it."""
+    """The vendor's normal frequency under load."""
     idle_hertz: float
 
     @property
     def is_low(self) -> Bool:
-        """Returns which pieces are below the frequency at work, and above that without work.
+        """Returns which pieces are below normal but above idle frequency.
 
-        None of a device that never reaches what its family calls normal: it has another one, which nobody stated.
+        None if a device never reaches the family's normal frequency: its own normal frequency is unknown.
         """
         reached: bool = bool((self.hertz >= self.normal_hertz).any())
         return (self.hertz < self.normal_hertz) & (self.hertz > self.idle_hertz) & reached
 
     @property
     def low(self) -> Ranges:
-        """Returns when the frequency is lower than at work."""
+        """Returns when the frequency is below normal."""
         return union(self.start_ns[self.is_low], self.end_ns[self.is_low])
 
     def lowest(self, ranges: Ranges) -> float:
-        """Returns the lowest frequency in any of these ranges that is low, and no frequency without work."""
+        """Returns the lowest frequency in these ranges that is below normal and above idle."""
         met = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
         return float(self.hertz[met].min())
 
     def mean(self, ranges: Ranges) -> float | None:
-        """Returns the mean frequency in these ranges; None where it is not known."""
+        """Returns the mean frequency in these ranges; None if unknown."""
         known = self._within(np.ones(len(self.hertz)), ranges.start, ranges.end).sum()
         return float(self._within(self.hertz, ranges.start, ranges.end).sum() / known) if known else None
 
     def lost_ns(self, start: Int64, end: Int64) -> Int64:
-        """Returns by how much less each piece of work would take at the frequency at work, if it is as fast as its cores."""
+        """Returns the time that each piece of work would save at normal frequency, assuming time scales with it."""
         share = np.where(self.is_low, 1 - self.hertz / self.normal_hertz, 0.0)
-        # Whole nanoseconds, and no more for the rounding of a sum over the whole trace.
+        # Whole nanoseconds; rounding must not exceed the sum over the trace.
         return np.floor(self._within(share, start, end) + 1e-3).astype(np.int64)
 
     def _within(self, value: Float64, start: Int64, end: Int64) -> Float64:
-        """The integral of a value of each piece over each window."""
+        """The integral of a piecewise constant value over each window."""
         before = np.concatenate(([0.0], np.cumsum(value * (self.end_ns - self.start_ns))))
 
         def until(time: Int64) -> Float64:
@@ -81,7 +81,7 @@ class Frequency:
 
 @remembered
 def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
-    """Returns the frequency of device number ``device``; None where nobody recorded it, or something that is none."""
+    """Returns the frequency of device number ``device``; None if not recorded or invalid."""
     facts, counters = facts_of(trace), trace.counters
     if facts is None or not facts.frequency or not len(counters.time_ns):
         return None
@@ -98,7 +98,7 @@ def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
 
 
 def _is_of(trace: TraceTable, device: int) -> Bool:
-    """Which values of counters are about a device: what says so, all where only one ran kernels."""
+    """Counter values of a device: by their recorded device, else all if only one device ran kernels."""
     counters, series = trace.counters, trace.counter_series
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     if len(np.unique(kernels[kernels != MISSING])) < 2:

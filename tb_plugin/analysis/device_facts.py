@@ -1,7 +1,6 @@
-"""Facts that a profile states of its kernels beside what all traces have: cores, operations, shares of their time.
+"""Vendor facts of kernels: cores, operations, shares of time.
 
-What their words mean is data of a family of devices (``DeviceInfo.facts``); a trace of other devices has none. In which
-columns they stand, the tool says (``Recorder.kernels``).
+Device families define their meaning (``DeviceInfo.facts``), profilers their columns (``Recorder.kernels``).
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ Bool = npt.NDArray[np.bool_]
 
 
 def facts_of(trace: TraceTable) -> DeviceFacts | None:
-    """Returns what names of facts mean for the devices of a trace; None where no family of theirs says."""
+    """Returns the meaning of fact names for the devices of a trace; None if no family defines any."""
     return next((device.facts for device in trace.devices if device.facts is not None), None)
 
 
 def has_device_facts(trace: TraceTable, keys: Sequence[str]) -> bool:
-    """Returns whether a trace states any of these facts."""
+    """Returns whether a trace has any of these facts."""
     return any(column.key in keys for column in trace.others)
 
 
 def numbers_of(trace: TraceTable, key: str, rows: Int64) -> Float64:
-    """Returns a fact of each row that is a number, NaN where nothing is stated."""
+    """Returns a numeric fact of each row, NaN if missing."""
     column = next((each for each in trace.others if each.key == key and not each.is_text), None)
     found = np.full(len(rows), np.nan)
     if column is not None:
@@ -43,14 +42,14 @@ def numbers_of(trace: TraceTable, key: str, rows: Int64) -> Float64:
 
 
 def states(trace: TraceTable, keys: Sequence[str], words: Sequence[str], rows: Int64) -> Bool:
-    """Returns which rows state one of these words as the first of these facts that they have."""
+    """Returns the rows whose first available fact is one of these words."""
     ids = [id for word in words if (id := trace.strings.find(word)) != MISSING]
     found: Bool = np.isin(first_reported_text(trace, keys, rows), ids)
     return found
 
 
 def most_of(trace: TraceTable, texts: npt.NDArray[np.integer], weight: Int64) -> str:
-    """Returns the text that has most of the weight, "" where none is known."""
+    """Returns the text with the most weight, "" if none is known."""
     known = texts != MISSING
     found, of = np.unique(texts[known], return_inverse=True)
     if not len(found):

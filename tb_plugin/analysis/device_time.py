@@ -1,4 +1,7 @@
-"""What a device did: a partition of its whole window, and the old plugin's ratios over the steps."""
+"""Device time: exact partition of the window, and utilization ratios.
+
+The ratios are those of the old plugin, over the steps.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class DeviceTime:
-    """One device over the whole trace, all streams; nanoseconds and counts.
+    """Times of one device over the whole trace and all streams; nanoseconds and counts.
 
     ``compute + exposed_communication + exposed_memcpy + exposed_memset + unrecorded + idle == window`` exactly.
     """
@@ -51,7 +54,7 @@ class DeviceTime:
 
 @remembered
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
-    """Returns the partition of device number ``device`` (position in ``trace.devices``); None when it did nothing."""
+    """Returns the partition of device number ``device`` (position in ``trace.devices``); None without work."""
     rows = _work_of(trace, device)
     if not len(rows):
         return None
@@ -93,14 +96,14 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
 
 @remembered
 def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
-    """Returns what a device computed, by class of kernel; the parts sum to ``DeviceTime.compute_ns``.
+    """Returns the compute time by class of kernel; the parts sum to ``DeviceTime.compute_ns``.
 
-    Time in which kernels of several classes run counts for the one that has most kernel time on the device.
+    While kernels of several classes run, the class with the most kernel time on the device counts.
     """
     rows = _work_of(trace, device)
     rows = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
     kernel_class = classify_kernels(trace).of(trace.name[rows])
-    # A few kernels of a name that else communicates: what they do, nobody says.
+    # A kernel whose name usually communicates but here does not: its class is unknown.
     kernel_class = np.where(kernel_class == KernelClass.COMMUNICATION, KernelClass.OTHER, kernel_class)
     start, end = trace.start_ns[rows], trace.ends(rows)
     ranges = {
@@ -121,7 +124,7 @@ def _work_of(trace: TraceTable, device: int) -> Int64:
 
 
 def without_operator(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns those of the device rows behind which no operator stands; of a window not those launched before it."""
+    """Returns device rows without an operator; in a window without those launched before it."""
     launch = trace.launch[rows]
     known = (launch == MISSING) | (trace.start_ns[launch] >= trace.coverage.start_ns)
     alone: Int64 = rows[~has_operator(trace, rows) & known]
@@ -129,9 +132,9 @@ def without_operator(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def busy_title(trace: TraceTable, *chosen: str) -> str:
-    """Returns what *GPU busy* is called for these devices (by their ids; none: all that ran kernels).
+    """Returns the title of *GPU busy* for these devices (by ids; none = all that ran kernels).
 
-    NPU busy; Device busy where they have no word in common, as a processor.
+    "NPU busy"; "Device busy" if they have no common word.
     """
     kernels = trace.device[trace.kind == EventKind.KERNEL]
     ran = {trace.devices[number].id for number in np.unique(kernels[kernels != MISSING]).tolist()}
@@ -141,7 +144,7 @@ def busy_title(trace: TraceTable, *chosen: str) -> str:
 
 @dataclass(frozen=True)
 class DeviceRatios:
-    """The old plugin's ratios of one device, 0..1; None when nothing speaks for them."""
+    """Ratios of one device as in the old plugin, 0..1; None if not available."""
 
     utilization: float | None
     sm_efficiency: float | None
@@ -154,7 +157,7 @@ class DeviceRatios:
 def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None) -> DeviceRatios:
     """Returns ratios over the steps with these labels, None = all. See ``_recorded_cycles``.
 
-    Those of matrix units are of the device's kernels in the steps. Raises BadRequest for unknown steps.
+    Matrix unit ratios use the device's kernels in the steps. Raises BadRequest for unknown steps.
     """
     chosen, times = select_rows(trace, steps).of(trace, EventKind.KERNEL), steps_of(trace, steps)
     kernels = np.flatnonzero((trace.device == device) & (trace.kind == EventKind.KERNEL))
@@ -178,9 +181,9 @@ def device_ratios(trace: TraceTable, device: int, steps: tuple[str, ...] | None)
 
 
 def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
-    """From the first to the last of steps that follow each other: what lies between two such cycles is in no step.
+    """Windows of consecutive steps: time between two recording cycles belongs to no step.
 
-    The profiler counts every step, so a number that is not the next one says that it paused.
+    The profiler numbers every step, so a gap in numbers means that it paused.
     """
     apart = np.diff(places) != 1
     if steps.found == PROFILER:
@@ -191,7 +194,7 @@ def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
 
 
 def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
-    """Blocks per SM and occupancy of the kernels, NaN where the trace does not say."""
+    """Blocks per SM and occupancy of the kernels, NaN if not recorded."""
     blocks, occupancy = np.full(len(trace), np.nan), np.full(len(trace), np.nan)
     blocks[trace.device_args.row] = trace.device_args.blocks_per_sm
     occupancy[trace.device_args.row] = trace.device_args.occupancy
@@ -199,7 +202,7 @@ def _launch_facts(trace: TraceTable, kernels: Int64) -> tuple[Float64, Float64]:
 
 
 def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, windows: Ranges) -> float | None:
-    """Sum of blocks per SM of running kernels, capped at 1, averaged over the windows; None when no kernel has any there."""
+    """Sum of blocks per SM of running kernels, capped at 1, averaged over the windows; None without kernels with a value."""
     valued = (blocks > 0) & (end > start)
     if not valued.any():
         return None
@@ -207,9 +210,9 @@ def _sm_efficiency(start: Int64, end: Int64, blocks: Float64, windows: Ranges) -
     times = np.concatenate((start[valued], end[valued]))
     change = np.concatenate((blocks[valued], -blocks[valued]))
     running = np.concatenate((np.ones(count, np.int64), -np.ones(count, np.int64)))
-    order = np.argsort(times, kind="stable")  # at one moment what begins comes before what ends
+    order = np.argsort(times, kind="stable")  # at equal times starts come before ends
     left, right = times[order][:-1], times[order][1:]
-    # Where nothing runs the float sum is a residue, not a value.
+    # Without kernels the float sum is rounding residue.
     level = np.where(np.cumsum(running[order])[:-1] > 0, np.cumsum(change[order])[:-1], 0.0)
     length = measure_within(windows, left, right)
     covered = (length > 0) & (level > 0)

@@ -1,4 +1,4 @@
-"""The donut of a table: its largest rows and the rest, which sum exactly to the whole."""
+"""Donuts of tables: the largest rows and the rest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SLICES = 10
 
 
 def donut(name: str, title: str, frame: Frame, key: str, view: str, group: str = "") -> Breakdown:
-    """Returns the ``SLICES`` rows of a frame with most of ``key``, and the rest. A slice leads to its row of the table.
+    """Returns a donut of the ``SLICES`` largest rows by ``key`` and the rest. Slices lead to table rows.
 
-    ``group`` is the table that it leads to where that is not the first one of the view.
+    ``group`` is the table they lead to, if not the view's first.
     """
     data = frame.data.sort_by([(key, "descending")])
     total = int(pc.sum(data[key]).as_py() or 0)

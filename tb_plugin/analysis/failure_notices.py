@@ -8,10 +8,10 @@ from tb_plugin.analysis.metrics import Metrics, define
 from tb_plugin.errors import REPORT_IT, PartFailed
 from tb_plugin.payloads import Notice, Notices, Payload
 
+# Rule of the notices.
 FAILED = "part_failed"
-"""Rule of the notices."""
+# Name of their payload.
 FAILED_PAYLOAD = "failed"
-"""Name of their payload."""
 METRICS = Metrics(
     define(
         "",
@@ -25,7 +25,7 @@ METRICS = Metrics(
 
 
 def failed_payloads(failures: Iterable[PartFailed]) -> dict[str, Payload]:
-    """Returns the payload ``failed`` with one notice per error; nothing without failures."""
+    """Returns the payload ``failed`` with one notice per error; empty without errors."""
     parts: dict[str, list[str]] = {}
     for failure in failures:
         parts.setdefault(failure.error_id, []).append(failure.part)

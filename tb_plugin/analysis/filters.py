@@ -1,4 +1,4 @@
-"""Filters: the events that a row of a table stands for, and what all lists of events have in common."""
+"""Event filters of table rows and event lists."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ EVENT = Metric("event", "Event", "count", "Number of the event in order of time,
 
 
 def event_of(trace: TraceTable, text: str) -> int:
-    """Returns the event that a parameter names. Raises BadRequest."""
+    """Returns the event of a parameter. Raises BadRequest."""
     if text.isdecimal() and len(text) < 20 and int(text) < len(trace):
         return int(text)
     raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
 
 
 def _named(trace: TraceTable, text: str) -> Bool:
-    """Whether each row has this name (module rows also without their prefix)."""
+    """Flags of rows with this name; modules also match without their prefix."""
     return _flags(trace.name, *(trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES)))
 
 
@@ -60,7 +60,7 @@ def _operator(trace: TraceTable, text: str) -> Bool:
     flags = _flags(trace.operator, MISSING)
     if text and text != NO_OPERATOR:
         flags = ~flags & _flags(trace.name[trace.operator], trace.strings.find(text))
-    # Behind replayed work stands the operator of the capture.
+    # Replayed work uses the operator of the capture.
     replayed = origins_of(trace).work
     if len(replayed):
         name = operator_names(trace, replayed)
@@ -69,7 +69,7 @@ def _operator(trace: TraceTable, text: str) -> Bool:
 
 
 def _replayed(kind: EventKind, shape: str | None, trace: TraceTable, text: str) -> Bool:
-    """Replayed work inside of a call in its capture, of this name and where one is given of these input shapes."""
+    """Replayed work inside a captured call with this name and, if given, these input shapes."""
     origins = origins_of(trace)
     scopes = origins.scopes
     names = (trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES))
@@ -91,12 +91,12 @@ def _kind(trace: TraceTable, text: str) -> Bool:
         kinds = ", ".join(kind.name.lower() for kind in EventKind)
         raise BadRequest(f"No such kind: {text[:40]}.", "where", f"Kinds are {kinds}.")
     chosen = EventKind[text.upper()]
-    # What the tables of operators count as their calls.
+    # The calls that operator tables count.
     return is_call(trace) if chosen == EventKind.OPERATOR else _flags(trace.kind, chosen)
 
 
 def _external_id(trace: TraceTable, text: str) -> Bool:
-    """Which events state this number: that of the operator that they are or belong to."""
+    """Events with this external id: that of the operator that they are or belong to."""
     number = int(text) if re.fullmatch(r"[1-9][0-9]{0,17}", text) else MISSING
     return _flags(trace.external_id, number) & (trace.external_id > 0)
 
@@ -111,7 +111,7 @@ def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
 
 
 def _stated(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
-    """Kernels of which the profile states this; an empty text: those of which it states nothing."""
+    """Kernels with this reported value; an empty text matches kernels without one."""
 
     def matches(trace: TraceTable, text: str) -> Bool:
         kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
@@ -122,7 +122,6 @@ def _stated(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTabl
 
 
 def _flagged(trace: TraceTable, rows: npt.NDArray[np.int64]) -> Bool:
-    """A flag for each row of the trace, set for these."""
     flags = np.zeros(len(trace), np.bool_)
     flags[rows] = True
     return flags
@@ -139,7 +138,7 @@ def _frame(trace: TraceTable, text: str) -> Bool:
 
 
 def _made(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
-    """Runtime calls that this one made, for an empty text those of whom nobody is known; nothing else has a caller."""
+    """Runtime calls with this caller; an empty text matches unknown callers. Other events have no caller."""
     flags = np.zeros(len(trace), np.bool_)
     place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
     if place != MISSING or not text:
@@ -148,7 +147,7 @@ def _made(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], tex
 
 
 def _backward(number: _Of[Int32], texts: _Of[pa.Array]) -> Callable[[TraceTable, str], Bool]:
-    """Calls of backward operators by what the table of them tells them apart by; an empty text: those without it."""
+    """Backward calls by a key of their table; an empty text matches calls without it."""
 
     def matches(trace: TraceTable, text: str) -> Bool:
         every = backward_operators(trace)
@@ -163,13 +162,13 @@ def _backward(number: _Of[Int32], texts: _Of[pa.Array]) -> Callable[[TraceTable,
 
 
 def _role(trace: TraceTable, text: str) -> Bool:
-    """Device work with the role that is written so."""
+    """Device work with this role."""
     roles = roles_of(trace)
     return _flagged(trace, roles.row[roles.role == WORDS.get(text, MISSING)])
 
 
 def _recomputed(trace: TraceTable, text: str) -> Bool:
-    """Operators and calls of modules in the recomputations of which this sign tells."""
+    """Operators and module calls in recomputations detected by this sign."""
     found = recomputed(trace)
     mine = found.sign == Sign.__members__.get(text.upper(), MISSING)
     modules = np.flatnonzero(trace.kind == EventKind.MODULE)
@@ -212,7 +211,7 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
 
 
 def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], pattern: str = "") -> Bool:
-    """Returns which of the chosen rows all filters (key, text) keep; ``pattern`` is what names of one phase may differ in.
+    """Returns the selected rows that match all filters (key, text); ``pattern`` is the text that may differ within a phase.
 
     Raises BadRequest for an unknown filter, kind or phase.
     """
@@ -222,7 +221,7 @@ def matching(trace: TraceTable, rows: Bool, where: tuple[tuple[str, str], ...], 
         "phase": partial(calls_of, pattern=pattern),
         "replayed_operator": partial(_replayed, EventKind.OPERATOR, shape),
         "replayed_module": partial(_replayed, EventKind.MODULE, None),
-        # One call has the name and the shapes: the filter for the name looks at both.
+        # Name and shapes must match the same call, so the name filter checks both.
         "replayed_shape": lambda trace, text: _flagged(trace, origins_of(trace).work),
     }
     chosen = rows.copy()

@@ -1,4 +1,7 @@
-"""Trees of rows: sums, paths, pre-order and outermost calls."""
+"""Trees of rows: sums, paths, pre-order and outermost calls.
+
+Positions are used throughout; -1 = root.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +17,32 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 NODES_SENT = 20_000
-"""A tree larger than this is cut breadth-first; ``Tree.total_nodes`` tells."""
+"""Larger trees are cut breadth-first; ``Tree.total_nodes`` has the full count."""
 
 
-_FEW = 16
-"""So many rows of a level are numbered one by one: calls that nest thousands deep have as many levels of one row."""
+# Calls nested thousands deep have thousands of levels with one row.
+_MAX_ROWS_IN_LOOP = 16
 
 
 def _numbered_few(keys: list[tuple[int, int]]) -> tuple[Int64, int]:
-    """Each key as the number of its kind, counted by first appearance, and how many kinds there are."""
+    """Numbers of the keys by first appearance, and how many there are."""
     known: dict[tuple[int, int], int] = {}
     return np.array([known.setdefault(key, len(known)) for key in keys], np.int64), len(known)
 
 
 class Forest:
-    """n rows under their parents (positions among them, -1 = root); parents stand before their children."""
+    """n rows with their parents (positions among them, -1 = root); parents come before children."""
 
     def __init__(self, parent: Int32) -> None:
         self.parent = parent
         self.depth = _depths(parent)
         order = stable_order(self.depth)
         bounds = np.searchsorted(self.depth[order], np.arange(1, self.depth.max(initial=0) + 1))
+        # Positions by distance from the root.
         self.levels = np.split(order, bounds)
-        """Positions by distance from their root."""
 
     def sums(self, own: Int64) -> Int64:
-        """Returns the own value plus those of all descendants."""
+        """Returns each value plus those of all descendants."""
         total = own.copy()
         if own.any():
             for rows in reversed(self.levels[1:]):
@@ -55,14 +58,14 @@ class Forest:
         return below
 
     def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
-        """Returns a number per row that rows share when their labels agree all the way up."""
-        # A path is the parent's path and a label: numbering level by level makes equal paths equal numbers.
+        """Returns a number per row; rows share it if all labels up to the root are equal."""
+        # A path is the parent's path plus a label: numbering by level gives equal paths equal numbers.
         label = group(*labels).of
-        path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
+        path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last entry is for -1
         offset = 0
         for rows in self.levels:
             above = path[self.parent[rows]]
-            if len(rows) < _FEW:
+            if len(rows) < _MAX_ROWS_IN_LOOP:
                 of, count = _numbered_few(list(zip(above.tolist(), label[rows].tolist(), strict=True)))
             else:
                 groups = group(above, label[rows])
@@ -72,11 +75,11 @@ class Forest:
         return path[:-1]
 
     def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
-        """Numbers rows as ``paths`` does, but rows share a number only while no other one at their place stands between them.
+        """Returns numbers as ``paths`` does, but shared only by consecutive rows of the same place.
 
-        Of the rows without a parent those with another ``root`` are at another place.
+        Rows without a parent are at the same place only if their ``root`` is equal.
         """
-        run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
+        run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last entry is for -1
         offset = 0
         for level, rows in enumerate(self.levels):
             if len(rows) == 1:
@@ -94,7 +97,7 @@ class Forest:
 
 
 def _depths(parent: Int32) -> Int32:
-    """Distance from the root. Pointer doubling: n log depth."""
+    """Distance from the root, by pointer doubling: O(n log depth)."""
     depth: Int32 = (parent != MISSING).astype(np.int32)
     hop = parent.copy()
     rows = np.flatnonzero(depth)
@@ -106,7 +109,9 @@ def _depths(parent: Int32) -> Int32:
 
 
 def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
-    """Positions in pre-order, siblings with most of the first value (then of the next) first. ``parent`` -1 = root."""
+    """Returns positions in pre-order; siblings with the largest first value (then the next ones) first. ``parent`` -1 =
+    root.
+    """
     children: dict[int, list[int]] = {}
     above = parent.tolist()
     for node in np.lexsort(values[::-1]).tolist():
@@ -120,7 +125,7 @@ def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
 
 
 def cut(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
-    """Returns at most so many nodes of a pre-order, upper ones first, and their parents as positions among them."""
+    """Returns at most ``most`` nodes of a pre-order, upper ones first, and their parents as positions among them."""
     if len(order) > most:
         depth: dict[int, int] = {}
         for node in order:
@@ -132,7 +137,7 @@ def cut(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int
 
 
 def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
-    """Positions (ascending) of some rows (-1 = none) and all around them, and their parents as positions among these."""
+    """Returns the positions (ascending) of rows (-1 = none) and their ancestors, with parents as positions among these."""
     needed = np.zeros(len(parent) + 1, np.bool_)
     level = np.unique(some[some != MISSING])
     while len(level):
@@ -145,7 +150,7 @@ def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64,
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Where n rows lie: track, start and end in nanoseconds; sorted by start, longest first."""
+    """Spans of n rows: track, start and end in nanoseconds; sorted by start, longest first."""
 
     track: Int32
     start: Int64
@@ -153,11 +158,11 @@ class Spans:
 
 
 def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
-    """Rows that no earlier row of the same key and track encloses: the calls that totals count."""
+    """Returns the rows that no earlier row of the same key and track encloses: the calls that count in totals."""
     of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
     order = stable_order(of)
     start, end = (time[order] for time in side_by_side((of, spans.start), (of, spans.end)))
-    # The furthest end so far: that of another group lies before every start of this one.
+    # The latest end so far; another group's ends lie before every start of this one.
     furthest = np.concatenate(([MISSING], np.maximum.accumulate(end)[:-1]))[: len(key)]
     first: Bool = np.empty(len(key), np.bool_)
     first[order] = (furthest < end) | (furthest <= start)
@@ -165,10 +170,10 @@ def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
 
 
 def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> Bool:
-    """Returns the rows without an ancestor of the same key, as ``outermost`` does; ``parent``: a position, -1 = none.
+    """Returns the rows without an ancestor of the same key, like ``outermost``; ``parent``: a position, -1 = none.
 
-    Only where calls cross each other does that differ: a call may lie within another one in time and not in the tree,
-    and what it launched is then in no other total. Calls on no track (-1) have no time: the tree alone tells.
+    Differs only for partly overlapping calls, which may nest in time but not in the tree: their launches are in no other
+    total. Calls without a track (-1) have no time, so only the tree counts.
     """
     counted: Bool = outermost(key, spans) & (spans.track != MISSING)
     left = np.flatnonzero(~counted)

@@ -1,4 +1,7 @@
-"""The stream that device work ran on, which is not always the track that it is drawn on: a graph's work may have lanes."""
+"""Hardware streams of device work.
+
+Timeline tracks may differ: a graph's work may have lanes of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,17 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class HardwareStreams:
-    """Streams by number: those of tracks have the track's, those that no track stands for come behind."""
+    """Streams by number: tracks first, then streams without a track."""
 
     of: Int32
-    """Number of each row's stream; on the host it is the track."""
+    """Stream number of each row; on the host the track."""
     names: tuple[str, ...]
-    """What the trace calls each, without the device."""
+    """Recorded name of each, without the device."""
 
 
 @remembered
 def hardware_streams(trace: TraceTable) -> HardwareStreams:
-    """Returns the stream of each row: that which its arguments state, else its track."""
+    """Returns the stream of each row: the recorded one, else its track."""
     of = trace.track.copy()
     names = [track.tid.removeprefix("stream").strip() for track in trace.tracks]
     known = {

@@ -1,4 +1,4 @@
-"""Calls on the host that hold others, with the host, device and backward time that is their own, and their sums."""
+"""Nested host calls with host, device and backward times."""
 
 from __future__ import annotations
 
@@ -28,38 +28,36 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class UnmatchedBackward:
-    """Chosen backward operators that count for no call: they began in none, nor did the forward operator of any."""
+    """Selected backward operators outside all calls, like their forward operators."""
 
     operators: int
     untied: int
-    """Those of them whose forward operator is not known."""
+    """Those with an unknown forward operator."""
     host_ns: int
 
 
 @dataclass(frozen=True, eq=False)
 class HostCalls:
-    """Chosen calls of modules, or of compiled code, by time; ``parent`` is a position among them.
+    """Selected calls of modules or compiled code, by time; ``parent`` is a position among them.
 
-    Behind them stand those that only a capture has, with the device work of its chosen replays (``replays/sums.py``).
-    Times in nanoseconds, each call's own part.
+    Virtual calls for replayed work come last (``graphs/scope_calls.py``). Times in nanoseconds are each call's own.
 
-    ``device`` is what the call launched outside of those inside it, ``backward_device`` what the backward operators launched
-    that are tied to its direct operators, ``backward_host`` the host time of those; ``recomputed`` is the part of ``device``
-    that was launched again inside of a backward pass. ``in_backward``: a backward operator is
-    open around it.
+    ``device``: launched by the call outside nested calls. ``backward_device`` and ``backward_host``: time of backward
+    operators matched to its direct operators. ``recomputed``: part of ``device`` launched again in a backward pass.
+    ``in_backward``: a backward operator encloses the call.
     """
 
     row: Int64
-    """Rows of the trace, -1 of what was replayed."""
+    """Rows of the trace, -1 for replayed calls."""
     is_replayed: Bool
-    """Which only a capture has."""
+    """True for calls that only exist in a capture."""
     held: InReplays
     name: Int32
     """String id."""
     spans: Spans
     parent: Int32
     key: Int64
-    """Number of what is called: of a module its name and id."""
+    """Number of the callee: for modules of its name and id."""
     host_self_ns: Int64
     host_total_ns: Int64
     device: Int64
@@ -73,23 +71,23 @@ class HostCalls:
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    """What calls are of: the host rows that are, the scopes of captures that are, and the key of each."""
+    """The calls of a view: host rows, captured scopes, and the key of each."""
 
     row: Int64
     key: Int64
     bears: Bool
-    """Which of all scopes of the origins are."""
+    """Which of all scopes of the origins are such calls."""
     scope_key: Int64
 
 
 def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostCalls:
-    """Returns these host rows as calls with the host, device and backward time that is their own."""
+    """Returns these host rows as calls with their own host, device and backward times."""
     rows = called.row
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
     end = trace.ends(rows)
 
     def around(source: npt.NDArray[np.integer]) -> Int32:
-        """The innermost call open where each row began, -1 also for -1."""
+        """The innermost call open at the start of each row, -1 also for -1."""
         found = np.full(len(source), MISSING, np.int32)
         known = source != MISSING
         at = source[known]
@@ -106,7 +104,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     of_forward = np.append(around(every.forward), np.int32(MISSING))
     inner = every.of[trace.operator[work]]
     backward_owner = of_forward[inner]
-    # What a call launched itself is forward, also inside a backward pass that recomputes it.
+    # Work launched directly by a call is forward, also inside a recomputing backward pass.
     backward_owner[(owner != MISSING) | _by_hook(trace, every, work, source[source != MISSING])] = MISSING
     behind, is_backward = counted_scopes(trace, work, called.bears)
     replayed = replayed_calls(
@@ -150,10 +148,10 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
 
 
 def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: Int32) -> Bool:
-    """Which work hooks of a parameter launched, which belong to no module.
+    """Work launched by hooks of parameters, which belongs to no module.
 
-    Data parallel training gathers and sends the gradients of many modules in the AccumulateGrad of one: after the function
-    itself, or in what no other call tells from it.
+    Data parallel training sends gradients of many modules in the AccumulateGrad of one: after the function itself, or
+    indistinguishable from it.
     """
     at = every.of[trace.operator[work]]
     start, function = trace.start_ns[source], np.append(every.function, 0)[at]
@@ -163,7 +161,7 @@ def _by_hook(trace: TraceTable, every: BackwardOperators, work: Int64, source: I
 
 
 def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
-    """Returns sums over groups of calls; totals count only calls that do not stand in a call of the same group."""
+    """Returns sums over groups of calls; totals skip calls nested in a call of the same group."""
     once = outermost_of(groups.of, calls.spans, calls.parent)
     forest = Forest(calls.parent)
 

@@ -1,4 +1,4 @@
-"""The threads of the host that make calls: how they are called, and which of them is idle."""
+"""Host threads that make calls: names and idle state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tb_plugin.model.trace.table import TraceTable, Track
 
 Int64 = npt.NDArray[np.int64]
 
-_IN_FILES = {
+# Waiting functions of the standard library, by file.
+_PYTHON_WAITS = {
     "threading.py": "wait|_wait_for_tstate_lock|join|acquire",
     "queue.py": "get",
     "selectors.py": "select",
@@ -31,63 +32,62 @@ _IN_FILES = {
     "multiprocessing/queues.py": "get|_feed",
     r"multiprocessing/popen_\w+.py": "wait|poll",
 }
-"""Functions of the standard library that wait, by their files."""
-_OF_C = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv|recv_into"
-"""Functions that are written in C and wait."""
+# Waiting functions written in C.
+_C_WAITS = "acquire|sleep|poll|select|wait|waitpid|epoll_wait|kevent|accept|recv|recv_into"
 
 
 def _waits() -> re.Pattern[str]:
-    """How tools write them: ``file(line): function``, ``Class.function (file:line)``; of C by the object or by the module."""
-    files = {file.replace(".py", r"\.py").replace("/", r"[/\\]"): names for file, names in _IN_FILES.items()}
+    """Patterns for ``file(line): function``, ``Class.function (file:line)`` and C functions with object or module."""
+    files = {file.replace(".py", r"\.py").replace("/", r"[/\\]"): names for file, names in _PYTHON_WAITS.items()}
     files_first = "|".join(rf"{file}\(\d+\): (?:{names})" for file, names in files.items())
     names_first = "|".join(rf"(?:{names}) \((?:.*[/\\])?{file}:\d+\)" for file, names in files.items())
     ways = (
         rf"(?:.*[/\\])?(?:{files_first})",
         rf"(?:\w+\.)*(?:{names_first})",
-        rf"<built-in (?:method|function) (?:{_OF_C})\b.*>",
+        rf"<built-in (?:method|function) (?:{_C_WAITS})\b.*>",
         r"<built-in method get of _queue\.SimpleQueue .*>",
         r"<method '(?:acquire|poll|recv)' of .*>",
         r"_thread\.R?[lL]ock\.(?:acquire|__enter__)|time\.sleep|_queue\.SimpleQueue\.get",
-        rf"(?:_socket|select|posix)\.(?:\w+\.)*(?:{_OF_C})",
+        rf"(?:_socket|select|posix)\.(?:\w+\.)*(?:{_C_WAITS})",
     )
     return re.compile("|".join(ways))
 
 
+# Calls that wait for another thread, a clock or input: locks, queues, sleep, sockets.
 WAITS = _waits()
-"""Calls in which a thread waits for another one, for a clock or for input: locks, queues, sleeping, sockets."""
+# Minimum wait share of an idle thread.
 MOSTLY = 0.95
-"""An idle thread waits for this share of its time."""
 _WORK = (EventKind.OPERATOR, EventKind.RUNTIME, EventKind.MODULE, EventKind.ANNOTATION)
-_FIRST = 8
-"""So many frames of a thread are looked at for what it runs."""
+# First frames of a thread that may name its function.
+_FRAMES_CHECKED = 8
 _MACHINERY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): ")
 
 
 @dataclass(frozen=True)
 class Thread:
-    """One thread of the host. ``key`` tells it apart from all others."""
+    """A host thread. ``key`` is unique."""
 
     number: int
     key: str
     name: str
     host_ns: int
-    """Time in which it is in calls that began in the chosen steps."""
+    """Time in calls that started in the selected steps."""
     wait_ns: int
-    """Of it in waits in which nothing else runs."""
+    """Part of it in waits with nothing nested."""
     idle: bool
 
 
 def thread_key(track: Track) -> str:
-    """Process and thread id: what tells the tracks of a trace apart."""
+    """Returns process and thread id, which identify a track."""
     return f"{track.pid}:{track.tid}"
 
 
 @remembered
 def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ...]:
-    """Returns the threads that have frames, with their time in the chosen steps.
+    """Returns the threads with frames, with their time in the selected steps.
 
-    One is idle that calls no operator, runtime or module there, opens no named range, and waits nearly all of its time.
-    Where all are, none is.
+    An idle thread has no operators, runtime calls, modules or named ranges there, and waits nearly all of its time. If all
+    threads are idle, none is marked.
     """
     frames = stack_frames(trace, "both", "none")
     if not len(frames.row):
@@ -107,7 +107,8 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
     order = stable_order(frames.thread)
     first = np.searchsorted(frames.thread[order], found)
     called = [
-        _called(trace, n, frames.row[order[at : at + _FIRST]]) for n, at in zip(numbers, first.tolist(), strict=True)
+        _called(trace, n, frames.row[order[at : at + _FRAMES_CHECKED]])
+        for n, at in zip(numbers, first.tolist(), strict=True)
     ]
     return tuple(
         Thread(number, key, name, int(host[number]), int(wait[number]), bool(idle[number]))
@@ -116,20 +117,20 @@ def threads_of(trace: TraceTable, rows: Chosen = EVERYTHING) -> tuple[Thread, ..
 
 
 def _called(trace: TraceTable, number: int, rows: Int64) -> tuple[str, str]:
-    """Key and name: that of the track, and of a thread of ``threading`` also what it runs. ``rows`` are its first frames."""
+    """Key and name: the track's name, and for ``threading`` threads their function. ``rows`` are its first frames."""
     starts = thread_starts(trace)
     opens = np.flatnonzero(starts.thread == number)
     place = int(trace.track[starts.row[opens[0]]]) if len(opens) else number
     track, ordinal = trace.tracks[place], int(starts.ordinal[opens[0]]) if len(opens) else 0
     runs = _runs(trace, rows) if len(opens) else ""
-    # What else was recorded under one id is no part of the thread that has it.
+    # Other tracks with the same id are not part of the thread.
     name = f"{track.thread.strip() or f'thread {track.tid}'}: {runs}" if runs else track_names(trace)[place].title
     key = thread_key(track)
     return (f"{key}#{ordinal + 1}" if ordinal else key), name
 
 
 def _runs(trace: TraceTable, rows: Int64) -> str:
-    """The first call of a thread, of the first ones, that is none of ``threading`` itself."""
+    """The first call of a thread outside ``threading`` itself."""
     for row in rows:
         name = trace.strings[int(trace.name[row])]
         if not _MACHINERY.match(name):

@@ -1,4 +1,4 @@
-"""What kernels do: the class of each kernel by its name, why it is that one, and time by class."""
+"""Classes of kernels: by name, reason and time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _UNKNOWN = 255
 
 
 class Because(IntEnum):
-    """What speaks for the class of a kernel's name."""
+    """What determined the class of a kernel's name."""
 
     NOTHING = 0
     COMMUNICATES = 1
@@ -80,7 +80,7 @@ _REASONS: Mapping[int, str] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class KernelClasses:
-    """The kernels of a trace by their names (string ids, ascending), with the class of each and what speaks for it."""
+    """The kernel names of a trace (string ids, ascending), with class and reason."""
 
     name: Int32
     kernel_class: UInt8
@@ -89,12 +89,12 @@ class KernelClasses:
     """String id of the rule, or of the operator that launched most of its time; -1 = neither."""
 
     def of(self, names: npt.NDArray[np.integer]) -> UInt8:
-        """Returns the class of each of these names of kernels."""
+        """Returns the class of each kernel name."""
         found: UInt8 = self.kernel_class[np.searchsorted(self.name, names)]
         return found
 
     def reasons(self, trace: TraceTable, names: npt.NDArray[np.integer]) -> list[str]:
-        """Returns what speaks for the class of each of these names of kernels."""
+        """Returns the reason for the class of each kernel name."""
         places = np.searchsorted(self.name, names)
         by = zip(self.because[places].tolist(), self.by[places].tolist(), strict=True)
         return [_REASONS[because].format(trace.strings[string]) for because, string in by]
@@ -107,10 +107,10 @@ def word_of(kernel_class: int) -> str:
 
 @remembered
 def classify_kernels(trace: TraceTable) -> KernelClasses:
-    """Returns the class of every kernel's name: by a person's rule, as communication, by a rule, by operators, else other.
+    """Returns the class of every kernel name: by user rule, communication, built-in rule, operators, else other.
 
-    A name is communication when all of its kernels are. Operators speak for a name in all of the trace: the class that has
-    most of its time, of the nearest operator around each launch that a rule knows.
+    A name is communication if all of its kernels are. Operators vote over the whole trace: the class with most of the name's
+    time, by the nearest known operator around each launch.
     """
     rows = np.flatnonzero(trace.kind == EventKind.KERNEL)
     names = np.unique(trace.name[rows])
@@ -138,7 +138,7 @@ def classify_kernels(trace: TraceTable) -> KernelClasses:
 
 
 def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None:
-    """Write down what the operators around these kernels say: the class and the operator's name with most of the time."""
+    """Records the class with the most time by operators around these kernels, and that operator's name."""
     known = _nearest_known(trace, rows)
     rows, known = rows[known != MISSING], known[known != MISSING]
     if not len(rows):
@@ -149,7 +149,7 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None
     of_operator = group(of_class.of, known)
     first = of_operator.first
     class_time = of_class.sum(weight)[of_class.of[first]]
-    # Ascending: of several ways of one name the last that is written stays.
+    # Ascending, so the largest of a name is written last.
     first = first[np.lexsort((known[first], of_operator.sum(weight), kernel_class[first], class_time))]
     places = np.searchsorted(found.name, trace.name[rows[first]])
     found.kernel_class[places], found.by[places] = kernel_class[first], known[first]
@@ -157,7 +157,7 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None
 
 
 def class_of_operators(trace: TraceTable) -> UInt8:
-    """Returns by string id the class that an operator of this name gives to its kernels, 255 where no rule knows it."""
+    """Returns the class that operators of a name give their kernels, by string id; 255 = no rule."""
     table = np.full(len(trace.strings) + 1, _UNKNOWN, np.uint8)
     chosen = trace.classes.of_operator
     table[trace.classes.name[chosen]] = trace.classes.kernel_class[chosen]
@@ -165,7 +165,7 @@ def class_of_operators(trace: TraceTable) -> UInt8:
 
 
 def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
-    """For each kernel the name of the nearest operator around its launch (of a replay, the capture's) that a rule knows."""
+    """The nearest operator with a rule around each launch (of replays the captured one)."""
     found = np.full(len(rows), MISSING, np.int32)
     launched = np.flatnonzero(trace.operator[rows] != MISSING)
     operators = trace.operator[rows[launched]]
@@ -181,13 +181,13 @@ def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
 
 
 def _known_names(trace: TraceTable, names: Int32, parent: Int32) -> Int32:
-    """For each operator its name, or that of the nearest one around it, that a rule knows; -1 = none."""
+    """For each operator its name, or that of the nearest enclosing operator with a rule; -1 = none."""
     known = class_of_operators(trace)[names] != _UNKNOWN
     return inherit(np.where(known, names, MISSING).astype(np.int32), parent)
 
 
 def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
-    """Returns the summed durations of these kernels by class; the classes' parts sum to that of all of them."""
+    """Returns the summed durations of these kernels by class; they sum to the total."""
     classes = classify_kernels(trace).of(trace.name[kernels])
     totals = np.zeros(len(KernelClass), np.int64)
     np.add.at(totals, classes, trace.dur_ns[kernels])
@@ -195,7 +195,7 @@ def class_time(trace: TraceTable, kernels: Int64) -> dict[KernelClass, int]:
 
 
 def class_slices(times: Mapping[KernelClass, int], metric: Metric, view: str) -> list[Slice]:
-    """Returns the classes that have time, most first and ``other`` last; each leads to its kernels in ``view``."""
+    """Returns the classes with time, largest first and ``other`` last; each leads to its kernels in ``view``."""
     order = sorted(times, key=lambda each: (each == KernelClass.OTHER, -times[each]))
     return [
         Slice(

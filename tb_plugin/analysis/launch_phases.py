@@ -1,4 +1,4 @@
-"""Launches in three phases: the call, the queue time and the launch latency."""
+"""Launches in three phases: call, queue time and latency."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
+# A smaller latency is never unusual, however steady the others are.
 LEAST_OUTLIER_NS = 20_000
-"""A latency below is none that is unusual, however steady the others are."""
 
 
 @remembered
 def launch_phases(trace: TraceTable) -> Launches:
-    """Returns how all covered device work was launched (spec: API time, queue time, launch latency).
+    """Returns how all covered device work was launched (API time, queue time, launch latency).
 
     A launch that waits for unrecorded work counts as queued until its own work starts.
     """
@@ -38,9 +38,9 @@ def launch_phases(trace: TraceTable) -> Launches:
 
 
 def usual_latency(trace: TraceTable, device: int) -> Int64:
-    """Returns up to where the latency of each work (as in ``launch_phases``) is usual on a device.
+    """Returns the upper limit of the usual latency of each work (as in ``launch_phases``) on a device.
 
-    Compared is work of its kind (kernels; copies and sets) that was launched alike: queued, by a graph, or neither.
+    Work is compared by kind (kernels; copies and sets) and launch: queued, by a graph, or neither.
     """
     launches = launch_phases(trace)
     of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)
@@ -52,7 +52,7 @@ def usual_latency(trace: TraceTable, device: int) -> Int64:
             ~launches.is_queued & launches.is_graph,
             ~launches.is_queued & ~launches.is_graph,
         ):
-            # Where queued work follows without a gap there is no latency to learn from.
+            # Queued work without a gap has no latency to learn from.
             known = of_device & kind & alike & ((launches.latency_ns > 0) | ~launches.is_queued)
             samples = launches.latency_ns[known]
             # One sample does not define what is usual.

@@ -1,4 +1,4 @@
-"""How much kernel time ran on matrix units, and what their vendor calls them: one definition for every view."""
+"""Kernel time on matrix units, and their vendor names."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 
 NEUTRAL = "matrix units"
-_TEXTS = ("false", "true", "unknown")
-"""By MatrixUse. No array: making the first one brings pandas along, which importing this module must not."""
+# By MatrixUse. Not an Arrow array: that would import pandas.
+_USE_WORDS = ("false", "true", "unknown")
 
 
 @dataclass(frozen=True)
 class MatrixTime:
-    """Durations of kernels, nanoseconds: all, on a matrix unit, and those whose name does not tell."""
+    """Kernel durations, nanoseconds: all, on a matrix unit, and unknown by name."""
 
     total_ns: int
     used_ns: int
@@ -29,24 +29,24 @@ class MatrixTime:
 
     @property
     def used_ratio(self) -> float | None:
-        """Returns the share of the kernel time on matrix units, None without any kernel time."""
+        """Returns the share of kernel time on matrix units; None without kernel time."""
         return self.used_ns / self.total_ns if self.total_ns else None
 
     @property
     def unknown_ratio(self) -> float | None:
-        """Returns the share of the kernel time of which nothing is known, None without any kernel time."""
+        """Returns the share of kernel time with unknown use; None without kernel time."""
         return self.unknown_ns / self.total_ns if self.total_ns else None
 
 
 def matrix_time(trace: TraceTable, kernels: Int64) -> MatrixTime:
-    """Returns the time of these kernels on matrix units, whether an operator launched them or not."""
+    """Returns the time of these kernels on matrix units, with or without an operator."""
     dur, use = trace.dur_ns[kernels], trace.uses_matrix_unit[kernels]
     used, unknown = (int(dur[use == which].sum()) for which in (MatrixUse.YES, MatrixUse.UNKNOWN))
     return MatrixTime(int(dur.sum()), used, unknown)
 
 
 def has_matrix_unit(trace: TraceTable, device: int) -> bool:
-    """Returns whether shares of a device mean anything: it has matrix units, or a kernel of it shows that it does."""
+    """Returns whether a device has matrix units, by its type or its kernels."""
     stated = trace.devices[device].has_matrix_unit
     if stated is not None:
         return stated
@@ -54,14 +54,14 @@ def has_matrix_unit(trace: TraceTable, device: int) -> bool:
 
 
 def matrix_units(trace: TraceTable, kernels: Int64) -> str:
-    """Returns what the vendors call the matrix units of the devices that ran these kernels; "" when none of them has any."""
+    """Returns the vendors' names of the matrix units of the devices that ran these kernels; "" without any."""
     used = [int(device) for device in np.unique(trace.device[kernels]) if device != MISSING]
     words = [trace.devices[device].matrix_unit or NEUTRAL for device in used if has_matrix_unit(trace, device)]
     return ", ".join(dict.fromkeys(words))
 
 
 def matrix_uses(groups: Groups, use: npt.NDArray[np.uint8]) -> pa.Array:
-    """Returns of each group: true when a kernel is known to use a matrix unit, else unknown when one may, else false."""
+    """Returns for each group: true if a kernel uses a matrix unit, else unknown if one may, else false."""
     found = np.where(groups.any(use == MatrixUse.UNKNOWN), MatrixUse.UNKNOWN, MatrixUse.NO)
     found = np.where(groups.any(use == MatrixUse.YES), MatrixUse.YES, found)
-    return pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int8)), pa.array(_TEXTS, pa.string()))
+    return pa.DictionaryArray.from_arrays(pa.array(found.astype(np.int8)), pa.array(_USE_WORDS, pa.string()))

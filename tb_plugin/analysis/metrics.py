@@ -1,6 +1,7 @@
-"""Definitions of numbers: title, unit, meaning. A view's own stand beside it, those of several views here.
+"""Definitions of numbers: title, unit and meaning.
 
-docs/metrics.md explains each; tests compare the two, and refuse a key that means two things anywhere in the product.
+Metrics of several views are here, others next to their view. docs/metrics.md explains each; tests compare the two, and reject
+keys with two meanings.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ CHOSEN = "the chosen steps, else the whole trace"
 WHOLE = "the whole trace"
 CHOSEN_WINDOW = "the chosen window or steps, else the whole trace"
 STEPS = "all recorded steps, from the first one's start to the last one's end"
+# Text of STEPS if none are recorded.
 NO_STEPS = "the whole trace, which has no steps"
-"""What STEPS comes to where none are recorded."""
+# Text of STEPS if some are selected.
 CHOSEN_STEPS = "the chosen steps"
-"""What STEPS comes to where some are chosen."""
 STEP = "one step"
 
 
 def define(window: str, unit: Unit, definitions: Mapping[str, tuple[str, str]]) -> Mapping[str, Metric]:
-    """Returns metrics of one window and one unit, from (title, definition) by key."""
+    """Returns metrics with a common window and unit, from (title, definition) by key."""
     return {key: Metric(key, title, unit, text, window) for key, (title, text) in definitions.items()}
 
 
 class Metrics(Mapping[str, Metric]):
-    """Metrics by key: what a view may show. Raises ValueError where two groups define one key."""
+    """Metrics by key. Raises ValueError if two groups define one key."""
 
     def __init__(self, *groups: Mapping[str, Metric]) -> None:
         self._by_key: dict[str, Metric] = {}
@@ -46,11 +47,11 @@ class Metrics(Mapping[str, Metric]):
         return len(self._by_key)
 
     def adding(self, *groups: Mapping[str, Metric]) -> Metrics:
-        """Returns these metrics and more. Raises ValueError for a key that is there already."""
+        """Returns these metrics and more. Raises ValueError for an existing key."""
         return Metrics(self, *groups)
 
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:
-        """Returns the metric of a key, with another title or window where the place needs one."""
+        """Returns the metric of a key, optionally with another title or window."""
         found = self[key]
         return Metric(key, title or found.title, found.unit, found.definition, window or found.window)
 
@@ -61,14 +62,14 @@ class Metrics(Mapping[str, Metric]):
         share: tuple[str, ...] = (),
         titles: Mapping[str, str] | None = None,
     ) -> list[Column]:
-        """Returns columns of a table, in order; ``titles`` replaces titles by key."""
+        """Returns table columns in order; ``titles`` replaces titles by key."""
         renamed = titles or {}
         return [
             Column(self.metric(key, renamed.get(key, "")), hidden=key in hidden, share=key in share) for key in keys
         ]
 
     def figure(self, key: str, value: Scalar, title: str = "", note: str = "", window: str = "") -> Figure:
-        """Returns a figure of a metric, with another title or window where the place needs one."""
+        """Returns a figure of a metric, optionally with another title or window."""
         return Figure(self.metric(key, title, window), value, note)
 
 
@@ -366,4 +367,3 @@ SHARED = Metrics(
         },
     ),
 )
-"""Used by more than one view."""

@@ -1,4 +1,4 @@
-"""The path of nn.Modules that is open around what happens on the host, outermost first."""
+"""Paths of nn.Modules around host events."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tb_plugin.model.trace.tree import inherit
 Int32 = npt.NDArray[np.int32]
 
 BETWEEN = " > "
-_LONGEST = 1000
-"""Characters of a path that are kept: its end. Calls may nest thousands deep."""
+# The end of a path counts: calls may nest thousands deep.
+_MAX_PATH_CHARS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class ModulePaths:
-    """Paths have ``texts`` by number, and their innermost modules ``modules``.
+    """``texts`` of paths by number, outermost module first, and their innermost ``modules``.
 
-    ``of`` is the number for each operator and module call, and one more for -1: -1 = none is open there.
+    ``of``: path number of each operator and module call, and one more for -1. -1 = none.
     """
 
     of: Int32
@@ -37,7 +37,7 @@ class ModulePaths:
 
 @remembered
 def module_paths(trace: TraceTable) -> ModulePaths:
-    """Returns the path of modules around every operator, and that of every module call with itself."""
+    """Returns the module path around every operator, and that of each module call including itself."""
     rows = np.flatnonzero(trace.kind == EventKind.MODULE)
     position = places_of(rows, len(trace))
     inner = np.append(inherit(position[:-1], trace.python_parent), np.int32(MISSING))
@@ -47,9 +47,9 @@ def module_paths(trace: TraceTable) -> ModulePaths:
     parents = above[first]
     modules = [module_label(text) for text in trace.strings.take(trace.name[rows[first]]).to_pylist()]
     texts: list[str] = []
-    # A path is first called after the one that it lengthens.
+    # A path is called after the path it extends.
     for module, parent in zip(modules, parents.tolist(), strict=True):
         before = "" if parent == MISSING else texts[nodes.of[parent]] + BETWEEN
-        texts.append(before[-_LONGEST:] + module)
+        texts.append(before[-_MAX_PATH_CHARS:] + module)
     of = np.append(nodes.of, MISSING).astype(np.int32)[inner]
     return ModulePaths(of, pa.array(texts, pa.large_string()), pa.array(modules, pa.large_string()))

@@ -1,4 +1,7 @@
-"""Calls of operators, with their own and their nested times on host and device: what all tables of operators are made of."""
+"""Operator calls with self and total times.
+
+All operator tables use them.
+"""
 
 from __future__ import annotations
 
@@ -30,18 +33,18 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """Operator calls that were chosen, by time where that is known. In nanoseconds; ``parent`` is a position among them.
+    """Selected operator calls, by time if known. Nanoseconds; ``parent`` is a position among them.
 
-    Behind them stand those that only a capture has, with the device work of its chosen replays (``replays/sums.py``).
+    Virtual calls for replayed work come last (``graphs/scope_calls.py``).
     """
 
     row: Int64
-    """Rows of the trace, -1 where calls are stated and no events, and of those that were replayed."""
+    """Rows of the trace, -1 for reported calls without events and for replayed ones."""
     is_replayed: Bool
-    """Which only a capture has."""
+    """True for calls that only exist in a capture."""
     held: InReplays
     texts: StringTable
-    """What ``name`` and ``shape`` are ids of."""
+    """Texts of the ids in ``name`` and ``shape``."""
     spans: Spans
     parent: Int32
     name: Int32
@@ -50,7 +53,7 @@ class Calls:
     host_self_ns: Int64
     host_total_ns: Int64
     runtime_self_ns: Int64
-    """Self time of the runtime calls whose innermost operator it is."""
+    """Self time of runtime calls with this innermost operator."""
     device_self_ns: Int64
     device_total_ns: Int64
     matrix_self_ns: Int64
@@ -58,19 +61,18 @@ class Calls:
     kernel_self_ns: Int64
     kernel_total_ns: Int64
     core_self_ns: Int64
-    """Self time of kernels on the parts of the device that the tool counts apart (``KernelFacts.counted``)."""
+    """Self time of kernels on cores that the profiler counts separately (``KernelFacts.counted``)."""
     core_total_ns: Int64
     eligible: Bool
     stacks: list[str]
-    """Texts that ``stack`` counts into."""
+    """Texts of the positions in ``stack``."""
     no_operator: Int64
-    """Chosen device events without a chosen operator: rows of the trace."""
+    """Selected device events without a selected operator: rows of the trace."""
     no_operator_ns: int
-    """Their device time."""
 
 
 def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
-    """Returns every chosen operator call with its own and its nested device time."""
+    """Returns every selected operator call with self and total device time."""
     rows = np.flatnonzero(selection.rows & is_call(trace))
     position = places_of(rows, len(trace))
     runtime = selection.of(trace, EventKind.RUNTIME)
@@ -102,7 +104,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
         is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
         held=replayed.held,
         texts=trace.strings,
-        # Replayed calls have no time: ``outermost_of`` asks the tree.
+        # Replayed calls have no time, so ``outermost_of`` uses the tree.
         spans=Spans(
             also(trace.track[rows], nowhere.astype(np.int32)), also(trace.start_ns[rows]), also(trace.ends(rows))
         ),
@@ -121,7 +123,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
         kernel_total_ns=forest.sums(kernel_self),
         core_self_ns=core_self,
         core_total_ns=forest.sums(core_self),
-        # By itself, by a kernel on a matrix unit, or by anything nested in it.
+        # Directly, by a kernel on a matrix unit, or by anything nested.
         eligible=eligible | forest.any_below(eligible),
         stacks=stacks,
         no_operator=work[owner == MISSING],
@@ -130,9 +132,9 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
 
 
 def reported_calls(trace: TraceTable) -> Calls | None:
-    """Returns the calls that a profile states without their times, where it has no event of an operator; else None.
+    """Returns reported calls without times, for profiles without operator events; else None.
 
-    Which call lies in which nobody knows: totals of calls inside of one of their own name are added to it.
+    Nesting is unknown, so totals also count calls nested in one of the same name.
     """
     table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else stated_operators(trace.stated)
     if table is None or not table.num_rows:
@@ -170,7 +172,7 @@ def reported_calls(trace: TraceTable) -> Calls | None:
 
 
 def _ranges(trace: TraceTable) -> Int64:
-    """Ranges of the program that their tool calls operators: they have the category of these, and are no steps."""
+    """Ranges with the category of operators that are no steps."""
     if not trace.recorder.ranges_are_calls:
         return np.empty(0, np.int64)
     rows = np.flatnonzero(trace.kind == EventKind.ANNOTATION)
@@ -182,7 +184,7 @@ def _ranges(trace: TraceTable) -> Int64:
 
 
 def is_call(trace: TraceTable) -> Bool:
-    """Returns which rows are calls of operators: operators, and ranges that their tool calls so."""
+    """Returns which rows are operator calls: operators, and ranges that their profiler calls so."""
     calls = of_kind(trace.kind, EventKind.OPERATOR)
     calls[_ranges(trace)] = True
     return calls
@@ -190,16 +192,16 @@ def is_call(trace: TraceTable) -> Bool:
 
 @dataclass(frozen=True, eq=False)
 class CallNesting:
-    """How calls of operators nest, by row of the trace."""
+    """Nesting of operator calls, by row of the trace."""
 
     call: Int32
-    """The innermost call around a row, itself excluded; on a device the operator that launched it."""
+    """The innermost call around a row, without itself; on a device the launching operator."""
     self_ns: Int64
 
 
 @remembered
 def nesting(trace: TraceTable) -> CallNesting:
-    """Returns how calls nest: as operators do, and where ranges are calls as well, these among them."""
+    """Returns the nesting of operators and, if ranges are calls, of both."""
     if not len(_ranges(trace)):
         return CallNesting(trace.operator, trace.self_ns)
     calls = np.flatnonzero(is_call(trace))
@@ -226,12 +228,12 @@ def nesting(trace: TraceTable) -> CallNesting:
 
 
 def _rows(members: Int64, places: Int32) -> Int32:
-    """Places among some rows as rows of the trace, -1 = none."""
+    """Positions among some rows as rows of the trace, -1 = none."""
     return np.where(places == MISSING, MISSING, members[places]).astype(np.int32)
 
 
 def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
-    """Call stack of each row (position among the texts, -1 = none): as recorded, else the Python calls around it."""
+    """Call stack of each row (position among the texts, -1 = none): recorded, else the enclosing Python calls."""
     recorded = np.full(len(trace), MISSING, np.int32)
     recorded[trace.operators.row] = trace.operators.stack
     own, around = recorded[rows], trace.python_parent[rows]
@@ -253,7 +255,7 @@ def _stacks(trace: TraceTable, rows: Int64) -> tuple[Int32, list[str]]:
 def _with_replayed(
     trace: TraceTable, replayed: ReplayedCalls, stack: Int32, stacks: list[str]
 ) -> tuple[Int32, list[str]]:
-    """The stacks of calls, and behind them those of replayed ones: as the capture states them, else its Python calls."""
+    """The stacks of calls, followed by those of replayed calls: recorded in the capture, else its Python calls."""
     if not len(replayed):
         return stack, stacks
     scopes = origins_of(trace).scopes
@@ -282,7 +284,7 @@ def _with_replayed(
 
 
 def _python_paths(trace: TraceTable, leaves: Int32) -> tuple[Int64, list[str]]:
-    """Distinct paths of names from each Python call outwards, as stack texts (innermost first)."""
+    """Distinct name paths from each Python call outwards, as stack texts (innermost first)."""
     return _paths(trace, leaves, trace.python_parent, trace.name)
 
 

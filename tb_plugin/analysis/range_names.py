@@ -1,4 +1,4 @@
-"""Ranges and calls by name: how often, how much time is their own, and how much with all that is in them."""
+"""Ranges and calls by name, with self and total time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 
 def ranges_by_name(trace: TraceTable) -> pa.Table:
-    """Returns one row a name, that with most time of its own first; names that differ in an address alone are one."""
+    """Returns one row per name, most self time first; names that differ only in addresses are merged."""
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     label = labels.of[trace.name[frames.row]]

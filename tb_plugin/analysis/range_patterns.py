@@ -1,4 +1,4 @@
-"""Names that PyTorch gives to the parts of a training step, and how they read without their prefix."""
+"""Names that PyTorch gives to parts of a training step."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import pyarrow.compute as pc
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.table import TraceTable
 
+# Waiting for the next batch.
 DATALOADER = re.compile(r"enumerate\(DataLoader\)#.*\.__next__$|enumerate\(DataPipe\)#", re.DOTALL)
-"""Waiting for the next batch."""
+# Annotations of an optimizer's step and of clearing gradients.
 OPTIMIZER = re.compile(r"Optimizer\.(step|zero_grad)#")
-"""Annotations around an optimizer's step and around clearing its gradients."""
+# The autograd engine runs one backward function (PyTorch before 1.9 writes only the function name).
 BACKWARD = re.compile(r"autograd::engine::evaluate_function: |torch::autograd::|\w+Backward\d*$")
-"""The autograd engine runs one backward function (PyTorch before 1.9 writes the bare name of the function)."""
 _NODE_PREFIXES = ("autograd::engine::evaluate_function: ", "torch::autograd::")
+# The backward function that adds a gradient to that of a parameter.
 ADDS_GRADIENT = "AccumulateGrad"
-"""The backward function that adds what the one before it made to the gradient of a parameter."""
+# Prefixes of module names in different profilers.
 MODULE_PREFIXES = ("nn.Module: ", "[pl][module]")
-"""What profilers write before the name of a module."""
+# Pattern of such a prefix, valid in RE2.
 MODULE = "^(" + "|".join(map(re.escape, MODULE_PREFIXES)) + ")"
-"""Expression of such a prefix, as RE2 has it too."""
 
 REGION = "Torch-Compiled Region: "
-"""Prefix of the call of compiled code; what follows is the number of the function and that of its compilation."""
+"""Prefix of a compiled call, followed by the numbers of function and compilation."""
+# The call of a compiled graph, with its cache key.
 GRAPH = re.compile(r"^## Call CompiledFxGraph (\S+) ##$")
-"""The call of a compiled graph, by the key under which it is cached."""
+# A wrapper that stands for a compiled module without naming it.
 WRAPPER = re.compile(r"^OptimizedModule(?:_\d+)?$")
-"""A module that stands for the one that was compiled, without a word of which."""
 
 DATA_PARALLEL, DISTRIBUTED_DATA_PARALLEL = "DataParallel.forward", "DistributedDataParallel.forward"
 """Ranges around the forward pass of wrapped models."""
 
 
 def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
-    """Returns which rows have a name in which an expression of RE2 is found; "" is found in none."""
+    """Returns which rows have a name in which an RE2 pattern is found; "" matches none."""
     hits = np.zeros(len(trace.strings) + 1, np.bool_)
     if pattern:
         names = _names(trace)
@@ -49,24 +49,24 @@ def name_matches(trace: TraceTable, pattern: str) -> npt.NDArray[np.bool_]:
 
 @remembered
 def _names(trace: TraceTable) -> npt.NDArray[np.int64]:
-    """The strings that are names: fewer and shorter than all, which may be stacks."""
+    """The strings that are names: fewer and shorter than all strings, which include stacks."""
     used = np.zeros(len(trace.strings) + 1, np.bool_)
     used[trace.name] = True
     return np.flatnonzero(used[:-1])
 
 
 def matched(pattern: re.Pattern[str]) -> str:
-    """Returns an expression of RE2 that finds what this one matches from the begin of a text."""
+    """Returns an RE2 pattern that finds what this one matches from the start of a text."""
     return f"^(?s:{pattern.pattern})"
 
 
 def module_label(name: str) -> str:
-    """Returns a module's name without the prefix that marks it as one."""
+    """Returns a module's name without its prefix."""
     return re.sub(MODULE, "", name)
 
 
 def backward_label(name: str) -> str:
-    """Returns a backward function's name without what the engine writes before it."""
+    """Returns a backward function's name without the engine's prefix."""
     for prefix in _NODE_PREFIXES:
         name = name.removeprefix(prefix)
     return name

@@ -1,4 +1,4 @@
-"""Traces of which nothing is known but their ranges: those of tools that nobody here knows."""
+"""Traces of unknown tools that contain only ranges."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tb_plugin.model.trace.table import TraceTable
 
 @remembered
 def is_range_trace(trace: TraceTable) -> bool:
-    """Returns True for the trace of an unknown tool without operators, modules, devices and steps."""
+    """Returns whether a trace is from an unknown tool, without operators, modules, devices and steps."""
     known = bool(trace.recorder.id) or trace.steps.recorded or bool(trace.devices)
     return not known and not bool(of_kind(trace.kind, *OP_TREE, *ON_DEVICE).any())

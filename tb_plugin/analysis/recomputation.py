@@ -1,4 +1,7 @@
-"""Recomputation: forward work that a backward pass repeats, because its results were not kept (activation checkpointing)."""
+"""Recomputation: forward work repeated in the backward pass.
+
+Activation checkpointing, for example.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +26,26 @@ from tb_plugin.model.trace.tree import innermost, nest
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
+# Tracks, starts and ends.
 Spans = tuple[Int32, Int64, Int64]
-"""Tracks, begins and ends."""
 
 
 class Sign(IntEnum):
-    """What tells that something is computed again."""
+    """The sign that something is computed again."""
 
     FRAME = 0
-    """A Python function that calls forward code again is open."""
+    """A Python function that repeats forward code is open."""
     FUNCTION = 1
-    """A backward operator that is known to do so is open."""
+    """A backward operator that repeats forward code is open."""
     SEQUENCE = 2
-    """Operators inside of a backward operator note what a backward pass would need, and no backward pass uses it."""
+    """Operators inside a backward operator have sequence numbers that no backward pass uses."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recomputed:
-    """Recomputations: stretches of time in which a thread computes something again, by time, and what they launched.
+    """Recomputations: stretches of a thread by time, and their launched work.
 
-    A backward pass inside of one is no part of it, nor is what stages of a pipeline hand on.
+    Nested backward passes and transfers between pipeline stages are excluded.
     """
 
     track: Int32
@@ -51,25 +54,25 @@ class Recomputed:
     sign: npt.NDArray[np.uint8]
     """Sign of each."""
     host_ns: Int64
-    """Time of each, without backward passes inside of it."""
+    """Time of each, without nested backward passes."""
     work: Int64
-    """Rows of the device work that was launched in them."""
+    """Rows of the device work launched inside."""
     of: Int64
-    """Position of the recomputation of each."""
+    """Position of the recomputation of each piece of work."""
     operator: Int64
-    """Rows of the operators that stand in them."""
+    """Rows of the operators inside."""
     operator_of: Int64
-    """Position of the recomputation of each."""
+    """Position of the recomputation of each operator."""
     passes: Int64
-    """Rows of the outermost backward operators inside of them, which are no part of them."""
+    """Rows of the outermost backward operators inside, which are excluded."""
     first: Int64
-    """Row of the first operator or launch of each: where that is, the whole is."""
+    """Row of the first operator or launch of each, which decides its step."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     def at(self, track: Int32, time: Int64) -> Int64:
-        """Returns the recomputation that is open at each moment of a thread, -1 = none."""
+        """Returns the recomputation open at each moment of a thread, -1 = none."""
         around = nest(self.track, self.start, self.end).parent
         return innermost(self.track, self.start, self.end, around, track, time).astype(np.int64)
 
@@ -96,7 +99,7 @@ NOTHING = Recomputed(
 
 @remembered
 def recomputed(trace: TraceTable) -> Recomputed:
-    """Returns what backward passes of a trace compute again."""
+    """Returns the recomputations of a trace."""
     frames = np.flatnonzero(
         of_kind(trace.kind, EventKind.PYTHON) & name_matches(trace, trace.recorder.stages.recomputing)
     )
@@ -114,7 +117,7 @@ def recomputed(trace: TraceTable) -> Recomputed:
     signs = [np.full(len(part[0]), sign, np.uint8) for sign, part in zip(Sign, parts, strict=True)]
     track, start, end = (np.concatenate([part[i] for part in parts]) for i in range(3))
     sign = np.concatenate(signs)
-    # Of equal ones the one with the surest sign is the outer one, and stays.
+    # Of equal ones, the one with the surest sign is the outer one and stays.
     order = np.lexsort((sign, -end, start))
     track, start, end, sign = track[order], start[order], end[order], sign[order]
     kept = _outermost(trace, every, (track, start, end))
@@ -122,10 +125,9 @@ def recomputed(trace: TraceTable) -> Recomputed:
 
 
 def _noting(trace: TraceTable) -> Int64:
-    """Operators directly inside of a backward operator that note what a backward pass would need.
+    """Operators directly inside a backward operator that have sequence numbers.
 
-    Beside recomputation only a backward pass that is to be gone through backwards itself has such operators: none where one
-    was.
+    Apart from recomputation, this only occurs in a backward pass that is itself differentiated: then the result is empty.
     """
     known = trace.operators
     row: Int64 = known.row[(known.sequence != MISSING) & (known.forward_thread <= 0)].astype(np.int64)
@@ -139,7 +141,7 @@ def _noting(trace: TraceTable) -> Int64:
     every = backward_operators(trace)
     by = np.flatnonzero(every.forward != MISSING)
     made_in = every.of[every.forward[by]]
-    # A backward operator inside of the one that made the note is part of what is computed again (reentrant checkpoints).
+    # A backward operator inside the numbered one is part of the recomputation (reentrant checkpoints).
     return row[:0] if ((made_in != MISSING) & (made_in != every.within[by])).any() else row
 
 
@@ -150,12 +152,12 @@ def _stretches(trace: TraceTable, every: BackwardOperators, row: Int64) -> Spans
 
 
 def _begins(trace: TraceTable, every: BackwardOperators) -> Int64:
-    """When each backward operator began, and one more for -1: before all times."""
+    """Start of each backward operator, and one more for -1, before all times."""
     return np.append(trace.start_ns[every.row], np.iinfo(np.int64).min)
 
 
 def _outermost(trace: TraceTable, every: BackwardOperators, spans: Spans) -> Bool:
-    """Which of them stand in no other one, or in a backward pass inside of it."""
+    """Those not nested in another one, or nested only through a backward pass inside it."""
     track, start, end = spans
     around = nest(track, start, end).parent
     rows = every.row
@@ -170,7 +172,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     begins = _begins(trace, every)
 
     def part_of(rows: Int64) -> Int64:
-        """The recomputation that each host row is part of, -1 = none."""
+        """The recomputation of each host row, -1 = none."""
         at = innermost(track, start, end, around, trace.track[rows], trace.start_ns[rows]).astype(np.int64)
         backward = every.of[rows]
         own = np.where(trace.kind[rows] == EventKind.OPERATOR, backward, every.of[trace.operator[rows]])
@@ -179,7 +181,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
         return found
 
     operator = np.flatnonzero((trace.kind == EventKind.OPERATOR) & np.isin(trace.track, np.unique(track)))
-    # Of one that is a backward operator itself, that one is no forward work.
+    # If the recomputation is itself a backward operator, that one is not forward work.
     operator = operator[~name_matches(trace, matched(BACKWARD))[operator]]
     of = part_of(operator)
     operator, of = operator[of != MISSING], of[of != MISSING]
@@ -188,7 +190,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     work, source = work[source != MISSING], source[source != MISSING]
     at = part_of(source)
     work, source, at = work[at != MISSING], source[at != MISSING], at[at != MISSING]
-    # What stages of a pipeline hand on they hand on without any checkpoint.
+    # Transfers between pipeline stages occur without any checkpoint.
     handed = _handed_on(trace, work)
     operator, of = (each[~np.isin(operator, trace.operator[work[handed]])] for each in (operator, of))
     work, source, at = work[~handed], source[~handed], at[~handed]
@@ -199,7 +201,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     first = np.full(len(start), len(trace), np.int64)
     np.minimum.at(first, of, operator)
     np.minimum.at(first, at, source)
-    told = first < len(trace)  # one in which nothing is recorded costs nothing that anybody knows
+    told = first < len(trace)  # recomputations without recorded content have no known cost
     place = np.cumsum(told) - 1
     return Recomputed(
         track=track[told],
@@ -217,20 +219,20 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
 
 
 def _handed_on(trace: TraceTable, work: Int64) -> Bool:
-    """Which device work sends to other stages of a pipeline, or receives."""
+    """Device work that sends to or receives from other pipeline stages."""
     roles = roles_of(trace) if trace.is_collective[work].any() else None
     return np.zeros(len(work), np.bool_) if roles is None else np.isin(work, roles.row[roles.among(*PIPELINE)])
 
 
 @dataclass(frozen=True, eq=False)
 class CalledIn:
-    """Modules that are called again: the outermost of the first operator in each recomputation has a number, -1 = none."""
+    """Modules that are called again: each recomputation has the number of its first operator's outermost module, -1 = none."""
 
     of: Int64
     texts: list[str]
 
     def times(self, trace: TraceTable, found: Recomputed, chosen: Bool) -> Int64:
-        """Returns the device time of the chosen ones by module; where no device works that of the host."""
+        """Returns the device time (host time without a device) of the selected ones by module."""
         kept = chosen[found.of]
         if len(found.work):
             return sum_by(self.of[found.of[kept]], trace.dur_ns[found.work[kept]], len(self.texts))
@@ -238,12 +240,12 @@ class CalledIn:
 
 
 def called_in(trace: TraceTable, found: Recomputed) -> CalledIn:
-    """Returns which module each recomputation calls."""
+    """Returns the module that each recomputation calls."""
     paths = module_paths(trace)
     path = paths.of[found.operator]
     known = np.flatnonzero(path != MISSING)[::-1]
     first = np.full(len(found), MISSING, np.int64)
-    first[found.operator_of[known]] = path[known]  # in order of time: the first is written last
+    first[found.operator_of[known]] = path[known]  # in order of time, so the first is written last
     numbers = np.unique(first[first != MISSING])
     outer = [text.split(BETWEEN)[0] for text in paths.texts.take(numbers).to_pylist()]
     texts = sorted(set(outer))

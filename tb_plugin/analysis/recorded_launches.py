@@ -1,4 +1,7 @@
-"""Launches in three phases as recorded: the call, the queue time and the launch latency."""
+"""Recorded launches in three phases: call, queue, latency.
+
+Unrecorded work is ignored here.
+"""
 
 from __future__ import annotations
 
@@ -19,33 +22,33 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 LONG_AGO = np.iinfo(np.int64).min
+# Name prefix of a recorded wait of one stream for another.
 STREAM_WAIT = "Stream Wait"
-"""Begin of the name of a wait of one stream for another, as a device records it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Launches:
-    """Device work and how it was launched; columns by work, in order of ``row``. Nanoseconds."""
+    """Device work and its launch, in order of ``row``. Nanoseconds."""
 
     row: Int64
     call: Int64
-    """The row of its launch, -1 = not recorded: then the other columns mean nothing."""
+    """Row of its launch; -1 = not recorded, then the other columns are meaningless."""
     free_ns: Int64
-    """When nothing was in its way any more: the launch had returned, its stream and what that waits for had ended."""
+    """When nothing was in its way: the launch had returned, and earlier work of its stream and awaited streams had ended."""
     queue_ns: Int64
     """From the end of the launch until earlier work of the stream had ended."""
     latency_ns: Int64
-    """From ``free_ns`` to its begin."""
+    """From ``free_ns`` to its start."""
     is_queued: Bool
-    """Earlier work of the stream was still running, or waiting, when the launch returned."""
+    """Earlier work of the stream was running or waiting when the launch returned."""
     is_graph: Bool
 
 
 @remembered
 def recorded_launches(trace: TraceTable) -> Launches:
-    """Returns how all covered device work was launched, as if the device ran recorded work only.
+    """Returns how all covered device work was launched, ignoring unrecorded work.
 
-    A graph's work beyond the first of a launch follows what the device itself makes of the graph: it counts as queued.
+    A graph's work after its first piece counts as queued: the device schedules it.
     """
     rows = covered_work(trace)
     track, start = hardware_streams(trace).of[rows], trace.start_ns[rows]
@@ -62,17 +65,17 @@ def recorded_launches(trace: TraceTable) -> Launches:
 
 
 def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
-    """When all work that began earlier on the same stream had ended; long ago where there is none."""
+    """End of all earlier work of the same stream; far in the past without any."""
     order = np.lexsort((start, track))
     of, begin, stop = track[order], start[order], end[order]
-    # The latest end so far on a stream: a running maximum of places, which later streams hold the higher ones of.
+    # Latest end so far per stream: a running maximum of positions, which increase with the stream number.
     by_end = np.lexsort((stop, of))
     place = np.empty(len(order), np.int64)
     place[by_end] = np.arange(len(order))
     reach = stop[by_end][np.maximum.accumulate(place)] if len(order) else stop
     fresh = np.append(True, of[1:] != of[:-1])[: len(order)]
     later = np.append(True, begin[1:] != begin[:-1])[: len(order)]
-    # Work that begins at once follows the same.
+    # Work that starts at the same time follows the same earlier work.
     first = np.maximum.accumulate(np.where(fresh | later, np.arange(len(order)), 0))
     found = np.empty(len(order), np.int64)
     found[order] = np.where(fresh[first], LONG_AGO, np.append(reach, LONG_AGO)[first - 1])
@@ -80,9 +83,9 @@ def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
 
 
 def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
-    """Until when a wait for another stream holds each work up: one that was asked for before the work was launched.
+    """End of the stream wait that delays each work, if requested before the launch of the work.
 
-    Calls are numbered in order; where a wait or work has no number, the one that begins on the stream first was first.
+    Calls are numbered in order; without numbers, the order of starts on the stream counts.
     """
     named = trace.strings.where(lambda text: text.startswith(STREAM_WAIT))[trace.name]
     waits = np.flatnonzero((trace.kind == EventKind.SYNC) & named)
@@ -105,7 +108,7 @@ def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
 
 
 def usual(latency_ns: Int64) -> int:
-    """Returns up to where a latency is usual: the median and eight median absolute deviations; 0 of none."""
+    """Returns the upper limit of usual latency: the median plus eight median absolute deviations; 0 without samples."""
     if not len(latency_ns):
         return 0
     median = int(np.sort(latency_ns)[(len(latency_ns) - 1) // 2])

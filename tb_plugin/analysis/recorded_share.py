@@ -9,21 +9,20 @@ from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
+# Complete recordings skip an id when another thread starts a block of ids: up to a tenth of all ids follow a gap.
 MAX_ID_GAPS = 0.25
-"""Complete recordings skip an id where another thread begins a block of ids: up to a tenth of all ids follow a gap."""
+# Fewer ids prove nothing.
 MIN_IDS = 100
-"""Fewer ids prove nothing."""
 MIN_LAUNCHES = 20
+# Share of launches without a recorded kernel, which would look like that much idle time.
 MAX_MISSING_KERNELS = 0.2
-"""Share of the launches without a recorded kernel: it would make up as much idle time as limits a program."""
 
 
 @remembered
 def operators_recorded(trace: TraceTable) -> float:
-    """Returns the share of operators that are recorded, by their ids; 1 where ids show no gaps or are missing.
+    """Returns the share of recorded operators by ids; 1 without gaps or ids.
 
-    PyTorch numbers operators and annotations one after another. A recording from which some were filtered has gaps
-    everywhere.
+    PyTorch numbers operators and annotations consecutively, so filtered recordings have gaps everywhere.
     """
     if not trace.recorder.numbers_operators:
         return 1.0
@@ -36,10 +35,10 @@ def operators_recorded(trace: TraceTable) -> float:
 
 @remembered
 def kernels_recorded(trace: TraceTable) -> float:
-    """Returns the share of kernel launches with recorded work, from the first such launch to the last; 1 where few are.
+    """Returns the share of kernel launches with recorded work; 1 for few launches.
 
-    Launches after the last are left out: work that was queued at the end of a recording is missing from most. So are
-    launches into a graph, which run nothing, and those of a window, whose work may lie outside.
+    It ends at the last launch with work, because work queued at the end is usually missing. Captured launches (which run
+    nothing) and those of a window are excluded.
     """
     if trace.coverage.whole is not None:
         return 1.0
@@ -54,5 +53,5 @@ def kernels_recorded(trace: TraceTable) -> float:
 
 
 def is_sampled(trace: TraceTable) -> bool:
-    """Returns whether so many operators or kernels are missing that idle time means nothing."""
+    """Returns whether so many operators or kernels are missing that idle time is meaningless."""
     return operators_recorded(trace) < 1 or kernels_recorded(trace) < 1 - MAX_MISSING_KERNELS

@@ -1,4 +1,4 @@
-"""Units as profiles write them: what a recorded number counts in, and how many of ours one of them is."""
+"""Units in profiles and their conversion."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 from tb_plugin.payloads import Unit
 
+# Unit text -> our unit and factor. KB, MB and GB are ambiguous (1,000 or 1,024 bytes), so they are missing.
 UNITS: dict[str, tuple[Unit, float]] = {
     **dict.fromkeys(("B", "byte", "bytes", "Byte", "Bytes"), ("bytes", 1.0)),
     "KiB": ("bytes", 2.0**10),
@@ -30,16 +31,15 @@ UNITS: dict[str, tuple[Unit, float]] = {
     "MHz": ("hertz", 1e6),
     "GHz": ("hertz", 1e9),
 }
-"""Text of a unit -> our unit and its factor. KB, MB and GB are not here: some write them of 1,000 bytes, some of 1,024."""
 _AT_END = re.compile(r"\(([^()]{1,10})\)\s*\Z")
 
 
 def unit_and_factor(text: str) -> tuple[Unit, float] | None:
-    """Returns our unit and how many of it one of theirs is; None for a unit that is not known."""
+    """Returns our unit and the conversion factor; None for an unknown unit."""
     return UNITS.get(text.strip())
 
 
 def unit_in_name(name: str) -> tuple[Unit, float] | None:
-    """Returns the same of the parentheses at the end of a name, as in ``Power (W)``; None where they hold no unit."""
+    """Returns the same for the parentheses at the end of a name, as in ``Power (W)``; None without a unit."""
     found = _AT_END.search(name)
     return unit_and_factor(found[1]) if found else None

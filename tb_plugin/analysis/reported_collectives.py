@@ -1,4 +1,4 @@
-"""What traces state of a collective: at its kernel, or at an operator around its launch."""
+"""Reported facts of collectives: name, bytes and group."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST_ELEMENTS = 1 << 50
 
 
 def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns what each collective is called, the bytes that it moves, and its process group.
+    """Returns name, bytes and process group of each collective.
 
-    A kernel says so itself, or an operator around its launch does.
+    They come from the kernel, or from an operator around its launch.
     """
     args = trace.collectives
     place = np.full(len(trace) + 1, MISSING, np.int64)
@@ -45,13 +45,13 @@ def reported_collectives(trace: TraceTable, rows: Int64) -> tuple[Int64, Int64, 
 
 
 def around(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the operator around each row, or that launched it; -1 = none."""
+    """Returns the operator around each row, or around its launch; -1 = none."""
     found: Int64 = np.append(trace.operator, MISSING)[rows].astype(np.int64)
     return found
 
 
 def that(trace: TraceTable, names: Int64, test: Callable[[str], bool]) -> Bool:
-    """Returns which of these string ids a test holds for; each string is looked at once."""
+    """Returns which string ids satisfy a test; each string is checked once."""
     unique, of = np.unique(names, return_inverse=True)
     found: Bool = np.array([test(trace.strings[each]) for each in unique.tolist()], np.bool_)[of.ravel()]
     return found

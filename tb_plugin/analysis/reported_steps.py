@@ -1,4 +1,4 @@
-"""Times of steps that a profile states, and whether it states more computation than it has kernels for."""
+"""Step times and computation that a profiler reports."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ REPORTED_COMPUTE = define(
         "stated_compute_ns": ("Stated", "What the profile states of the same in its times of steps, all of them."),
     },
 )
+# Minimum share of reported computation that recorded kernels must cover; step bounds differ slightly.
 RECORDED = 0.9
-"""Share of the stated computation that recorded kernels have to make up: steps begin and end a little elsewhere."""
 
 
 def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
-    """Returns the times of steps that the profile states, of the chosen steps where it names steps."""
+    """Returns the reported step times, of the selected steps if the profile names steps."""
     table = stated_in(trace.stated, STEP_TIMES)
     if table is None:
         return job_table(STEP_TIMES, {})
@@ -50,22 +50,22 @@ def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
 
 
 def reported_step_length(table: pa.Table) -> float | None:
-    """Returns the mean of the steps' lengths that are stated, with what comes before their first work; None without any."""
+    """Returns the mean reported step length, including the time before the first work; None without any."""
     length = pc.add(table["stage_ns"], table["bubble_ns"])
     found: float | None = pc.mean(pc.add(length, pc.fill_null(table["preparing_ns"], 0))).as_py()
     return found
 
 
 def length_without_kernels(trace: TraceTable, chosen: Sequence[str] | None) -> float | None:
-    """Returns the steps' stated mean length where most kernels are missing; None where what was recorded tells it."""
+    """Returns the mean reported step length if most kernels are missing; None if the recording suffices."""
     return None if missing_computation(trace) is None else reported_step_length(reported_steps(trace, chosen))
 
 
 @remembered
 def missing_computation(trace: TraceTable) -> tuple[int, int] | None:
-    """Returns how long kernels compute, as recorded and as stated, where most of what is stated was not recorded; else None.
+    """Returns recorded and reported compute time if most of it was not recorded; else None.
 
-    Then nobody can tell when a device was idle, nor what hides communication.
+    Idle time and overlap are then unknown.
     """
     if not trace.stated:
         return None

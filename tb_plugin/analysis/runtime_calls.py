@@ -1,4 +1,4 @@
-"""Calls of the device's runtime and driver libraries: what each cost the host, what it launched, and who made it."""
+"""Runtime and driver calls: cost, launches and callers."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class RuntimeCalls:
-    """All runtime and driver calls of a trace, by time; one number each, nanoseconds where they are times."""
+    """All runtime and driver calls of a trace, by time; times in nanoseconds."""
 
     row: Int64
     device_idle_ns: Int64 | None
-    """Part of the call's self time in which no device of its thread works; None where the trace does not tell."""
+    """Part of the call's self time in which no device of its thread works; None if unknown."""
     launched: Int64
-    """Kernels, copies and sets that it launched."""
+    """Number of kernels, copies and sets that it launched."""
     bytes: Int64
-    """Bytes that these copy or set, -1 where none are recorded."""
+    """Bytes of these copies and sets, -1 = not recorded."""
 
 
 @dataclass(frozen=True, eq=False)
 class Callers:
-    """Who made each runtime or driver call, beside the operator around it."""
+    """Callers of runtime and driver calls, besides the enclosing operator."""
 
     row: Int64
     phase: Int32
     """String id of the innermost annotation, -1 = none."""
     frame: Int32
-    """Place of the line of Python among ``frames``, -1 = none is known."""
+    """Position of the Python line among ``frames``, -1 = unknown."""
     frames: pa.Array
 
 
@@ -71,18 +71,18 @@ def runtime_calls(trace: TraceTable) -> RuntimeCalls:
 
 
 def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
-    """The self time of calls on a clock that stands while a device of their thread works, on unrecorded work as well.
+    """Self time of calls while no device of their thread works, including unrecorded work.
 
-    A file that was cut off may have lost device events of any time: nothing is known there.
+    Unknown for truncated files, which may lack device events of any time.
     """
     busy = device_occupied(trace)
     if not busy or not (trace.coverage.complete or trace.coverage.whole):
         return None
-    # What is nested in a call directly is all that its self time leaves out.
+    # Direct children are all that self time excludes.
     inside = (trace.parent != MISSING) & (trace.kind[trace.parent] == EventKind.RUNTIME)
     members = np.flatnonzero(inside | (trace.kind == EventKind.RUNTIME))
     low, high = trace.coverage.start_ns, trace.coverage.end_ns
-    if trace.coverage.whole is None:  # of a window only the time inside is anybody's own
+    if trace.coverage.whole is None:  # in a window, only the time inside counts
         high = max(high, int(trace.ends(members).max(initial=0)))
     start, end = (np.clip(times[members], low, high) for times in (trace.start_ns, trace.end_ns))
     fed = _devices_of_tracks(trace)
@@ -99,7 +99,7 @@ def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
 
 
 def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
-    """Devices that a host thread feeds: that it launched work on, else its process, else anybody."""
+    """Devices of a host thread: those it launched work on, else those of its process, else all."""
     busy = frozenset(device_busy(trace))
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING))
     pairs = np.unique(np.column_stack((trace.track[trace.launch[work]], trace.device[work])), axis=0)
@@ -117,7 +117,7 @@ def _devices_of_tracks(trace: TraceTable) -> Mapping[int, frozenset[int]]:
 
 @remembered
 def callers(trace: TraceTable) -> Callers:
-    """Returns who made the calls of a whole trace, as far as it tells; rows are those of ``runtime_calls``."""
+    """Returns the callers of a whole trace, as far as known; rows are those of ``runtime_calls``."""
     calls = np.flatnonzero(trace.kind == EventKind.RUNTIME)
     lines = code_lines(trace)
     return Callers(calls, annotation_around(trace, calls), lines.of[calls], lines.texts)

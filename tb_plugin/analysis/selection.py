@@ -1,4 +1,4 @@
-"""Which rows a choice of steps and of a phase keeps."""
+"""Rows selected by steps and phase."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tb_plugin.payloads import CoverageInfo, WindowInfo
 Bool = npt.NDArray[np.bool_]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+# Labels of steps (None = all), a phase and its name pattern.
 Chosen = tuple[tuple[str, ...] | None, str, str]
-"""Labels of steps (None: all), a phase and the pattern of its name."""
 EVERYTHING: Chosen = (None, "", "")
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Rows to count, and what to tell the reader about them."""
+    """Selected rows, and notes for the reader about them."""
 
     rows: Bool
     coverage: CoverageInfo
@@ -35,16 +35,16 @@ class Selection:
 
     @property
     def chosen(self) -> Chosen:
-        """Returns what chose the rows, as ``Params.chosen``."""
+        """Returns the selection as in ``Params.chosen``."""
         return self.steps, self.phase, self.pattern
 
     def of(self, trace: TraceTable, *kinds: EventKind) -> Int64:
-        """Positions of the chosen rows of these kinds."""
+        """Returns positions of the selected rows of these kinds."""
         return np.flatnonzero(self.rows & of_kind(trace.kind, *kinds))
 
 
 def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
-    """Positions of the steps with these labels, in order. Raises BadRequest when there is none of a label."""
+    """Returns positions of the steps with these labels, in order. Raises BadRequest for an unknown label."""
     if steps is None:
         return list(range(len(trace.steps.label)))
     unknown = sorted(set(steps) - set(trace.steps.label))
@@ -61,11 +61,11 @@ def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:
-    """Returns host rows that begin in the chosen steps on the host, and the device rows that were launched there.
+    """Returns host rows that start in the selected steps, and the device rows launched there.
 
-    A device row without a recorded launch belongs to the step in whose window it begins. ``steps`` None = all rows; of
-    a trace that was opened as a window all its whole steps, so that rows that cross its edge are in no sum. With a phase,
-    of these only what lies in its calls.
+    A device row without a recorded launch belongs to the step that contains its start. ``steps`` None = all rows; in an
+    opened window all its complete steps, so that rows across its edge count in no sum. A phase further limits these to its
+    calls.
     """
     chosen = _of_steps(trace, steps)
     if not phase:
@@ -75,7 +75,7 @@ def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "
 
 
 def _of_phase(trace: TraceTable, calls: Int64) -> Bool:
-    """Host rows inside of the calls, and device rows that were launched there (or by an operator that began there)."""
+    """Host rows inside the calls, and device rows launched there (or by an operator that started there)."""
     rows = np.zeros(len(trace), np.bool_)
     on_device = of_kind(trace.kind, *ON_DEVICE)
     host = np.flatnonzero(~on_device)
@@ -111,7 +111,7 @@ def _coverage(trace: TraceTable, window_ns: int, steps: list[str] | None) -> Cov
 
 
 def window_info(trace: TraceTable) -> WindowInfo | None:
-    """Returns what to tell about a trace that was opened as a window; None when all of it was."""
+    """Returns the note about an opened window; None if the whole trace was opened."""
     covered, whole, report = trace.coverage, trace.coverage.whole, trace.report
     if whole is None:
         return None

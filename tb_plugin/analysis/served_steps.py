@@ -1,4 +1,4 @@
-"""The steps of a server in numbers: their device work, the gaps between those that decode, new tokens, which are steady."""
+"""Numbers of server steps: work, gaps, tokens, steady state."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+# Maximum relative difference of batch sizes in a steady run from that of its first step.
 ALIKE = 0.1
-"""Share by which batches of a steady run may differ from that of its first step."""
+# A step is unusual if it exceeds the median by FAR median absolute deviations and by this share.
 FAR, BEYOND = 8, 0.2
-"""So many median absolute deviations beyond the median, and at least this share of it, a step is unlike its likes."""
+# Minimum steps of a steady state, and minimum similar steps to define what is usual.
 FEWEST = 3
-"""Fewer steps in a row are no steady state, and fewer steps that are alike say nothing about what is usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,28 +34,28 @@ class ServedSteps:
     """Numbers of all steps of a trace, in order of time."""
 
     row: Int64
-    """Device work of steps, and the position of the step of each."""
+    """Device work of steps, and the step position of each."""
     step: Int64
     first_ns: Int64
-    """Begin of its first and end of its last work; -1 without any."""
+    """Start of its first and end of its last work; -1 without any."""
     last_ns: Int64
     busy_ns: Int64
     gap_ns: Int64
-    """Idle time between the work of a decode step and of the one right before that decodes; -1 of others."""
+    """Idle time between the work of two consecutive decode steps; -1 for others."""
     period_ns: Int64
-    """From its start to that of the next step, its cycle; -1 of the last one, after which nobody knows when one began."""
+    """Cycle: from its start to that of the next step; -1 for the last step, whose cycle is unknown."""
     work_ns: Int64
-    """Time of the cycle in which any device works, whatever launched it; -1 of the last one."""
+    """Busy time of the devices in the cycle, whatever launched the work; -1 for the last step."""
     unrecorded_ns: Int64
-    """Time of each step, up to the next one, in which only unrecorded work runs on the devices."""
+    """Time from each step to the next with only unrecorded work on the devices."""
     is_unusual: Bool
-    """A decode step that takes far longer than those of about its batch."""
+    """A decode step that takes far longer than those of similar batch size."""
     steady: tuple[int, int]
-    """Positions from and to (not included) of the steady run that is told of; equal where there is none."""
+    """Start and end position (exclusive) of the steady run; equal without one."""
 
 
 def is_served(trace: TraceTable) -> bool:
-    """Returns whether any step says what a server did in it, or steps were inferred from what repeats."""
+    """Returns whether steps have modes or were inferred from repetition."""
     return trace.steps.found == INFERRED or bool((trace.steps.served.mode != Mode.UNKNOWN).any())
 
 
@@ -67,7 +67,7 @@ def in_mode(trace: TraceTable, mode: Mode) -> Bool:
 
 @remembered
 def served_steps(trace: TraceTable) -> ServedSteps:
-    """Returns the numbers of all steps. Work belongs to the step in which its launch begins, else in whose window it does."""
+    """Returns the numbers of all steps. Work belongs to the step that contains its launch, else its start."""
     steps = trace.steps
     count = len(steps.label)
     rows = covered_work(trace)
@@ -105,7 +105,7 @@ def served_steps(trace: TraceTable) -> ServedSteps:
 
 
 def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
-    """Idle time between the work of neighbours that decode, whatever else ran between."""
+    """Idle time between the work of consecutive decode steps, whatever else ran between."""
     gap = np.full(len(first), MISSING, np.int64)
     if len(first) < 2:
         return gap
@@ -116,7 +116,7 @@ def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
 
 
 def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
-    """Decode steps far beyond the median of those of a like batch; never the last one, of which nobody knows the cycle."""
+    """Decode steps far above the median of similar batches; never the last one, whose cycle is unknown."""
     found = np.zeros(len(period), np.bool_)
     known = decodes & (period != MISSING)
     at = np.flatnonzero(known)
@@ -125,7 +125,7 @@ def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
     order = at[np.argsort(batch[at], kind="stable")]
     sizes = batch[order]
     for size in np.unique(sizes).tolist():
-        # Sorted, for -1 (not known) as well: those are compared with each other.
+        # Sorted, including -1 (unknown): those are compared with each other.
         low, high = np.searchsorted(sizes, sorted((size * (1 - ALIKE), size * (1 + ALIKE))), side="left")
         alike = period[order[low : max(high, np.searchsorted(sizes, size, side="right"))]]
         if len(alike) < FEWEST:
@@ -137,9 +137,9 @@ def _unusual(period: Int64, decodes: Bool, batch: Int64) -> Bool:
 
 
 def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
-    """Returns the run of usual decode steps of like batches with most new tokens, of equal ones with most time, the first."""
+    """Returns the run of usual decode steps of similar batch with the most new tokens; ties: most time, then first."""
     runs, begin, batch = [(0, 0)], 0, served.batch
-    for i, good in enumerate(usual.tolist()):  # steps are few, and each run depends on where it began
+    for i, good in enumerate(usual.tolist()):  # steps are few, and each run depends on its start
         if not good or abs(int(batch[i]) - int(batch[begin])) > ALIKE * abs(int(batch[begin])):
             begin = i if good else i + 1
         if good and i + 1 - begin >= FEWEST:
@@ -149,9 +149,9 @@ def _steady(usual: Bool, served: Served, time: Int64) -> tuple[int, int]:
 
 
 def tokens_per_second(trace: TraceTable, steps: Int64) -> float | None:
-    """Returns new tokens over the time of these steps up to the next; one without a next counts on neither side.
+    """Returns new tokens divided by the time of these steps up to the next; steps without a next are ignored.
 
-    None where nobody knows how many: a step that decodes may make several for a request, or no mode tells.
+    None if unknown: decode steps may generate several tokens per request, or modes are missing.
     """
     served, found = trace.steps.served, served_steps(trace)
     steps = steps[found.period_ns[steps] != MISSING]

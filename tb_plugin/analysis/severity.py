@@ -1,13 +1,13 @@
-"""How loud a finding is: one measure for all views."""
+"""Severity of findings, common to all views."""
 
 from __future__ import annotations
 
 from tb_plugin.payloads import Severity
 
+# From this share of the step a finding is high: fixing it changes the step visibly.
 SEVERE_SHARE = 0.2
-"""From this share of the step on a finding is marked high: fixing it changes the step visibly."""
 
 
 def severity_of(share: float) -> Severity:
-    """Returns how loud a finding about a share of the step's time is."""
+    """Returns the severity of a finding by its share of step time."""
     return "high" if share >= SEVERE_SHARE else "medium"

@@ -1,8 +1,4 @@
-"""The frames of all stacks of a trace: which calls, on which thread, around each other, and how much time is their own.
-
-Every nanosecond in which a thread is in a call belongs to one frame: of those that are open the one that began last. So
-the own times of a thread's frames sum to the time in which it is in any, also where calls cross.
-"""
+"""Frames of all stacks: nesting, threads and self times."""
 
 from __future__ import annotations
 
@@ -29,19 +25,19 @@ Bool = npt.NDArray[np.bool_]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
 _CALLS = (EventKind.OPERATOR, EventKind.RUNTIME)
+# Kinds of frames. Runtime calls belong to their operators, so they are no frames.
 FRAMES: dict[str, tuple[EventKind, ...]] = {"both": (*_PYTHON, *_CALLS), "python": _PYTHON, "operators": _CALLS}
-"""What the frames of a stack are. Runtime calls belong to the operators: what they took is no time of the operator."""
+# Names of the place for device work that no frame launched.
 REST = {"both": NO_OPERATOR, "python": "(no Python call)", "operators": NO_OPERATOR}
-"""Names of the place that carries device work which no frame launched, by what the frames are."""
-_LINE = re.compile(r"\(\d+\)")
-"""A line of Python in a name."""
-_BOOTSTRAP = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
-"""The call that every thread of Python's ``threading`` begins with: whatever it is recorded under, it has no caller."""
+# A Python line number in a name.
+_PYTHON_LINE = re.compile(r"\(\d+\)")
+# The first call of every ``threading`` thread, which has no caller.
+_THREAD_ENTRY = re.compile(r"(?:.*[/\\])?threading\.py\(\d+\): _bootstrap")
 
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """All calls that are frames, by time; times in nanoseconds, whichever steps are chosen."""
+    """All frames of a trace, by time; nanoseconds, regardless of the selected steps."""
 
     row: Int64
     parent: Int32
@@ -53,7 +49,7 @@ class Frames:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What frames are called: names that differ in an object's address alone are one. Those of ``REST`` come last."""
+    """Labels of frames: names that differ only in object addresses are equal. Those of ``REST`` come last."""
 
     of: Int32
     """Position in ``texts`` by string id."""
@@ -62,13 +58,13 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Starts:
-    """The calls that threads of ``threading`` begin with, by time, and which thread each opens."""
+    """First calls of ``threading`` threads, by time, and the thread each starts."""
 
     row: Int64
     thread: Int32
     parent: Int32
     ordinal: Int64
-    """0: it is the thread of the track; else a further one that was recorded under the same id."""
+    """0 = the thread of the track; others were recorded under the same id."""
 
 
 @remembered
@@ -81,8 +77,8 @@ def labels_of(trace: TraceTable) -> Labels:
 
 @remembered
 def thread_starts(trace: TraceTable) -> Starts:
-    """Returns where threads begin. A further ``_bootstrap`` of a track, or one inside a call, opens a thread of its own."""
-    begins = trace.strings.where(lambda text: _BOOTSTRAP.fullmatch(text) is not None)[trace.name]
+    """Returns the starts of threads. A further ``_bootstrap`` of a track, or a nested one, starts a new thread."""
+    begins = trace.strings.where(lambda text: _THREAD_ENTRY.fullmatch(text) is not None)[trace.name]
     rows = np.flatnonzero(begins & (trace.kind == EventKind.PYTHON))
     track = trace.track[rows]
     ordinal = np.zeros(len(rows), np.int64)
@@ -96,7 +92,7 @@ def thread_starts(trace: TraceTable) -> Starts:
 
 
 def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
-    """Returns the thread of each host row: its track, or of threads under one id the one that began last and is open."""
+    """Returns the thread of each host row: its track, or the last started open thread of its id."""
     starts = thread_starts(trace)
     track = trace.track[rows]
     if not starts.ordinal.any():
@@ -108,16 +104,16 @@ def thread_numbers(trace: TraceTable, rows: Int64) -> Int32:
 
 @remembered
 def rows_with_stacks(trace: TraceTable) -> Int64:
-    """Returns the operators and calls whose stated call stacks stand for Python calls: none where those are recorded."""
+    """Returns operators and calls with recorded stacks that replace Python calls; empty if those are recorded."""
     python = trace.name[trace.kind == EventKind.PYTHON]
-    if trace.strings.where(lambda text: _LINE.search(text) is not None)[python].any():
+    if trace.strings.where(lambda text: _PYTHON_LINE.search(text) is not None)[python].any():
         return np.empty(0, np.int64)
     return np.sort(trace.operators.row[trace.operators.stack != MISSING]).astype(np.int64)
 
 
 @remembered
 def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
-    """Returns the frames of these kinds, of Python also what states a call stack. Steps are no frames: one chooses them."""
+    """Returns the frames of these kinds; Python includes rows with recorded stacks. Steps are no frames: users select them."""
     wanted = of_kind(trace.kind, *FRAMES[of])
     if of == "python":
         wanted[rows_with_stacks(trace)] = True
@@ -132,7 +128,7 @@ def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
         kept = np.flatnonzero(~_folded(trace, row, parent))
         row, thread, start, end, parent = row[kept], thread[kept], start[kept], end[kept], parents_among(parent, kept)
     if trace.coverage.whole is not None:
-        # As everywhere: of a call that outlives the window only the time inside is its own.
+        # As everywhere, only the time inside the window counts.
         start, end = (np.clip(time, trace.coverage.start_ns, trace.coverage.end_ns) for time in (start, end))
     return Frames(row, parent, thread, own_times(thread, start, end))
 
@@ -140,10 +136,10 @@ def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
 def _with_ranges(
     trace: TraceTable, ranges: Int64, row: Int64, thread: Int32, start: Int64, end: Int64
 ) -> tuple[Int64, Int32, Int64, Int64]:
-    """Frames with the named ranges among them, by time.
+    """Adds the named ranges to the frames, by time.
 
-    A range begins inside the call that opens it (``__enter__``) and ends inside the one that closes it: it becomes a frame
-    from the end of the one to the begin of the other.
+    A range starts inside the call that opens it (``__enter__``) and ends inside the one that closes it. It becomes a frame
+    from the end of the first to the start of the second.
     """
     owner, first, last = thread_numbers(trace, ranges), trace.start_ns[ranges], trace.ends(ranges)
     parent = nest(thread, start, end).parent
@@ -168,9 +164,9 @@ def _with_ranges(
 
 
 def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
-    """Calls of a framework that itself made: inside another Python call of one, or inside a module's call."""
+    """Internal framework calls: inside another Python call of it, or inside a module call."""
     name, kind = trace.name[row], trace.kind[row]
-    # One more flag at the end is for those without a parent.
+    # One more flag at the end is for frames without a parent.
     framework = np.append(
         trace.strings.where(lambda text: package_of(text)[1])[name] & (kind == EventKind.PYTHON), False
     )
@@ -180,7 +176,7 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
 
 
 def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
-    """Returns the time in which each call, by start, is the last one that began of those that are open on its thread."""
+    """Returns the time in which each call, by start, is the last started open call of its thread."""
     own = np.zeros(len(start), np.int64)
     of, count = numbered(thread)
     order = stable_order(of)
@@ -188,6 +184,6 @@ def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
         time, owner = latest_open(start[rows], end[rows])
         lasting = np.diff(time)
         held = owner[:-1] != MISSING
-        # Sums stay below 2^53 ns (104 days), so float64 accumulates them exactly.
+        # Sums stay below 2^53 ns (104 days), so float64 adds them exactly.
         own[rows] = np.bincount(owner[:-1][held], weights=lasting[held], minlength=len(rows)).astype(np.int64)
     return own

@@ -1,4 +1,4 @@
-"""Where the time of a step went: parts by priority that sum exactly to the step."""
+"""Step time by category; the parts sum exactly."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# In order of priority: a moment counts for the first active category.
 CATEGORIES = ("kernel", "memcpy", "memset", "unrecorded", "communication", "runtime", "dataloader", "cpu", "other")
-"""In order of priority: a moment belongs to the first category that is active in it."""
+# A device runs unrecorded work, and none runs recorded work: it has no rows.
 UNRECORDED = "unrecorded"
-"""A device runs unrecorded work, and none runs recorded work: it has no rows."""
 
 _KINDS = {"memcpy": EventKind.MEMCPY, "memset": EventKind.MEMSET, "runtime": EventKind.RUNTIME}
 STEP = re.compile(r"ProfilerStep#")
@@ -41,7 +41,7 @@ class StepShares:
 
     @property
     def shown(self) -> list[str]:
-        """Returns the categories; unrecorded work is one only where there is any."""
+        """Returns the categories; unrecorded work only if present."""
         return [each for each in CATEGORIES if each != UNRECORDED or self.parts[each].any()]
 
     def mean(self, category: str) -> float | None:
@@ -51,11 +51,11 @@ class StepShares:
 
 @remembered
 def shares(trace: TraceTable) -> Mapping[str, Ranges]:
-    """Returns when each category has the time, on any thread or device: where it is active and none before it is.
+    """Returns the ranges of each category, on any thread or device: active, and no earlier category is.
 
-    ``other`` is what remains and has no ranges. Kept for the last traces: every choice of steps asks again.
+    ``other`` is the remainder without ranges. Cached for the last traces, because every selection of steps needs it.
     """
-    later = awaits_thread(trace)  # what the other thread does comes first, whatever it is
+    later = awaits_thread(trace)  # the awaited thread's activity comes first
     active = _active(trace, later)
     named = CATEGORIES[:-1]
     *first, waiting = first_in(*(active[category] for category in named), _covered(trace, later))
@@ -64,16 +64,16 @@ def shares(trace: TraceTable) -> Mapping[str, Ranges]:
 
 
 def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
-    """When each category is active; calls that come ``later`` are in none."""
+    """Active ranges of each category; calls in ``later`` are in none."""
     named = (each for each in CATEGORIES[:-1] if each != UNRECORDED)
     when = {category: _covered(trace, active_rows(trace, category) & ~later) for category in named}
     return when | {"communication": exposed(trace), UNRECORDED: any_unrecorded(trace)}
 
 
 def active_rows(trace: TraceTable, category: str) -> Bool:
-    """Returns the rows that make a category active, one of ``CATEGORIES`` but ``other`` and ``unrecorded``.
+    """Returns the rows of a category, one of ``CATEGORIES`` except ``other`` and ``unrecorded``.
 
-    Of communication those that may: which of them nothing hides, ``exposed`` says.
+    For communication these are candidates: ``exposed`` gives the exposed time.
     """
     kernels = of_kind(trace.kind, EventKind.KERNEL)
     if category == "kernel":
@@ -96,7 +96,7 @@ def _covered(trace: TraceTable, rows: Bool) -> Ranges:
 
 @remembered
 def break_down(trace: TraceTable, chosen: tuple[str, ...] | None) -> StepShares:
-    """Returns parts of each of the steps with these labels (None: all) by priority. What no category covers is ``other``.
+    """Returns the parts of the steps with these labels (None = all) by priority; the remainder is ``other``.
 
     Raises BadRequest for unknown steps.
     """

@@ -1,4 +1,7 @@
-"""Names of threads and streams, from what ran on them: the one place that says what a track is called (docs/metrics.md)."""
+"""Names of threads and streams, from their work.
+
+docs/metrics.md explains them.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ from tb_plugin.model.trace.table import TraceTable, Track
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-_RECORDED = re.compile(r"[tT]hread -?[0-9]+(?: \((.*)\))?$", re.DOTALL)
-"""How names of threads stand in traces: the number is known, what matters stands in the parentheses, if anything does."""
-_PLAIN_STREAM = re.compile(r"(?i)(?:(?:stream|thread|device|queue)?\s*(-?[0-9]{1,18}))?")
-"""How names of streams stand in traces where nobody named them; the number may differ from that of the track."""
+# Recorded thread names: number, and possibly a name in parentheses.
+_THREAD_NAME = re.compile(r"[tT]hread -?[0-9]+(?: \((.*)\))?$", re.DOTALL)
+# Recorded names of unnamed streams; the number may differ from that of the track.
+_DEFAULT_STREAM_NAME = re.compile(r"(?i)(?:(?:stream|thread|device|queue)?\s*(-?[0-9]{1,18}))?")
 _PLACE = re.compile(r"\([0-9]+\): ")
-_ENTRIES = r"^threading\.py\(|^<built-in "
-"""Python frames with which every thread begins."""
-_LARGEST_ID = 10**8
-"""Numbers of threads that a system gives are smaller; others are addresses, which tell nobody anything."""
+# Python frames at the start of every thread.
+_ENTRY_FRAMES = r"^threading\.py\(|^<built-in "
+# Larger numbers are addresses, which mean nothing to a reader.
+_LARGEST_THREAD_ID = 10**8
 _LONGEST = 60
 _WORK = ("compute", "communication", "copies")
-_MINOR = 0.2
-"""A share of a stream's work that is less than this does not name it."""
+# Smaller shares of a stream's work do not name it.
+_MIN_NAMING_SHARE = 0.2
 _COPIES = _WORK.index("copies")
 _KIND = np.full(len(EventKind), MISSING, np.int64)
 _KIND[EventKind.KERNEL] = 0
@@ -41,18 +44,18 @@ _KIND[[EventKind.MEMCPY, EventKind.MEMSET]] = _COPIES
 
 @dataclass(frozen=True)
 class TrackName:
-    """What a track is called."""
+    """Display name of a track."""
 
     title: str
-    """Different from that of every other thread of the trace, and every other stream of its device."""
+    """Unique among the threads of the trace, or the streams of its device."""
     recorded: str
-    """What the trace says of it: name and number of a thread, the device of a stream."""
+    """The trace's own text: name and number of a thread, device of a stream."""
     label: str
-    """One text for both, for lists of events."""
+    """Title and recorded name in one text, for event lists."""
     order: tuple[int, ...]
-    """By what it is: the main thread, then what the framework runs, then all others, then what is on no thread; streams by
-    their numbers, those that do not work beneath a lane without a number that does. Where the trace states an order of its
-    threads, by that first."""
+    """Sort key. Threads: recorded order if any; main thread, framework threads, others, then events outside threads.
+    Streams: by number; idle ones below a lane without a number that works.
+    """
 
 
 @remembered
@@ -63,7 +66,7 @@ def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
     titles, rank = _host_titles(trace, main, processes)
     distinct = _apart(trace, titles, processes)
     work = _work_of(trace)
-    # A lane without a number that works (operations of a group) stands above streams that only wait.
+    # A working lane without a number (operations of a group) is above streams that only wait.
     lanes = [(track.pid, _number_of(track)[1], work[i]) for i, track in enumerate(trace.tracks) if track.is_device]
     apart = {pid for pid, number, has in lanes if has and number < 0}
     apart &= {pid for pid, number, has in lanes if not has and number >= 0}
@@ -76,7 +79,7 @@ def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
 
 
 def _processes(trace: TraceTable) -> list[str]:
-    """What the process of each track is called, "" where one alone has threads: then it says nothing."""
+    """Display name of each track's process, "" if only one has threads."""
     tools = ~np.isin(np.arange(len(trace.tracks)), trace.track[trace.kind != EventKind.WINDOW])
     own = {i: track for i, track in enumerate(trace.tracks) if not track.is_device and not tools[i]}
     named = {track.pid: track.process.strip() for track in own.values()}
@@ -91,9 +94,9 @@ def _processes(trace: TraceTable) -> list[str]:
 
 
 def main_thread(trace: TraceTable) -> int:
-    """Returns the track of the main thread, -1 when nobody knows.
+    """Returns the track of the main thread, -1 if unknown.
 
-    It is the one on which steps were annotated; without steps the one that has the number of its process.
+    It has the step annotations; without steps, it has the number of its process.
     """
     if trace.steps.recorded and len(trace.steps.host_start_ns):
         is_first = (trace.start_ns == trace.steps.host_start_ns[0]) & (trace.end_ns == trace.steps.host_end_ns[0])
@@ -106,9 +109,9 @@ def main_thread(trace: TraceTable) -> int:
 
 
 def recorded_name(track: Track) -> str:
-    """Returns the name that a thread has in the trace, "" where it has none."""
+    """Returns the recorded name of a thread, "" without one."""
     name = track.thread.strip()
-    found = _RECORDED.match(name)
+    found = _THREAD_NAME.match(name)
     return (found.group(1) or "").strip() if found else name
 
 
@@ -122,30 +125,30 @@ def _of_host(track: Track, title: str, rank: tuple[int, ...]) -> TrackName:
 
 
 def _of_device(trace: TraceTable, track: Track, work: str, *, sinks: bool) -> TrackName:
-    """What a stream is called; ``sinks``: without work it stands below those that have some."""
+    """Name of a stream; with ``sinks``, idle streams sort below active ones."""
     own = track.thread.strip()
     stream, number = _number_of(track)
     name = next((device.name or "" for device in trace.devices if device.id == track.pid), "")
-    # Waits for all streams stand on a row of their own, which has the number -1.
+    # Waits for all streams have a row of their own with number -1.
     plain = f"Stream {stream}" if stream != "-1" else "All streams"
-    # A lane that somebody named: work of a graph may be drawn apart from the stream that it ran on.
-    plain = plain if _PLAIN_STREAM.fullmatch(own) else own[:_LONGEST]
+    # A lane with a name: graph work may be drawn on a lane other than its stream.
+    plain = plain if _DEFAULT_STREAM_NAME.fullmatch(own) else own[:_LONGEST]
     title = f"{plain} · {work}" if work else plain
     recorded = f"Device {track.pid} · {name}" if name else f"Device {track.pid}"
-    label = f"device {track.pid}, {plain[0].lower() + plain[1:] if _PLAIN_STREAM.fullmatch(own) else plain}"
+    label = f"device {track.pid}, {plain[0].lower() + plain[1:] if _DEFAULT_STREAM_NAME.fullmatch(own) else plain}"
     order = (sinks and not work, number < 0, number, track.thread_order)
     return TrackName(title, recorded, f"{label} ({work})" if work else label, order)
 
 
 def _number_of(track: Track) -> tuple[str, int]:
-    """What a stream is called by where nobody named it, and its number, -1 = none."""
-    numbered = _PLAIN_STREAM.fullmatch(track.thread.strip())
+    """Word for a stream without a name, and its number, -1 = none."""
+    numbered = _DEFAULT_STREAM_NAME.fullmatch(track.thread.strip())
     stream = numbered[1] if numbered and numbered[1] else track.tid.removeprefix("stream").strip()
     return stream, int(stream) if re.fullmatch(r"-?[0-9]{1,18}", stream) else MISSING
 
 
 def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[list[str], list[tuple[int, ...]]]:
-    """What threads are, and where they belong in the order; of what nothing is known: their kinds of events."""
+    """Titles of threads and their sort order; unknown threads are titled by their kinds of events."""
     roles = trace.recorder.threads
     found = _roles_of(trace, roles)
     of_main = recorded_name(trace.tracks[main]) if main != MISSING else ""
@@ -166,8 +169,8 @@ def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[li
             title, place = track.tid if _number(track.tid) is None else own or "Recorder", others + 1
         elif found[i] != MISSING:
             title, place = roles[found[i]].title, 1 + int(found[i])
-        # Threads take over the name of the one that starts them, which is that of the program: it says nothing.
-        # So they do where PyTorch runs; of a tool that nobody knows the word is all there is.
+        # Threads inherit the name of their starting thread, usually the program's, which says nothing. The same holds for
+        # PyTorch threads; for unknown tools it is the only name.
         elif own and own != of_main and not (roles and re.match(r"(?i)python[0-9.]*$", own)):
             title, place = own, others
         elif i in frames:
@@ -177,15 +180,13 @@ def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[li
         else:
             title, place = f"Thread {track.tid}" if _is_plausible(track.tid) else "Thread", others
         titles.append(title[:_LONGEST])
-        # Those of one kind by their numbers; of the others the order says nothing.
+        # Threads of one kind sort by number; for others the order has no meaning.
         rank.append((track.thread_order, place, (_number(track.tid) or 0) if 0 < place < others else 0))
     return titles, rank
 
 
 def _apart(trace: TraceTable, titles: list[str], processes: list[str]) -> list[str]:
-    """The titles of threads, those that several have with their number, or one of ours where theirs is none; before them
-    their processes where there are several.
-    """
+    """Adds numbers to equal titles (ours if theirs is missing), and process names if there are several processes."""
     hosts = [i for i, track in enumerate(trace.tracks) if not track.is_device]
     titles = [" · ".join(filter(None, (p, title))) for p, title in zip(processes, titles, strict=True)]
     count = Counter(titles[i] for i in hosts)
@@ -206,13 +207,13 @@ def _number(text: str) -> int | None:
 
 
 def _is_plausible(tid: str) -> bool:
-    """Whether a number is one that a person finds in other tools as well; a text always is."""
+    """Whether a thread number also appears in other tools; texts always do."""
     number = _number(tid)
-    return number is None or 0 <= number < _LARGEST_ID
+    return number is None or 0 <= number < _LARGEST_THREAD_ID
 
 
 def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
-    """The first role that fits each track, by its number; -1 = none. A thread's own name counts before what it does."""
+    """The first matching role of each track, by number; -1 = none. A thread's name counts before its work."""
     found = np.full(len(trace.tracks), MISSING, np.int64)
     if not roles:
         return found
@@ -232,24 +233,24 @@ def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
 
 
 def _named(trace: TraceTable, pattern: str) -> Bool:
-    """By string id, and one more for none: whether the text matches. All texts of a trace are looked at once."""
+    """Flags by string id (and one for none) of texts that match. All texts of a trace are checked once."""
     hits = pc.match_substring_regex(trace.strings.array, pattern).fill_null(False).to_numpy(zero_copy_only=False)
     return np.append(hits, False)
 
 
 def _outermost_frames(trace: TraceTable) -> dict[int, str]:
-    """The first Python call on each track that is not how every thread begins: what it was started for."""
+    """The first Python call on each track after the common entry frames: the thread's function."""
     rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
     if not len(rows):
         return {}
-    rows = rows[~_named(trace, _ENTRIES)[trace.name[rows]]]
+    rows = rows[~_named(trace, _ENTRY_FRAMES)[trace.name[rows]]]
     tracks, first = np.unique(trace.track[rows], return_index=True)
     names = trace.strings.take(trace.name[rows[first]]).to_pylist()
     return dict(zip(tracks.tolist(), names, strict=True))
 
 
 def _work_of(trace: TraceTable) -> list[str]:
-    """What most of the time on each stream went into, "" where there was no work."""
+    """Main kind of work on each stream, "" without work."""
     rows = np.flatnonzero(of_kind(trace.kind, EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET))
     kind = _KIND[trace.kind[rows]]
     kind[(kind == 0) & trace.is_collective[rows]] = 1
@@ -267,7 +268,7 @@ def _work_of(trace: TraceTable) -> list[str]:
 
 
 def _going(trace: TraceTable, copies: Int64) -> Int64:
-    """Time of copies by their streams and directions; the last column is that of copies that name none, and of sets."""
+    """Time of copies by stream and direction; the last column is for sets and copies without a direction."""
     time = np.zeros((len(trace.tracks), len(DIRECTIONS) + 1), np.int64)
     goes = np.where(trace.kind[copies] == EventKind.MEMCPY, directions_of(trace, copies), MISSING)
     np.add.at(time, (trace.track[copies], goes), np.maximum(trace.dur_ns[copies], 1))
@@ -275,13 +276,13 @@ def _going(trace: TraceTable, copies: Int64) -> Int64:
 
 
 def _most(time: Int64) -> list[int]:
-    """What took at least a fifth of the time, most first."""
+    """Kinds with at least a fifth of the time, largest first."""
     share = time / max(int(time.sum()), 1)
-    return [int(k) for k in np.argsort(-time, kind="stable") if share[k] >= _MINOR]
+    return [int(k) for k in np.argsort(-time, kind="stable") if share[k] >= _MIN_NAMING_SHARE]
 
 
 def _copies(time: Int64) -> str:
-    """Copies, and where they go where all of them that matter say so."""
+    """Word for copies, with directions if all main ones have one."""
     named = _most(time)
     if len(DIRECTIONS) in named:
         return _WORK[_COPIES]
@@ -289,13 +290,13 @@ def _copies(time: Int64) -> str:
 
 
 def _communication(backend: str, groups: tuple[str, ...]) -> str:
-    """Of which group, in the backend's word where it is known."""
+    """Word for communication, with the group and the backend's name if known."""
     what = backend or _WORK[1]
     return f"{what} {groups[0]}" if len(groups) == 1 else f"{what}, {len(groups)} groups" if groups else what
 
 
 def _groups_of(trace: TraceTable) -> dict[int, tuple[str, ...]]:
-    """The groups whose collectives ran on each track, by what the program calls them, else by their number."""
+    """Process groups of the collectives on each track, by description, else by number."""
     args = trace.collectives
     on_device = trace.kind[args.row] == EventKind.KERNEL
     said = np.where(

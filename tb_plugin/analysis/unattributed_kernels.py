@@ -1,4 +1,4 @@
-"""Device time that no operator launched: why, and what was open on the host when it was launched."""
+"""Device time without an operator, by reason."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ METRICS = SHARED.adding(
 
 
 class Reason(IntEnum):
-    """Why device work belongs to no operator. Each piece has one reason, the first that is true."""
+    """Why device work has no operator. The first true reason counts."""
 
     OUTSIDE = 0
     GRAPH = 1
@@ -90,7 +90,7 @@ _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
 
 
 def reasons(trace: TraceTable, rows: Int64) -> UInt8:
-    """Returns the Reason of each of these device rows, which are no chosen operator's."""
+    """Returns the Reason of each of these device rows without a selected operator."""
     launch = trace.launch[rows]
     found = np.where(launch == MISSING, Reason.UNRECORDED, Reason.BARE)
     found[(launch != MISSING) & trace.calls_that(CallRole.GRAPH)[launch]] = Reason.GRAPH
@@ -101,11 +101,11 @@ def reasons(trace: TraceTable, rows: Int64) -> UInt8:
 
 @remembered
 def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
-    """Which rows were launched before the recording, if they are device work without a launch."""
+    """Rows launched before the recording, among device work without a launch."""
     calls = trace.correlation[trace.kind == EventKind.RUNTIME]
     first_call = int(calls[calls > 0].min(initial=np.iinfo(np.int64).max))
     numbered = trace.correlation > 0
-    # A stream does its work in the order of the launches.
+    # A stream executes work in launch order.
     first_launched = np.full(len(trace.tracks), -1, np.int64)
     launched = np.flatnonzero(trace.launch != MISSING)[::-1]
     first_launched[trace.track[launched]] = trace.start_ns[launched]  # rows are in order of time: the earliest stays
@@ -115,14 +115,14 @@ def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
 
 
 def reason_times(trace: TraceTable, rows: Int64) -> dict[Reason, int]:
-    """Returns the summed durations of these device rows by reason; the parts sum to that of all of them."""
+    """Returns the summed durations of these device rows by reason; they sum to the total."""
     totals = np.zeros(len(Reason), np.int64)
     np.add.at(totals, reasons(trace, rows), trace.dur_ns[rows])
     return {reason: int(totals[reason]) for reason in Reason}
 
 
 def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
-    """Returns the reasons that have time, most first, as parts of the device time without an operator."""
+    """Returns the reasons with time, largest first, as parts of the device time without an operator."""
     order = sorted((reason for reason in times if times[reason]), key=lambda reason: -times[reason])
     slices = []
     for reason in order:
@@ -133,7 +133,7 @@ def reason_breakdown(times: Mapping[Reason, int], metric: Metric) -> Breakdown:
 
 
 def kernels_without(trace: TraceTable, rows: Int64) -> Frame:
-    """Returns these device rows by name, reason and what was open around their launches."""
+    """Returns these device rows by name, reason and the scopes around their launches."""
     launch, lines = trace.launch[rows], code_lines(trace)
     keys = (
         trace.name[rows],
@@ -175,6 +175,6 @@ def module_around(trace: TraceTable, launch: Int32) -> Int32:
     members, parent = with_ancestors(trace.python_parent, around)
     is_module = trace.kind[members] == EventKind.MODULE
     nearest = inherit(np.where(is_module, np.arange(len(members)), MISSING).astype(np.int32), parent)
-    # One more at the end answers for -1, of both.
+    # One more entry at the end is for -1, in both.
     module = np.append(members, MISSING)[np.append(nearest, MISSING)[places_of(members, len(trace))[around]]]
     return np.where(module == MISSING, MISSING, trace.name[module]).astype(np.int32)

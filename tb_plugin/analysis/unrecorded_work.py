@@ -1,4 +1,4 @@
-"""GPU work that was launched while nothing was recorded."""
+"""Unrecorded GPU work: launched outside the recording."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# A launch on an idle device takes tens of microseconds; a shorter wait proves nothing.
 MIN_WAIT_NS = 1_000_000
-"""A launch on an idle device takes tens of microseconds; a shorter wait proves nothing."""
+# Slow launches of one recording are a few times the usual latency (docs/metrics.md).
 TIMES_USUAL = 10
-"""Slow launches of one recording lie within a few times the usual latency; docs/metrics.md says what was measured."""
+# Work that starts this soon after other work may have waited for it.
 NEAR_NS = 50_000
-"""Work that starts so soon after other work ended may have waited for it."""
 _LAUNCHING = (CallRole.LAUNCH, CallRole.GRAPH, CallRole.COPY, CallRole.SET)
 _DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 """Calls that return when a device has no work left."""
@@ -38,24 +38,24 @@ _DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 class _Found:
     ranges: Ranges
     first: Bool
-    """Which launches (as in ``recorded_launches``) are of work that proves it."""
+    """Launches (as in ``recorded_launches``) whose work proves it."""
 
 
 @remembered
 def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
-    """Returns when a device (position in ``trace.devices``) runs work that was launched while nothing was recorded.
+    """Returns when a device (position in ``trace.devices``) runs work launched outside the recording.
 
-    The first recorded work of a stream proves it: its launch had returned, no recorded work was in its way, nothing started
+    The first recorded work of a stream proves it. Its launch had returned, no recorded work was in its way, nothing started
     on the device meanwhile, and it waited far longer than later launches on an empty queue. So does a wait of the host for
-    the device ahead of all recorded launches. All launches since the start of the recording, or since its last pause, are
-    recorded. So older work was in the way from then on. The ranges hold no recorded work.
+    the device before all recorded launches. All launches since the start (or the last pause) of the recording are recorded,
+    so older work was in the way. The ranges contain no recorded work.
     """
     return _found(trace, device).ranges
 
 
 @remembered
 def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns when each device (as in ``device_busy``) runs work, recorded or not: the rest is idle time."""
+    """Returns when each device (as in ``device_busy``) runs work, recorded or not; the rest is idle time."""
     return {device: join(busy, unrecorded_work(trace, device)) for device, busy in device_busy(trace).items()}
 
 
@@ -68,7 +68,7 @@ def any_unrecorded(trace: TraceTable) -> Ranges:
 
 @remembered
 def waits_for_unrecorded(trace: TraceTable) -> Bool:
-    """Returns which launches (as in ``recorded_launches``) are of work that waits for unrecorded work."""
+    """Returns which launches (as in ``recorded_launches``) wait for unrecorded work."""
     launches = recorded_launches(trace)
     waits = np.zeros(len(launches.row), np.bool_)
     for device in device_busy(trace):
@@ -90,15 +90,15 @@ def _on_empty_queue(launches: Launches) -> Bool:
 def _found(trace: TraceTable, device: int) -> _Found:
     launches, busy = recorded_launches(trace), device_busy(trace).get(device, EMPTY)
     none = np.zeros(len(launches.row), np.bool_)
-    if device == MISSING:  # work of several devices may stand there
+    if device == MISSING:  # this track may have work of several devices
         return _Found(EMPTY, none)
     mine = np.flatnonzero((trace.device[launches.row] == device) & (launches.call != MISSING))
     mine = mine[np.argsort(trace.start_ns[launches.row[mine]], kind="stable")]
     began = _recording_began(trace)
-    # A window keeps launches from before its begin where their work lies in it: what they waited for is unknown.
+    # A window has earlier launches whose work lies in it; what they waited for is unknown.
     mine = mine[trace.start_ns[launches.call[mine]] >= began[0]]
     row, call = launches.row[mine], launches.call[mine]
-    # A copy that the host waits for returns after it.
+    # A synchronous copy ends before its call returns.
     waits = (waits_for_device(trace) & trace.calls_that(CallRole.COPY))[call]
     free = np.where(waits, np.minimum(trace.start_ns[call], launches.free_ns[mine]), launches.free_ns[mine])
     start, fresh = trace.start_ns[row], ~launches.is_queued[mine]
@@ -109,16 +109,16 @@ def _found(trace: TraceTable, device: int) -> _Found:
     # The first work of a stream may wait, so it is no sample of the usual latency.
     limit = max(MIN_WAIT_NS, TIMES_USUAL * usual(idle[fresh & ~first & ~waits]))
     waited = np.flatnonzero(first & fresh & (idle > limit))
-    # What starts on the device meanwhile shows that it takes launches.
+    # Any start on the device shows that it accepts launches.
     starts = np.sort(trace.start_ns[launches.row[trace.device[launches.row] == device]])
     waited = waited[np.searchsorted(starts, start[waited]) == np.searchsorted(starts, free[waited])]
     since, launched = began[part[waited]], trace.start_ns[call[waited]]
-    # Work that begins after the host waited for it is of a device whose clock is ahead.
+    # Work that starts after the host waited for it is on a device whose clock is ahead.
     proven = ~_follows_another(trace, device, row[waited]) & ~_is_drained(trace, device, since, start[waited])
     proven &= ~waits[waited] | ~_sets_up(trace, device, since, launched)
     waited, since = waited[proven], since[proven]
     since = _no_later_launch(trace, device, since, launched[proven])
-    # A wait that is the smaller part of that time proves itself alone, and only where launches pile up behind it.
+    # A wait that covers less of that time is proof only if launches queue up after it.
     is_short = 2 * idle[waited] < start[waited] - since
     returned, begun = np.sort(trace.ends(call)), np.searchsorted(start, start[waited])
     piled = np.searchsorted(returned, start[waited], side="right") - begun > 1
@@ -129,7 +129,7 @@ def _found(trace: TraceTable, device: int) -> _Found:
 
 
 def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
-    """From each start of the recording to the end of the last long wait for the device ahead of all recorded launches."""
+    """From each start of the recording to the end of the last long device wait before all recorded launches."""
     does_more = trace.calls_that(*_LAUNCHING, CallRole.ALLOCATE, CallRole.FREE, CallRole.PIN)
     waits = _own_calls(trace, device, waits_for_device(trace) & ~does_more)
     start, end = trace.start_ns[waits], trace.ends(waits)
@@ -143,7 +143,7 @@ def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
 
 
 def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """In which stretches of time the driver is set up, or asked for memory: the program begins there."""
+    """Stretches with driver initialization or memory allocation: the program starts there."""
     calls = _own_calls(trace, device, trace.calls_that(CallRole.SETUP, CallRole.ALLOCATE, CallRole.MAP, CallRole.PIN))
     starts = np.sort(trace.start_ns[calls])
     found: Bool = np.searchsorted(starts, since) < np.searchsorted(starts, until)
@@ -151,7 +151,7 @@ def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool
 
 
 def _recording_began(trace: TraceTable) -> Int64:
-    """When the recording started, and when it went on after each pause: the profiler numbers all steps, recorded or not."""
+    """Start of the recording, and its resumption after each pause: the profiler numbers all steps, recorded or not."""
     began, steps = np.array([trace.coverage.start_ns]), trace.steps
     if steps.found != PROFILER or not all(label.isdecimal() for label in steps.label):
         return began
@@ -164,7 +164,7 @@ def _recording_began(trace: TraceTable) -> Int64:
 
 
 def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
-    """Which of these works start when what their thread launched before on other devices has ended: they waited for that."""
+    """Works that start when their thread's earlier work on other devices ends: they waited for that."""
     launches = recorded_launches(trace)
     others = (launches.call != MISSING) & (trace.device[launches.row] != device)
     row, call = launches.row[others], launches.call[others]
@@ -182,7 +182,7 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
 
 def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
-    """Rows of wanted calls on threads that launch on this device and on no other."""
+    """Rows of selected calls on threads that launch on this device only."""
     launches = recorded_launches(trace)
     known = launches.call != MISSING
     track, of = trace.track[launches.call[known]], trace.device[launches.row[known]]
@@ -198,7 +198,7 @@ def _has_work(trace: TraceTable) -> Bool:
 
 
 def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """In which stretches of time the host waited until the device had no work left."""
+    """Stretches in which the host waited until the device had no work left."""
     named = trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
     ends = np.sort(trace.ends(_own_calls(trace, device, named)))
     found: Bool = np.searchsorted(ends, since, side="right") < np.searchsorted(ends, until, side="right")
@@ -206,9 +206,9 @@ def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> B
 
 
 def _no_later_launch(trace: TraceTable, device: int, since: Int64, until: Int64) -> Int64:
-    """When the first launch of each stretch begins whose work is not recorded, else ``since``: its work may be in the way."""
+    """Start of the first launch of each stretch without recorded work, else ``since``: its work may be in the way."""
     lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~_has_work(trace))
-    lost = np.setdiff1d(lost, captures(trace).source)  # what is captured does not run
+    lost = np.setdiff1d(lost, captures(trace).source)  # captured work does not run
     begins = np.append(np.sort(trace.start_ns[lost]), np.iinfo(np.int64).max)
     first = begins[np.searchsorted(begins, since)]
     return np.where(first < until, first, since)

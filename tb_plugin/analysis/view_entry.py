@@ -1,4 +1,4 @@
-"""Declaration of a view: what is known of it without its code."""
+"""Declaration of a view, without importing its code."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MEMORY_FLOW = "tb_plugin.model.memory_flow:MemoryFlow"
 FLIGHT = "tb_plugin.model.flight_recorder:Flight"
 STACK_PROFILE = "tb_plugin.model.stack_profile:StackProfile"
 EXECUTION_TRACE = "tb_plugin.model.execution_trace:ExecutionTrace"
+# Class names of the models (``lib/lazy.py``).
 CLUSTER = "tb_plugin.model.cluster:Cluster"
-"""Names of the models (``lib/lazy.py``)."""
 
 
 class ViewText(NamedTuple):
-    """What docs/reference/http.md says about a view, as Markdown: what a machine cannot know of its answers."""
+    """Markdown about a view for docs/reference/http.md: what cannot be generated."""
 
     parameters: str = ""
     """Parameters of its own."""
@@ -41,9 +41,9 @@ def _applies(model: Any) -> Missing | None:
 class ViewEntry:
     """A view as its folder declares it: ``VIEW = ViewEntry(__name__, ...)`` in ``views/<id>/__init__.py``.
 
-    The entry is an ``Analysis``: it imports ``views/<id>/view.py``, and asks the class there, when a part or an answer is
-    needed. ``order`` is the place in the navigation, ``model`` the name of the class that the view is about, and
-    ``missing`` says why the view does not apply; without it the view always applies. ``http`` is documentation.
+    The entry is an ``Analysis`` that imports the class in ``views/<id>/view.py`` when a part or an answer is needed.
+    ``order``: position in the navigation. ``model``: class name of the model. ``missing``: why the view does not apply; by
+    default it always applies. ``http``: documentation.
     """
 
     def __init__(
@@ -69,18 +69,18 @@ class ViewEntry:
         self.borrows = borrows
         self.missing = missing
         self.http = http
+        # The class of the view, once defined.
         self.implementation: type[Any] | None = None
-        """The class of the view, as soon as it is defined."""
         self._module = module
 
     @property
     def model(self) -> type[Any]:
-        """Returns the class that the view is about."""
+        """Returns the class of the view's model."""
         return class_named(self.model_name)
 
     @cached_property
     def view(self) -> Analysis[Any]:
-        """Returns the view; its code is imported now."""
+        """Returns the view; imports its code."""
         if self.implementation is None:
             import_module(f"{self._module}.view")
         assert self.implementation is not None
@@ -101,7 +101,7 @@ class ViewEntry:
 
 
 class DeclaredView:
-    """The class of a view takes from its entry what is declared there: ``class Kernels(DeclaredView, entry=VIEW)``."""
+    """Base class of views, which get declared properties from their entry: ``class Kernels(DeclaredView, entry=VIEW)``."""
 
     entry: ViewEntry
     id: str
@@ -119,20 +119,20 @@ class DeclaredView:
 
     @property
     def model(self) -> type[Any]:
-        """Returns the class that the view is about."""
+        """Returns the class of the view's model."""
         return self.entry.model
 
     def missing(self, model: Any, /) -> Missing | None:
-        """Returns None when the view applies."""
+        """Returns why the view does not apply; None if it does."""
         return self.entry.missing(model)
 
 
 def model_name(analysis: Analysis[Any]) -> str:
-    """Returns the name of the class that a view is about, without an import of it."""
+    """Returns the class name of a view's model, without importing it."""
     return analysis.model_name if isinstance(analysis, ViewEntry) else name_of(analysis.model)
 
 
 def joining(analysis: Analysis[Any]) -> Joining | None:
-    """Returns the view as one that joins the parts of all workers, None when it does not."""
+    """Returns the view as one that joins all workers' parts, None if it does not join."""
     view = analysis.view if isinstance(analysis, ViewEntry) else analysis
     return view if isinstance(view, Joining) else None

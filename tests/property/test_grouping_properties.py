@@ -67,7 +67,7 @@ def test_paths_by_definition(few: int, found: list[tuple[int, int, int]]) -> Non
     for row, labels in enumerate(found):
         expected.append((*(expected[parent[row]] if parent[row] >= 0 else ()), labels[1:]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forest, "_FEW", few)
+        patch.setattr(forest, "_MAX_ROWS_IN_LOOP", few)
         paths = forest.Forest(np.array(parent, np.int32)).paths(
             *(np.array([row[i] for row in found], np.int64) for i in (1, 2))
         )

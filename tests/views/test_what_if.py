@@ -110,7 +110,7 @@ def test_a_wait_ends_the_lead_of_the_host(monkeypatch: pytest.MonkeyPatch) -> No
     before, after = host((20, 40)), host((115, 135))
     changes = [before, after, merge_changes([before, after])]
     assert bounds(table, *changes) == [(0, 0), (20, 20), (20, 20)]
-    monkeypatch.setattr(simulate, "_AT_ONCE", 4)  # two changes, then the others
+    monkeypatch.setattr(simulate, "_MAX_WORK_PER_RUN", 4)  # two changes, then the others
     assert bounds(table, *changes) == [(0, 0), (20, 20), (20, 20)]
     # Without the wait the second launch comes 60 earlier, and the device has 40 to gain.
     assert bounds(table, host((50, 110)))[0] == (37, 40)

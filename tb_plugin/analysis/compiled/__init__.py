@@ -1,1 +1,1 @@
-"""Compiled code: its calls, what compiling it took, what its guards and wrappers take, and where it breaks off."""
+"""Compiled code: calls, compilation, guards and graph breaks."""

@@ -1,4 +1,4 @@
-"""What compiling took, what the checks of guards took and said, and which calls of compiled code are the first after it."""
+"""Compilation times, guard checks and cold calls."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Compilations:
-    """Stretches of time in which a thread compiled, by time: the outermost ranges that say so."""
+    """Time ranges in which a thread compiles, by time: outermost ranges only."""
 
     row: Int64
     region: Int32
-    """Number of the region that was compiled, in ``names``; -1: the trace does not say."""
+    """Position in ``names`` of the compiled region; -1 = unknown."""
     names: tuple[str, ...]
-    """Numbers of the function and of its compilation, as the regions have them."""
+    """Numbers of function and compilation, as in region names."""
 
     def repeats(self) -> Bool:
-        """Returns which of the names are those of a function that had been compiled before."""
+        """Returns which names belong to a function that was compiled before."""
         return np.array([not name.endswith("/0") for name in self.names], np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
 class Guards:
-    """Checks of guards by time: rows, and what came of each."""
+    """Guard checks by time: rows and results."""
 
     row: Int64
     region: Int32
-    """Position among the regions' calls of the call that it led to, -1: none."""
+    """Position of the region call that it led to, -1 = none."""
     compilation: Int32
-    """Position of the compilation that it led to, because nothing that was compiled fitted; -1: none."""
+    """Position of the compilation that it led to (no compiled code matched), -1 = none."""
 
 
 def spans_of(trace: TraceTable, row: Int64) -> Spans:
-    """Returns where rows of the host stand."""
+    """Returns the spans of host rows."""
     return Spans(trace.track[row], trace.start_ns[row], trace.ends(row))
 
 
 @remembered
 def compilations_of(trace: TraceTable) -> Compilations:
-    """Returns what was compiled in a trace with compiled code, whichever steps are chosen."""
+    """Returns the compilations in a trace, regardless of the selected steps."""
     row = rows_in(trace, Cause.COMPILATION) if has_regions(trace) else np.empty(0, np.int64)
     parent = nest(trace.track[row], trace.start_ns[row], trace.ends(row)).parent
     row = row[parent == MISSING]
@@ -68,27 +68,27 @@ def compilations_of(trace: TraceTable) -> Compilations:
     apart = np.full(len(row), MISSING, np.int32)
     of = innermost(spans.track, spans.start, spans.end, apart, trace.track[said], trace.start_ns[said])
     region = np.full(len(row), MISSING, np.int32)
-    known = np.flatnonzero(of != MISSING)[::-1]  # the first that is said in each is written last
+    known = np.flatnonzero(of != MISSING)[::-1]  # the first entry of each is written last
     number = {name: at for at, name in enumerate(dict.fromkeys(names))}
     region[of[known]] = np.array([number[names[at]] for at in known.tolist()], np.int32)
     return Compilations(row, region, tuple(number))
 
 
 def _stated(trace: TraceTable) -> tuple[Int64, list[str]]:
-    """Ranges that say what is compiled, by time, and what each says."""
+    """Ranges that name the compiled code, by time, and their texts."""
     pattern = trace.recorder.compiled.compile_id
     if not pattern:
         return np.empty(0, np.int64), []
     rows = np.flatnonzero(of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION) & name_matches(trace, pattern))
     found = {name: re.search(pattern, trace.strings[name]) for name in np.unique(trace.name[rows]).tolist()}
-    # An attempt that was begun anew is of the same compilation.
+    # A restarted attempt belongs to the same compilation.
     texts = {name: match[1].partition("_")[0] for name, match in found.items() if match}
     return rows, [texts[name] for name in trace.name[rows].tolist()]
 
 
 @remembered
 def guards_of(trace: TraceTable) -> Guards:
-    """Returns the checks of guards, and whether compiled code was called or made after each."""
+    """Returns the guard checks, and whether a compiled call or a compilation followed each."""
     pattern = trace.recorder.compiled.lookup
     none = np.empty(0, np.int64)
     if not pattern or not has_regions(trace):
@@ -102,7 +102,7 @@ def guards_of(trace: TraceTable) -> Guards:
         (trace.track[row], trace.ends(row)),
         (trace.track[compiled.row], trace.start_ns[compiled.row]),
     )
-    # What the thread does next is a call of compiled code, or holds a compilation, or the check led to neither.
+    # Next on the thread is a compiled call, a compilation, or neither.
     order = np.argsort(begin, kind="stable")
     at = np.append(order, MISSING)[np.searchsorted(begin[order], after, side="left")]
     at[at != MISSING] = np.where(trace.track[operators[at]] == trace.track[row], at, MISSING)[at != MISSING]
@@ -116,7 +116,7 @@ def guards_of(trace: TraceTable) -> Guards:
 
 @remembered
 def cold_calls(trace: TraceTable) -> Bool:
-    """Returns which calls of compiled code compile something, or are the first of their region after it was compiled."""
+    """Returns the cold calls: those that compile, or are the first of their region after compilation."""
     regions, compiled = regions_of(trace), compilations_of(trace)
     cold = np.zeros(len(regions.row), np.bool_)
     spans = spans_of(trace, regions.row)
@@ -128,10 +128,10 @@ def cold_calls(trace: TraceTable) -> Bool:
         trace.track[compiled.row],
         trace.start_ns[compiled.row],
     )
-    while (inner != MISSING).any():  # up all calls around, which are few
+    while (inner != MISSING).any():  # up all enclosing calls, which are few
         cold[inner[inner != MISSING]] = True
         inner = np.append(regions.parent, MISSING)[inner]
-    # The backward pass is often compiled when it first runs: the next call is none the slower for it.
+    # Backward code is often compiled at its first run, so the next call is not slower.
     first = first_calls(trace)[~in_backward_pass(trace, compiled.row)]
     cold[first[first != MISSING]] = True
     return cold
@@ -139,7 +139,7 @@ def cold_calls(trace: TraceTable) -> Bool:
 
 @remembered
 def first_calls(trace: TraceTable) -> Int64:
-    """Returns for each compilation the first call of its region after it; -1: none is known."""
+    """Returns the first call of the region after each compilation; -1 = unknown."""
     regions, compiled = regions_of(trace), compilations_of(trace)
     names = np.array([trace.strings.find(REGION + name) for name in compiled.names], np.int64)
     name = np.append(names, MISSING)[compiled.region]
@@ -154,16 +154,16 @@ def first_calls(trace: TraceTable) -> Int64:
 
 
 def in_backward_pass(trace: TraceTable, row: Int64) -> Bool:
-    """Returns which rows of the host stand in a backward operator."""
+    """Returns which host rows are inside a backward operator."""
     found: Bool = backward_operators(trace).of[trace.operator[row]] != MISSING
     return found
 
 
 @remembered
 def wrapper_times(trace: TraceTable) -> Int64:
-    """Returns for each call of compiled code how long it is in none of what it calls.
+    """Returns the wrapper time of each compiled call.
 
-    That is its time outside of graphs, operators, other calls of compiled code, checks of guards, and compilation.
+    That is its time outside graphs, operators, other compiled calls, guard checks and compilation.
     """
     regions = regions_of(trace)
     row = regions.row
@@ -172,13 +172,13 @@ def wrapper_times(trace: TraceTable) -> Int64:
         mine = np.flatnonzero(trace.track[row] == track)
         start, end = trace.start_ns[row[mine]], trace.ends(row[mine])
         own[mine] = end - start - measure_within(_covered(trace, track), start, end)
-    # A call's own time still holds that of the calls in it.
+    # Self time still contains nested calls.
     inner = np.flatnonzero(regions.parent != MISSING)
     return own - sum_by(regions.parent[inner], own[inner], len(row))
 
 
 def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns when these calls, and all calls in them, are in none of what they call; times as of ``wrapper_times``."""
+    """Returns the wrapper ranges of these calls with nested calls, as in ``wrapper_times``."""
     row = regions_of(trace).row[call]
     found = EMPTY
     for track in np.unique(trace.track[row]).tolist():
@@ -188,7 +188,7 @@ def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
 
 
 def _covered(trace: TraceTable, track: int) -> Ranges:
-    """When a thread is in what compiled code calls, has guards checked, or compiles."""
+    """When a thread runs callees of compiled code, guard checks or compilation."""
     rows = np.concatenate((_busy(trace), compilations_of(trace).row))
     mine = rows[trace.track[rows] == track]
     return union(trace.start_ns[mine], trace.ends(mine))
@@ -196,7 +196,7 @@ def _covered(trace: TraceTable, track: int) -> Ranges:
 
 @remembered
 def _busy(trace: TraceTable) -> Int64:
-    """Operators and graphs, other than compiled code itself and what stands between it and its graphs."""
+    """Operators and graphs, without compiled code itself and the layers between it and its graphs."""
     between = name_matches(trace, f"^{re.escape(REGION)}") | name_matches(trace, trace.recorder.compiled.wrapping)
     operators = (trace.kind == EventKind.OPERATOR) & ~between
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)

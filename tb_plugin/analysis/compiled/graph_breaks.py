@@ -1,4 +1,4 @@
-"""Where compiled code breaks off: calls of compiled code inside of another, which one graph would have held."""
+"""Graph breaks: compiled calls nested in compiled calls."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Breaks:
-    """Calls of compiled code that another call of compiled code made, by time.
+    """Compiled calls made by another compiled call, by time.
 
     Positions are among the calls of ``regions_of``.
     """
 
     call: Int64
     function: Int64
-    """Number of the function that broke off and of the one that goes on: one break of the program."""
+    """Function numbers before and after the break; equal pairs are one break of the program."""
     cost_ns: Int64
-    """Checks of guards that led to the call or to the compilation before it, and its wrapper."""
+    """Time of guard checks before the call (or its compilation) and of its wrapper."""
 
     def __len__(self) -> int:
         return len(self.call)
 
 
 def number_of(trace: TraceTable, name: int) -> str:
-    """Returns the number of a region, by the string id of its name."""
+    """Returns the number of a region by the string id of its name."""
     return trace.strings[name].removeprefix(REGION)
 
 
 def functions_of(trace: TraceTable) -> Int64:
-    """Returns for each call of compiled code the number of its function: that of the region without the compilation's."""
+    """Returns the function number of each compiled call: that of its region, without the compilation."""
     names = trace.name[regions_of(trace).row]
     distinct, inverse = np.unique(names, return_inverse=True)
     functions = [number_of(trace, int(name)).partition("/")[0] for name in distinct]
@@ -54,14 +54,14 @@ def functions_of(trace: TraceTable) -> Int64:
 
 
 def guard_times(trace: TraceTable) -> Int64:
-    """Returns for each call of compiled code the time of the checks of guards that led to it."""
+    """Returns the guard check time before each compiled call."""
     guards, call = guards_of(trace), checked_for(trace)
     led = np.flatnonzero(call != MISSING)
     return sum_by(call[led], trace.dur_ns[guards.row[led]], len(regions_of(trace).row))
 
 
 def checked_for(trace: TraceTable) -> Int64:
-    """Returns the call behind each check of guards, of one that failed the first call of what was compiled; -1: none."""
+    """Returns the call after each guard check, or the first call of code compiled after it; -1 = none."""
     guards = guards_of(trace)
     made = np.append(first_calls(trace), MISSING)[guards.compilation]
     return np.where(guards.region != MISSING, guards.region, made)
@@ -69,7 +69,7 @@ def checked_for(trace: TraceTable) -> Int64:
 
 @remembered
 def breaks_of(trace: TraceTable) -> Breaks:
-    """Returns the breaks of a trace, whichever steps are chosen."""
+    """Returns the graph breaks of a trace, regardless of the selected steps."""
     regions, function = regions_of(trace), functions_of(trace)
     call = np.flatnonzero(regions.parent != MISSING)
     pair: Groups = group(function[regions.parent[call]], function[call])
@@ -77,14 +77,14 @@ def breaks_of(trace: TraceTable) -> Breaks:
 
 
 def place_of(trace: TraceTable, code: int) -> str | None:
-    """Returns where the code of a call broke off before it, ``path(line): function``; None where it does not tell."""
+    """Returns the place of the break before a call, ``path(line): function``; None if unknown."""
     pattern = trace.recorder.compiled.resumed
     match = re.search(pattern, trace.strings[code]) if pattern and code != MISSING else None
     return f"{match[1]}({match[3]}): {match[2]}" if match else None
 
 
 def cost_ranges(trace: TraceTable, call: Int64) -> Ranges:
-    """Returns when these calls of compiled code, and all calls in them, have guards checked or are in their wrapper."""
+    """Returns the guard check and wrapper ranges of these compiled calls with nested calls."""
     guards = guards_of(trace)
     checks = guards.row[np.isin(checked_for(trace), call)]
     return join(wrapper_ranges(trace, call), union(trace.start_ns[checks], trace.ends(checks)))

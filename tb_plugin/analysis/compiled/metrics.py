@@ -1,4 +1,4 @@
-"""What several views say of compiled code."""
+"""Metrics of compiled code, shared by views."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Compiled code: the regions of it that ran, the graphs that they called, and what the trace tells of where they come from.
+"""Regions of compiled code, their graphs and origins.
 
-Nothing is guessed: the code of a region is the first Python call recorded in it, and what a wrapper stands for is the module
-that it calls outside of any compiled code; a module called by compiled code may be a part of what was compiled.
+A region's code is the first Python call recorded in it. A wrapper stands for the module that it calls outside compiled code;
+modules called inside compiled code may be part of it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Calls of compiled code by time: rows; ``parent`` is a position among them, the others are string ids; -1 = none."""
+    """Calls of compiled code by time: ``row``; ``parent`` is a position among them, the others are string ids; -1 = none."""
 
     row: Int64
     parent: Int32
     code: Int32
-    """Name of the first Python call that began in it: the function that was compiled."""
+    """Name of the first Python call inside: the compiled function."""
     graph: Int32
-    """Name of the first graph that it called itself."""
+    """Name of the first graph called directly."""
     backward: Int32
-    """Name of the first graph that ran in the backward pass of its operators."""
+    """Name of the first graph in the backward pass of its operators."""
 
 
 @remembered
@@ -49,7 +49,7 @@ def has_regions(trace: TraceTable) -> bool:
 
 @remembered
 def regions_of(trace: TraceTable) -> Regions:
-    """Returns the calls of compiled code of a trace, whichever steps are chosen."""
+    """Returns the compiled calls of a trace, regardless of the selected steps."""
     row = np.flatnonzero(_named(trace, lambda text: text.startswith(REGION)))
     track, start, end = trace.track[row], trace.start_ns[row], trace.ends(row)
     parent = nest(track, start, end).parent
@@ -78,7 +78,7 @@ def regions_of(trace: TraceTable) -> Regions:
 
 
 def _named(trace: TraceTable, fits: Callable[[str], bool]) -> Bool:
-    """Host ranges with such a name: old and new recorders differ in what kind they give them."""
+    """Host ranges with such a name; their kind differs between profiler versions."""
     found: Bool = trace.strings.where(fits)[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return found
 
@@ -92,9 +92,9 @@ def _first(trace: TraceTable, owner: Int32, rows: Int64, count: int) -> Int32:
 
 
 def wrapped_calls(trace: TraceTable, row: Int64, parent: Int32) -> Int32:
-    """Returns for each of these module calls, by time, the wrapper's call that it was compiled for; -1: none.
+    """Returns the wrapper call of each module call, by time; -1 = none.
 
-    A wrapper calls the module that it stands for before any compiled code begins. ``parent`` is a position among ``row``.
+    A wrapper calls its module before any compiled code starts. ``parent`` is a position among ``row``.
     """
     wrapper = trace.strings.where(lambda text: WRAPPER.match(module_label(text)) is not None)[trace.name[row]]
     found = np.where((parent != MISSING) & np.append(wrapper, False)[parent], parent, MISSING).astype(np.int32)

@@ -1,5 +1,5 @@
-"""Replays of captured graphs: which work each launch brought, and what stands behind every piece of it.
+"""Replays of captured graphs: their work and operators.
 
-A replay runs no operator: operators, modules, shapes and stacks of its work are those of the capture, as far as something
-tells which launch of the capture a piece of work stands for. Every such tie says how it is known (``Way``).
+A replay runs no operator. Operators, modules, shapes and stacks come from the capture, if a piece of work can be matched to a
+captured launch. ``Way`` says how.
 """

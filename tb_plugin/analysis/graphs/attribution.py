@@ -1,4 +1,4 @@
-"""What stands behind device work: the operator that launched it, of replayed work the one that the capture tells."""
+"""Operators of device work, including those of captures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: EventKind) -> Int32:
-    """Returns the innermost scope of these kinds that the capture had around each replayed row; -1: none, or no replay."""
+    """Returns the innermost captured scope of these kinds around each replayed row; -1 = none, or not replayed."""
     if not has_replays(trace):
         return np.full(len(rows), MISSING, np.int32)
     origins = origins_of(trace)
@@ -26,7 +26,7 @@ def scopes_behind(trace: TraceTable, rows: npt.NDArray[np.integer], *kinds: Even
 
 
 def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
-    """Returns the name (string id) of the operator behind each device row: the capture's, else the one that launched it."""
+    """Returns the operator name (string id) of each device row: the captured one, else the launching one."""
     names: Int64 = np.append(trace.name, MISSING)[trace.operator[rows]].astype(np.int64)
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
     known = scope != MISSING
@@ -36,13 +36,13 @@ def operator_names(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int64:
 
 
 def has_operator(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
-    """Returns which device rows have an operator: one launched them, or the capture tells which one they stand for."""
+    """Returns which device rows have an operator, launching or captured."""
     found: Bool = (trace.operator[rows] != MISSING) | (scopes_behind(trace, rows, EventKind.OPERATOR) != MISSING)
     return found
 
 
 def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
-    """Returns behind which device rows an operator stands that can use matrix units, by its name."""
+    """Returns which device rows have an operator that can use matrix units, by its name."""
     found: Bool = np.append(trace.matrix_eligible, False)[trace.operator[rows]]
     scope = scopes_behind(trace, rows, EventKind.OPERATOR)
     known = scope != MISSING
@@ -52,10 +52,10 @@ def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
 
 
 def counted_scopes(trace: TraceTable, work: Int64, bears: Bool) -> tuple[Int32, Bool]:
-    """Returns for some device work the scope that it counts for (-1 = none), and whether it is backward work of it.
+    """Returns the scope that device work counts for (-1 = none), and whether it is backward work of it.
 
-    What ran inside of a call that ``bears`` is its own, also where the backward pass repeats the call; other backward work
-    is that of what stands around its forward operator.
+    Work inside a call that ``bears`` is its own, also if the backward pass repeats the call; other backward work belongs to
+    the scope of its forward operator.
     """
     origins = origins_of(trace)
     behind = origins.at(work)
@@ -63,7 +63,7 @@ def counted_scopes(trace: TraceTable, work: Int64, bears: Bool) -> tuple[Int32, 
     if not bears.any() or (behind == MISSING).all():
         return behind, backward
     scopes = origins.scopes
-    # One more answers for -1, here and below.
+    # One more entry is for -1, here and below.
     own = np.where(bears, np.arange(len(bears)), MISSING).astype(np.int32)
     around = np.append(inherit(own, scopes.parent), np.int32(MISSING))[behind]
     is_backward = np.append(scopes.is_backward, False)

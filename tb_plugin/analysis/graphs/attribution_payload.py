@@ -1,4 +1,7 @@
-"""What views tell of replayed work: how it is known what stands behind it, and for how much time of the device."""
+"""Payloads on how replayed work was matched to operators.
+
+They count device time.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ REPLAYED = define(
     },
 )
 
+# Title and meaning of each way.
 WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
     {
         Way.ANNOTATION: ("Annotations", "The profiler recorded the operator with the kernel."),
@@ -46,11 +50,10 @@ WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
         Way.GRAPH: ("Launch of the graph only", "Only what was open around the launch of the graph is known."),
     }
 )
-"""What each way is called, and what it says."""
 
 
 def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
-    """Returns how it is known which operator (or module) stands behind each replayed row; ``GRAPH`` where none is known."""
+    """Returns the way each replayed row was matched to an operator (or module); ``GRAPH`` if unmatched."""
     origins = origins_of(trace)
     ways = origins.way if kind == EventKind.OPERATOR else origins.module_way
     found = ways[np.searchsorted(origins.work, rows)].copy()
@@ -59,7 +62,7 @@ def way_of(trace: TraceTable, rows: Int64, kind: EventKind) -> UInt8:
 
 
 def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Breakdown | None:
-    """Returns the time of replays among some device work by how it is known what stands behind it; None: of none it is."""
+    """Returns the replayed time of device work by way of matching; None without any match."""
     if not has_replays(trace):
         return None
     rows = work[np.isin(work, origins_of(trace).work)]

@@ -1,4 +1,4 @@
-"""What a trace tells of graphs: what was launched while one was captured, and all work that was launched by itself."""
+"""Work launched during graph captures, and eager work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAKES = {CallRole.LAUNCH: EventKind.KERNEL, CallRole.COPY: EventKind.MEMCPY, Ca
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """Sequences whose scopes were not looked for yet, and the host row behind each piece of their work."""
+    """Sequences without scopes yet, and the host row behind each piece of their work."""
 
     sequences: Sequences = field(default_factory=Sequences)
     source: Int64 = no_rows(np.int64)
@@ -39,7 +39,7 @@ class Recorded:
 
 @remembered
 def captured_in(trace: TraceTable) -> Captured:
-    """Returns what a trace tells of graphs, whether it replays any itself: its captures, then what it ran without a graph."""
+    """Returns what a trace says about graphs, even without replays: its captures, then its eager work."""
     parts = (captures(trace), eager(trace))
     scopes, scope = scopes_around(trace, np.concatenate([part.source for part in parts]))
     first, second = (part.sequences for part in parts)
@@ -54,10 +54,10 @@ def captured_in(trace: TraceTable) -> Captured:
 
 @remembered
 def captures(trace: TraceTable) -> Recorded:
-    """Returns what was launched while graphs were captured, one sequence a capture, by time.
+    """Returns the launches during graph captures, one sequence per capture, by time.
 
-    A launch belongs to the capture that its thread began, without one to that of the thread that waits for its own, else to
-    the only one that is open anywhere. What brought device work of its own was not captured.
+    A launch belongs to the capture of its thread, else of the thread that waits for it, else to the only open capture. Calls
+    with device work of their own were not captured.
     """
     track, start, end = _windows(trace)
     if not len(start):
@@ -92,14 +92,14 @@ def captures(trace: TraceTable) -> Recorded:
 
 
 def captured_by(trace: TraceTable, thread: int) -> Ranges:
-    """Returns when a thread (number of its track) captures graphs."""
+    """Returns when a thread (track number) captures graphs."""
     track, start, end = _windows(trace)
     return union(start[track == thread], end[track == thread])
 
 
 @remembered
 def eager(trace: TraceTable) -> Recorded:
-    """Returns work of which each piece was launched by itself, one sequence for each thread and device, by launch."""
+    """Returns individually launched work, one sequence per thread and device, by launch."""
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, work)
     alone = source != MISSING
@@ -127,14 +127,14 @@ def eager(trace: TraceTable) -> Recorded:
 
 @remembered
 def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
-    """Thread, begin and end of each capture, by its begin (longest first): what lies between its two calls."""
+    """Thread, start and end of each capture (from its first to its second call), by start, longest first."""
     begins, ends = trace.calls_that(CallRole.CAPTURE), trace.calls_that(CallRole.CAPTURED)
     waiting: dict[int, list[int]] = {}
     found: list[tuple[int, int, int]] = []
     for row in np.flatnonzero(begins | ends).tolist():
         above = trace.parent[row]
         if above != MISSING and (begins[above] or ends[above]):
-            continue  # the driver's call inside of the runtime's
+            continue  # the driver call inside the runtime call
         thread = int(trace.track[row])
         if begins[row]:
             waiting.setdefault(thread, []).append(int(trace.start_ns[row] + trace.dur_ns[row]))
@@ -146,7 +146,7 @@ def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
 
 
 def _launches(trace: TraceTable) -> Int64:
-    """Calls that make a node of a graph where they are captured: those without device work, each call in a call once."""
+    """Calls that create a graph node during capture: those without device work; nested calls count once."""
     is_call = np.append(trace.calls_that(*_MAKES), False)
     outer = np.flatnonzero(is_call)
     above = np.where(is_call[trace.parent[outer]], trace.parent[outer], MISSING)
@@ -166,7 +166,7 @@ def _roles(trace: TraceTable) -> npt.NDArray[np.uint8]:
 
 
 def _only_open(track: Int32, start: Int64, end: Int64, time: Int64) -> Int32:
-    """The thread whose capture is the only one open at each moment; -1 = there are none or several."""
+    """The capturing thread at each moment with exactly one open capture, else -1."""
     moments = np.unique(np.concatenate((start, end)))
     change = np.zeros(len(moments) + 1, np.int64)
     threads = np.zeros(len(moments) + 1, np.int64)

@@ -1,4 +1,4 @@
-"""What several places say together of the nodes of a graph: as much as they agree about, or nothing."""
+"""Consensus of several captures about the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """The scope of each node of some graphs, and the graphs about which the places do not agree."""
+    """The scope of each node of some graphs, and the graphs with contradicting captures."""
 
     scopes: Scopes
     of: Mapping[int, Int32]
     """By graph: the scope of each of its first nodes, -1 = none."""
     disagreeing: Mapping[int, tuple[int, int, int]]
-    """By graph: the first node, and the scopes of two places that differ there."""
+    """By graph: the first contradicting node and its two scopes."""
 
 
 def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, scope: Int32) -> Tied:
-    """Returns what the places of each graph say: positions in ``scope`` at which its work begins, so many nodes of it once.
+    """Returns the consensus on each graph; places are positions in ``scope`` where its work starts.
 
-    One place says all it knows. Several have to agree about the operators at each node; beyond that counts what all of them
-    say there: names and arguments, else names, else operators and modules without arguments. Where they differ about the
-    modules, as the layers of a model that are captured one by one do, no module is told, but the operators with their inputs.
+    A single place is used as is. Several must agree about the operators of each node. Then the most specific common part
+    counts: names and arguments, else names, else operators and modules without arguments. If they disagree about modules
+    (like layers that are captured one by one), only operators with their inputs remain.
     """
     if all(len(at) == 1 for at in starts.values()):
         alone = {graph: scope[int(at[0]) : int(at[0]) + sizes[graph]] for graph, at in starts.items()}
@@ -49,8 +49,8 @@ def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, 
     every = concatenate(scopes, *(level[0] for level in levels))
     of: dict[int, Int32] = {}
     disagreeing: dict[int, tuple[int, int, int]] = {}
+    # Cache: graphs with equal places have equal results.
     known: dict[tuple[int, bytes], Int32 | tuple[int, int, int]] = {}
-    """Of all graphs that fit the same places the same is said."""
     for graph, at in starts.items():
         key = sizes[graph], at.tobytes()
         if key not in known:
@@ -66,7 +66,7 @@ def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, 
 def _agreed(
     scope: Int32, starts: Int64, size: int, levels: Sequence[Int32], offsets: Int64
 ) -> Int32 | tuple[int, int, int]:
-    """The scope of each node as far as all places agree, or the first node about which they do not, and two scopes of it."""
+    """The scope of each node as far as all places agree, or the first contradicting node and two of its scopes."""
     first = scope[int(starts[0]) : int(starts[0]) + size]
     if len(starts) == 1:
         return first

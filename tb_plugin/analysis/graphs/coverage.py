@@ -1,4 +1,4 @@
-"""How much device time is tied to an operator, and to a module or phase, and how that is known."""
+"""Device time matched to operators, modules and phases."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Bool = npt.NDArray[np.bool_]
 
 
 class Tie(IntEnum):
-    """How device work is tied to something: the ways of replayed work, and two more."""
+    """Kind of match of device work: the ways of replayed work, and two more."""
 
     ANNOTATION = Way.ANNOTATION
     CAPTURE = Way.CAPTURE
     CAPTURE_TRACE = Way.CAPTURE_TRACE
     EAGER = Way.EAGER
     GRAPH = Way.GRAPH
-    """To what was open around the launch of its graph: an operator; a module, a phase or a Python call."""
+    """Matched to scopes open at its graph launch: an operator, module, phase or Python call."""
     LAUNCHED = 5
-    """To what was open around its own launch."""
+    """Matched to scopes open at its own launch."""
     NONE = 6
 
 
@@ -41,11 +41,11 @@ _ANY = (*_OPERATOR, *_MODULE)
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Device time in nanoseconds (summed durations) by ``Tie``; each of the three sums to ``total_ns``."""
+    """Device time (summed durations, nanoseconds) by ``Tie``; each of the three sums to ``total_ns``."""
 
     total_ns: int
     before_ns: int
-    """Of work that an operator launched, without what is known of replays."""
+    """Time with a launching operator, without using captures."""
     operator: Int64
     module: Int64
     """Module or phase."""
@@ -54,7 +54,7 @@ class Coverage:
 
 
 def coverage(trace: TraceTable, rows: Int64) -> Coverage:
-    """Returns how some device work is tied; ``rows`` are kernels, copies and sets."""
+    """Returns the matched time of device work; ``rows`` are kernels, copies and sets."""
     operator, module, either = ties(trace, rows)
     dur = trace.dur_ns[rows]
     return Coverage(
@@ -67,7 +67,7 @@ def coverage(trace: TraceTable, rows: Int64) -> Coverage:
 
 
 def ties(trace: TraceTable, rows: Int64) -> tuple[UInt8, UInt8, UInt8]:
-    """Returns the ``Tie`` of each piece of work to an operator, to a module or phase, and to any of them."""
+    """Returns each row's ``Tie`` to an operator, to a module or phase, and to any of them."""
     origins = origins_of(trace)
     replayed = np.isin(rows, origins.work)
     around, outer = scopes_around(trace, launched_by(trace, rows))

@@ -1,4 +1,4 @@
-"""Hashes of sequences of small numbers: of whole ones, and of every part of one in no time once it was gone over."""
+"""Hashes of number sequences and of their parts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
+# Odd, so that division modulo 2**64 is possible.
 _BASE = np.uint64(0x9E3779B97F4A7C15)
-"""Odd: its powers can be divided by in numbers of 64 bits, where everything is counted without the bits above."""
 _INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
 
 
 def mixed(values: npt.NDArray[np.integer]) -> UInt64:
-    """Returns a number of 64 bits for each number, in which those that differ little differ in all bits (splitmix64)."""
+    """Returns a well-mixed 64-bit number for each number (splitmix64)."""
     x = values.astype(np.int64).view(np.uint64) + _BASE
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -23,14 +23,14 @@ def mixed(values: npt.NDArray[np.integer]) -> UInt64:
 
 
 def sequence_hashes(token: npt.NDArray[np.integer], begin: Int64) -> UInt64:
-    """Returns a hash of each sequence ``token[begin[i]:begin[i + 1]]``; none of them is empty."""
+    """Returns a hash of each non-empty sequence ``token[begin[i]:begin[i + 1]]``."""
     place = np.arange(len(token)) - np.repeat(begin[:-1], np.diff(begin))
     values = mixed(mixed(token).view(np.int64) ^ mixed(place).view(np.int64))
     return np.add.reduceat(values, begin[:-1]) if len(values) else np.empty(0, np.uint64)
 
 
 class Rolling:
-    """The hash of any part of a sequence: equal parts have equal ones, wherever they stand."""
+    """Hashes of any part of a sequence in constant time; equal parts have equal hashes."""
 
     def __init__(self, token: npt.NDArray[np.integer]) -> None:
         values = mixed(token)
@@ -38,7 +38,7 @@ class Rolling:
         self._sums = np.append(np.uint64(0), np.cumsum(values * _powers(_BASE, len(values)), dtype=np.uint64))
 
     def at(self, start: Int64, length: int) -> UInt64:
-        """Returns the hashes of the parts of one length that begin at these places."""
+        """Returns the hashes of the parts of one length that start at these positions."""
         found: UInt64 = (self._sums[start + length] - self._sums[start]) * self._back[start]
         return found
 

@@ -1,4 +1,4 @@
-"""Which work a graph may have been captured from: captures that fit it, and the same work run without a graph."""
+"""Matching of graphs to captures and to equal eager work."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# Shorter sequences may occur twice by chance.
 FEWEST_KERNELS = 8
-"""A shorter sequence may be there twice by chance."""
+# Graphs whose work is more frequent elsewhere are not searched there.
 MOST_PLACES = 200_000
-"""A graph of which every piece of work ran more often elsewhere is not looked for there."""
+# Maximum variants of recorded columns among captures of one length.
 MOST_PATTERNS = 64
-"""Captures of one length may differ in so many ways in what they state."""
+# Maximum pieces of work compared one by one per graph.
 MOST_COMPARED = 50_000_000
-"""Pieces of work that are compared one by one for a graph."""
 FIELDS = ("kind", "name", "grid", "block")
 
 
 class Captures:
-    """Captures by what their calls state, to look up those that fit a graph."""
+    """Lookup of captures by the recorded columns of their calls."""
 
     def __init__(self, graphs: Graphs, sequences: Sequences) -> None:
         self._graphs, self._sequences = graphs, sequences
-        # What replays do not state of any work cannot be compared.
+        # Columns that no replay records cannot be compared.
         shown = [name for name in FIELDS if (getattr(graphs, name) != MISSING).any()]
         self._columns = [(getattr(graphs, name), getattr(sequences, name)) for name in shown]
         sizes = np.diff(sequences.begin)
         some = np.flatnonzero(sizes > 0)
         begin = np.append(sequences.begin[some], sequences.begin[-1])
-        # What captures state decides what is compared: those that state the same are looked up together.
+        # Captures with the same recorded columns are looked up together.
         stated = [(of != MISSING).astype(np.int64) for _, of in self._columns]
         masks = sequence_hashes(hashes_of(stated), begin)
         values = sequence_hashes(hashes_of([of for _, of in self._columns]), begin)
+        # By number of nodes: the recorded columns, and a capture with them.
         self._patterns: dict[int, dict[int, int]] = defaultdict(dict)
-        """By the number of nodes: what is stated, and a capture that states it."""
         equal: dict[tuple[int, int, int], list[int]] = defaultdict(list)
         for number, size, mask, value in zip(
             some.tolist(), sizes[some].tolist(), masks.tolist(), values.tolist(), strict=True
@@ -58,10 +58,9 @@ class Captures:
         self._fits = {key: np.array(numbers, np.int64) for key, numbers in equal.items()}
 
     def fitting(self, graph: int) -> Int64 | None:
-        """Returns the captures with as many nodes of the same kinds, and equal in all that both state.
+        """Returns the captures with equal node count and kinds, and equal values wherever both are recorded.
 
-        Where the order of the graph's work is not known, only those fit that name every kernel. None: captures state too
-        unlike things to compare all of them.
+        If the order of the graph's work is unknown, captures must name every kernel. None: too many variants to compare.
         """
         nodes = self._graphs.nodes(graph)
         size = nodes.stop - nodes.start
@@ -76,7 +75,7 @@ class Captures:
             numbers = self._fits.get((size, mask, value))
             if numbers is None:
                 continue
-            there = self._nodes(int(numbers[0]))  # equal to the others in all that counts
+            there = self._nodes(int(numbers[0]))  # equal to the others in all compared columns
             if all(fits(mine[nodes], of[there]).all() for mine, of in self._columns):
                 found.append(numbers[self._is_sure(graph, numbers)])
         return np.sort(np.concatenate(found))
@@ -85,7 +84,7 @@ class Captures:
         return slice(int(self._sequences.begin[number]), int(self._sequences.begin[number + 1]))
 
     def _is_sure(self, graph: int, numbers: Int64) -> Bool:
-        """Whether equal positions are the same node: by their ids, in the order of one stream, or because all names agree."""
+        """Whether equal positions are the same node: by ids, by the order of one stream, or because all names agree."""
         nodes, there = self._graphs.nodes(graph), self._nodes(int(numbers[0]))
         kernels = self._sequences.kind[there] == EventKind.KERNEL
         if (self._graphs.node[nodes] != MISSING).all() or (self._sequences.name[there][kernels] != MISSING).all():
@@ -95,13 +94,13 @@ class Captures:
 
 
 def fits(mine: npt.NDArray[np.integer], of: npt.NDArray[np.integer]) -> Bool:
-    """Returns where what a capture states is what a replay shows; who states nothing fits."""
+    """Returns where captured values equal replayed ones; missing values match."""
     fitting: Bool = (of == MISSING) | (mine == MISSING) | (mine == of)
     return fitting
 
 
 def fitting_captures(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
-    """Returns the captures that fit each wanted graph, and the graphs for which there were too many to compare."""
+    """Returns the captures that match each wanted graph, and the graphs with too many to compare."""
     if not sequences.is_capture.any() or not len(wanted):
         return {}, set()
     captures = Captures(graphs, sequences)
@@ -111,14 +110,14 @@ def fitting_captures(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tup
 
 
 def hashes_of(columns: Sequence[npt.NDArray[np.integer]]) -> Int64:
-    """Returns one number for the values of some columns, whichever table they come from."""
+    """Returns one hash per row for the values of some columns, comparable across tables."""
     parts = [mixed(mixed(values).view(np.int64) + place) for place, values in enumerate(columns)]
     total: npt.NDArray[np.uint64] = np.add.reduce(parts)
     return total.view(np.int64)
 
 
 class Haystack:
-    """Sequences of numbers in which equal parts are looked for."""
+    """Search index for parts of number sequences."""
 
     def __init__(self, token: Int64, begin: Int64) -> None:
         self._token = token
@@ -128,7 +127,7 @@ class Haystack:
         self._rolling = Rolling(token)
 
     def places(self, needle: Int64) -> Int64 | None:
-        """Returns where all of a sequence stands within one of these; None where there are too many places to look at."""
+        """Returns all positions of a sequence in these sequences; None if there are too many candidates."""
         size = len(needle)
         low = np.searchsorted(self._ordered, needle, side="left")
         high = np.searchsorted(self._ordered, needle, side="right")
@@ -146,10 +145,10 @@ class Haystack:
 
 
 def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
-    """Returns where the whole work of each wanted graph ran without a graph: positions in the columns of ``sequences``.
+    """Returns where the work of each wanted graph ran eagerly: positions in the columns of ``sequences``.
 
-    All of it agrees in kind and name, its kernels in grid and block as well, which have to be stated, and there are 8 of
-    them at least. The second value holds the graphs for which there were too many places to look at.
+    All kinds and names must be equal, and grid and block of kernels, which must be recorded for at least 8 of them. The
+    second result holds the graphs with too many candidates.
     """
     wanted = np.array([graph for graph in wanted.tolist() if _can_be_found(graphs, graphs.nodes(graph))], np.int64)
     if not len(wanted) or sequences.is_capture.all():
@@ -160,8 +159,8 @@ def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dic
     captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
     haystack = Haystack(np.where(captured, MISSING, token), sequences.begin)
     found: dict[int, Int64 | None] = {}
+    # Layers of a model are captured one by one, so graphs with equal work are searched once.
     looked: dict[bytes, Int64 | None] = {}
-    """Layers of a model are captured one by one, too: graphs that run the same work are looked for once."""
     for graph in wanted.tolist():
         needle = own[graphs.nodes(graph)]
         key = needle.tobytes()
@@ -173,11 +172,11 @@ def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dic
 
 
 def with_names(sequences: Sequences, path: Int64) -> Sequences:
-    """Returns sequences with what calls of captures do not state: names, grids and blocks of kernels, where they are known.
+    """Returns sequences with names, grids and blocks of kernels, where known; capture calls lack them.
 
-    They are those of the same operators and modules, with the same inputs, in the same order, where these ran without a
-    graph, if all such runs agree: programs run a step before they capture it. ``path`` numbers operators and modules around
-    each launch, -1 = there are none, and nothing is said of such a kernel.
+    They come from eager runs of the same operators and modules with the same inputs in the same order, if all such runs
+    agree: programs usually run a step before capturing it. ``path`` numbers operators and modules around each launch; -1 =
+    none, and such kernels stay unnamed.
     """
     captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
     unnamed = captured & (sequences.kind == EventKind.KERNEL) & (sequences.name == MISSING) & (path != MISSING)
@@ -209,9 +208,9 @@ def _can_be_found(graphs: Graphs, nodes: slice) -> bool:
 
 
 def first_difference(graphs: Graphs, graph: int, sequences: Sequences, number: int) -> tuple[int, str]:
-    """Returns the first node at which a sequence is not the graph, and the field in which it is not.
+    """Returns the first node at which a sequence differs from the graph, and the differing field.
 
-    Where one of them merely ends before the other, the node behind its last one, and "".
+    If one of them just ends earlier: the node after its last one, and "".
     """
     nodes = graphs.nodes(graph)
     begin, end = int(sequences.begin[number]), int(sequences.begin[number + 1])

@@ -1,4 +1,4 @@
-"""Why a recording that could tell what stands behind a graph does not: the first difference, in words."""
+"""Reasons why captures do not match graphs, in words."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from tb_plugin.model.trace.strings import StringTable
 
 Int64 = npt.NDArray[np.int64]
 
+# Maximum number of similarly long captures compared to find the most similar one.
 MOST_COMPARED = 8
-"""Captures of about the size of a graph of which the one that differs last is told."""
+# A capture and a graph whose node counts differ by this factor are unrelated.
 MUCH = 1.5
-"""A capture with so many times the nodes, or the graph against it, is of other work."""
-_LONGEST = 1000
-"""Characters of a name."""
+_MAX_NAME_CHARS = 1000
 _TYPES = re.compile(r"<|\w\(")
 _INNERMOST = re.compile(r"(?<!operator)<[^<>()]*>|\([^()<>]*\)")
 _KINDS = {EventKind.KERNEL: "a kernel", EventKind.MEMCPY: "a copy", EventKind.MEMSET: "a memset"}
@@ -33,19 +32,19 @@ _FIELDS = {"grid": " with the grid ", "block": " with the block "}
 
 @dataclass(frozen=True)
 class Refusal:
-    """One source that does not tell what stands behind one graph."""
+    """A source that does not match a graph."""
 
     source: str
-    """What a person calls the other recording; "" = the trace itself."""
+    """Display name of the other recording; "" = the trace itself."""
     graph: int
     position: int
-    """The node at which they differ, counted from 0."""
+    """The first differing node, counted from 0."""
     text: str
     """Both sides in words; nodes are counted from 1."""
 
 
 def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured) -> Refusal | None:
-    """Returns how the capture that is most like a graph differs from it; None where there is no capture at all."""
+    """Returns how the most similar capture differs from a graph; None without captures."""
     sequences = told.sequences
     captured = np.flatnonzero(sequences.is_capture & (np.diff(sequences.begin) > 0))
     if not len(captured):
@@ -65,7 +64,7 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
     else:
         sides = (sequences, begin + position), (graphs, nodes.start + position)
         there, here = (_words(strings, work, at, field, short_name) for work, at in sides)
-        if there == here:  # they differ in types alone
+        if there == here:  # they differ only in types
             there, here = (_words(strings, work, at, field, str) for work, at in sides)
         text = f"Node {position + 1}: the capture launches {there}, the replay ran {here}."
         if length != size:
@@ -76,19 +75,19 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
 
 
 def not_agreeing(strings: StringTable, source: str, graph: int, at: tuple[int, int, int], scopes: Scopes) -> Refusal:
-    """Returns that several places fit a graph and say unlike things of a node: its number and two of their scopes."""
+    """Returns a refusal for contradicting matches: the node number and two of its scopes."""
     position, first, other = at
     texts = " and ".join(_path(strings, scopes, scope) for scope in (first, other))
     return Refusal(source, graph, position, f"Node {position + 1}: several places fit and differ there: {texts}.")
 
 
 def too_often(source: str, graph: int) -> Refusal:
-    """Returns that there were too many places that might tell of a graph to compare all of them."""
+    """Returns a refusal for too many candidates."""
     return Refusal(source, graph, 0, "There are too many other places with work like its own to compare them all.")
 
 
 def short_name(name: str) -> str:
-    """Returns the name of a kernel without its types: without what stands in brackets, the return type and namespaces."""
+    """Returns a kernel name without types: no brackets, return type or namespaces."""
     text = (readable_names([name])[0] or name).removeprefix("void ")
     if not _TYPES.search(text):
         return name
@@ -101,7 +100,9 @@ def short_name(name: str) -> str:
 def _words(strings: StringTable, work: Graphs | Sequences, at: int, field: str, shown: Callable[[str], str]) -> str:
     name = int(work.name[at])
     text = (
-        shown(strings[name])[:_LONGEST] if name != MISSING else _KINDS.get(EventKind(int(work.kind[at])), "other work")
+        shown(strings[name])[:_MAX_NAME_CHARS]
+        if name != MISSING
+        else _KINDS.get(EventKind(int(work.kind[at])), "other work")
     )
     return text + (_FIELDS[field] + strings[int(getattr(work, field)[at])] if field in _FIELDS else "")
 
@@ -111,6 +112,6 @@ def _path(strings: StringTable, scopes: Scopes, scope: int) -> str:
     names: list[str] = []
     while scope != MISSING:
         if scopes.kind[scope] in (EventKind.OPERATOR, EventKind.MODULE):
-            names.append(module_label(strings[int(scopes.name[scope])])[:_LONGEST])
+            names.append(module_label(strings[int(scopes.name[scope])])[:_MAX_NAME_CHARS])
         scope = int(scopes.parent[scope])
     return " > ".join(names[::-1][-4:]) or "no operator"

@@ -1,4 +1,4 @@
-"""Origins: what stood around each piece of replayed work in the capture (operator, module, Python), and how that is known."""
+"""Origins: captured scopes of replayed work and their source."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
+# From positions where graphs start in sequences to the scopes, and the scope of each piece of work.
 ScopesAt = Callable[[Mapping[int, Int64]], tuple[Scopes, Int32]]
-"""The scopes of sequences where those of some graphs begin, and the scope of each piece of their work."""
 
 
 class Way(IntEnum):
-    """How it is known what stands behind replayed work; of several the first that tells."""
+    """The source of a match, best first."""
 
     ANNOTATION = 0
-    """The recorder wrote it beside the work."""
+    """The profiler recorded it with the work."""
     CAPTURE = 1
     """The capture is in the same trace."""
     CAPTURE_TRACE = 2
-    """The capture, or the same work run eagerly, is in another trace, which lies beside it or was named."""
+    """The capture, or the same work run eagerly, is in a neighbouring or selected trace."""
     EAGER = 3
-    """The same work ran eagerly elsewhere in the trace, once or always in the same scopes."""
+    """The same work ran eagerly in the trace, once or always in the same scopes."""
     GRAPH = 4
-    """Nothing tells: it is known what was open around the launch of the graph."""
+    """No match: only the scopes around the graph launch are known."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far a graph agrees with its capture, from the first node on."""
+    """How many first nodes of a graph match its capture."""
 
     source: str
-    """What a person calls the recording of the capture; "" = the trace itself."""
+    """Display name of the capture's recording; "" = the trace itself."""
     agreeing: int
     nodes: int
-    """Nodes of the graph, or of the capture where that has more."""
+    """Number of nodes of the graph or its capture, whichever is larger."""
 
     def __str__(self) -> str:
         return f"{self.agreeing:,} of {self.nodes:,} nodes"
@@ -62,22 +62,22 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """Replayed device rows, ascending, and the scope behind each (-1 = none known)."""
+    """Replayed device rows, ascending, and the scope of each (-1 = unknown)."""
 
     work: Int64 = no_rows(np.int64)
     scope: Int32 = no_rows(np.int32)
     way: UInt8 = no_rows(np.uint8)
-    """How the operator of each is known, of those without one how the rest of the scope is."""
+    """Source of each row's operator; without an operator, of the rest of its scope."""
     scopes: Scopes = field(default_factory=Scopes)
     module_way: UInt8 = no_rows(np.uint8)
-    """How the module or the phase of each is known, GRAPH = neither is."""
+    """Source of each row's module or phase, GRAPH = unknown."""
     refusals: tuple[Refusal, ...] = ()
-    """Why sources that could have told did not, one for each graph and source."""
+    """Reasons for failed matches, one per graph and source."""
     agreements: Mapping[int, Agreement] = field(default_factory=dict)
-    """By graph: of those whose capture tells of their first nodes only."""
+    """By graph, for those with a capture of only their first nodes."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the scope behind each of some rows of the trace, -1 where none is known or nothing was replayed."""
+        """Returns the scope of each row of the trace; -1 = unknown or not replayed."""
         if not len(self.work):
             return np.full(len(rows), MISSING, np.int32)
         place = np.minimum(np.searchsorted(self.work, rows), len(self.work) - 1)
@@ -85,7 +85,7 @@ class Origins:
 
 
 class _Known:
-    """What is known of the nodes of all graphs so far: a scope and the way of each."""
+    """The scope of each graph node and its source, as far as known so far."""
 
     def __init__(self, trace: TraceTable) -> None:
         self.graphs = replays_of(trace).graphs
@@ -95,11 +95,11 @@ class _Known:
         self.refusals: list[Refusal] = []
         self.agreements: dict[int, Agreement] = {}
         self._strings = trace.strings
+        # By graph: not matched yet.
         self.is_left = np.diff(self.graphs.begin) > 0
-        """By graph: nothing is known of it yet."""
 
     def by_captures(self, told: Captured, way: Way) -> None:
-        """Ties graphs to captures that fit them."""
+        """Matches graphs to complete captures."""
         sequences, wanted = told.sequences, np.flatnonzero(self.is_left)
         if not sequences.is_capture.any():
             return
@@ -113,13 +113,13 @@ class _Known:
                 self.refusals.append(refusal)
 
     def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
-        """Ties graphs to the same work that was run without a graph."""
+        """Matches graphs to equal eager work."""
         starts, too_many = equal_runs(self.graphs, np.flatnonzero(self.is_left), sequences)
         self._take(starts, source, way, scopes_at)
         self.refusals += [too_often(source, graph) for graph in sorted(too_many)]
 
     def by_starts(self, *sources: tuple[Captured, Way]) -> None:
-        """Ties the first nodes of graphs to the captures that agree with them longest."""
+        """Matches the first nodes of graphs to the captures with the longest common start."""
         left = np.flatnonzero(self.is_left).tolist()
         found = [longest_starts(self.graphs, left, told) for told, _ in sources]
         best = {graph: max((each[graph].length for each in found if graph in each), default=0) for graph in left}
@@ -145,7 +145,7 @@ class _Known:
         scopes_at: ScopesAt,
         sizes: Mapping[int, int] | None = None,
     ) -> None:
-        """``sizes``: how many of the first nodes of each graph the places tell of, None = all."""
+        """``sizes``: the number of first nodes of each graph that the places cover, None = all."""
         if not starts:
             return
         scopes, scope = scopes_at(starts)
@@ -164,7 +164,7 @@ class _Known:
 
 @remembered
 def origins_of(trace: TraceTable) -> Origins:
-    """Returns what stands behind all replayed work of a trace, whichever steps are chosen."""
+    """Returns the origins of all replayed work, regardless of the selected steps."""
     if not has_replays(trace):
         return Origins()
     replays = replays_of(trace)
@@ -191,7 +191,7 @@ def _in_module(scopes: Scopes, scope: Int32) -> Bool:
 
 
 def _known(trace: TraceTable) -> _Known:
-    """What captures and the same work elsewhere tell of the graphs; the first source that tells counts."""
+    """Results of captures and eager work; the first matching source counts."""
     known = _Known(trace)
     own = captured_in(trace) if len(captures(trace).sequences) else Captured()
     known.by_captures(own, Way.CAPTURE)
@@ -202,7 +202,7 @@ def _known(trace: TraceTable) -> _Known:
         alone = eager(trace)
         known.by_runs(alone.sequences, "", Way.EAGER, partial(_scopes_at, trace, alone, known.graphs))
     known.by_starts((own, Way.CAPTURE), (other, Way.CAPTURE_TRACE))
-    # What else the trace holds is told of a graph of which nothing is known; of what a person named always.
+    # Other work of the trace is used only for unmatched graphs, a selected capture always.
     known.refusals = [each for each in known.refusals if each.source or known.is_left[each.graph]]
     return known
 
@@ -212,7 +212,7 @@ def _all_scopes(told: Captured) -> ScopesAt:
 
 
 def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping[int, Int64]) -> tuple[Scopes, Int32]:
-    """The scopes of what ran, where some graphs begin there; programs run much besides."""
+    """Scopes of eager work at the places where graphs start; programs run much other work."""
     change = np.zeros(len(ran.source) + 1, np.int64)
     for graph, places in starts.items():
         np.add.at(change, places, 1)

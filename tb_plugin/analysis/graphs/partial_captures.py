@@ -1,4 +1,4 @@
-"""Captures that agree with a graph from its first node on, but not to its end."""
+"""Captures that match only the first nodes of a graph."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+# A column of two sides; the second has at least as many nodes.
 Sides = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
-"""A column of two sides, of which the second has as many nodes or more."""
 
+# Parts of one model may start alike, so a shorter common start proves too little.
 LEAST_SHARE = 0.25
-"""Other parts of one model may begin alike: a start that is a smaller part of a graph tells too little of it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Captures that agree with the first nodes of a graph, further than all others."""
+    """Captures with the longest common start of a graph."""
 
     length: int
-    """How many nodes agree."""
+    """Number of matching nodes."""
     nodes: int
-    """How many nodes the graph has, or its capture where that has more."""
+    """Number of nodes of the graph or its capture, whichever is larger."""
     numbers: Int64
     """The sequences of the captures."""
 
 
 def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dict[int, Start]:
-    """Returns the start of each wanted graph that captures agree with. Graphs that a capture fits wholly have none.
+    """Returns the longest common start of each wanted graph without a complete match.
 
-    A recorder loses work, but does not change it: the graph or the capture has all nodes of the other one in their order.
-    Kernels agree by name; those that the capture does not name need named ones behind them that agree. At least 8 are
-    named, and the start is a quarter of the graph and of the capture or more.
+    Profilers may lose work but do not change it, so one side must contain all nodes of the other in order. Kernels match by
+    name; unnamed ones need named matches after them. A start has at least 8 named kernels and a quarter of the graph and the
+    capture.
     """
     sequences = told.sequences
     sizes = np.diff(sequences.begin)
@@ -51,8 +51,8 @@ def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dic
     if not captured.any() or not len(wanted):
         return {}
     captures = _Captures(graphs, told, np.flatnonzero(captured), sizes)
+    # Layers run the same work, so graphs with equal work are searched once.
     looked: dict[bytes, Start | None] = {}
-    """Layers of a model run the same work: graphs that do are looked for once."""
     found: dict[int, Start] = {}
     for graph in wanted:
         nodes = graphs.nodes(graph)
@@ -66,7 +66,7 @@ def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dic
 
 
 class _Captures:
-    """Captures by content: those that state the same are compared once."""
+    """Captures by content: equal ones are compared once."""
 
     def __init__(self, graphs: Graphs, told: Captured, captured: Int64, sizes: Int64) -> None:
         self._graphs, self._sequences = graphs, told.sequences
@@ -88,7 +88,7 @@ class _Captures:
         return bool((self._graphs.node[self._graphs.nodes(graph)] != MISSING).all() or self._graphs.is_ordered[graph])
 
     def longest(self, graph: int) -> Start | None:
-        """Returns the captures that agree with a graph longest; None: none does long enough, or one to the end."""
+        """Returns the captures with the longest common start; None if too short, or if one matches completely."""
         nodes = self._graphs.nodes(graph)
         size = nodes.stop - nodes.start
         if size < FEWEST_KERNELS:
@@ -111,7 +111,7 @@ class _Captures:
         return Start(most, whole, np.sort(self._captured[np.isin(self._content, best)]))
 
     def _agreeing(self, graph: int, place: int) -> int:
-        """How many of the first nodes of a graph are those of a capture for sure, 0 where they are too few."""
+        """Number of first nodes that certainly match a capture, 0 if too few."""
         nodes, number = self._graphs.nodes(graph), int(self._unlike[place])
         here, size = int(self._sequences.begin[number]), nodes.stop - nodes.start
         both = min(size, int(self._sizes[place]))
@@ -135,13 +135,13 @@ class _Captures:
 
 
 def _equal(sides: Sequence[Sides]) -> Bool:
-    """Which nodes agree in all columns of two sides."""
+    """Which nodes are equal in all columns of both sides."""
     found: Bool = np.logical_and.reduce([fits(one, other) for one, other in sides])
     return found
 
 
 def _contains(sides: Sequence[Sides]) -> bool:
-    """Whether the second side has all nodes of the first one in their order, and others between them."""
+    """Whether the second side contains all nodes of the first in order."""
     short, long = len(sides[0][0]), len(sides[0][1])
     if (long - short) * long > MOST_COMPARED:
         return False
@@ -159,14 +159,13 @@ def _contains(sides: Sequence[Sides]) -> bool:
 
 
 def _in_place(sides: Sequence[Sides], length: int, path: Int64 | None) -> int:
-    """How many of the first nodes of the longer side are these whichever nodes the shorter one lacks.
+    """Number of first nodes of the longer side that stay matched whichever nodes the shorter side lacks.
 
-    Of equal nodes in a row, or of equal layers, nothing tells which ones are missing. Nodes of one ``path`` may stand for
-    each other.
+    In runs of equal nodes or layers, the missing ones are unknown. Nodes of one ``path`` are interchangeable.
     """
     lost = len(sides[0][1]) - len(sides[0][0])
     sure = at = length
-    # By how many nodes lost before it, less one: whether the node may be a later one. Ends where none may be.
+    # Possible shift of each node: how many nodes may be lost before it, minus one. Stops where none may be.
     moved = np.ones(lost, np.bool_)
     while at and moved.any():
         at -= 1

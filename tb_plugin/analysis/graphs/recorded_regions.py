@@ -1,4 +1,7 @@
-"""What the recorder wrote beside replayed work: regions of the program, and the Python calls around the capture's launch."""
+"""Scopes that the profiler recorded with replayed work.
+
+They are regions of the program and Python calls around the captured launch.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ Bool = npt.NDArray[np.bool_]
 
 
 def annotated(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> tuple[Scopes, Int32]:
-    """Returns scopes made of what stands beside pieces of work, and the innermost of each piece, -1 = none.
+    """Returns scopes recorded with pieces of work, and the innermost scope of each piece, -1 = none.
 
-    ``node`` holds the full ids of their nodes. Python calls recorded by node are taken where none are known otherwise.
+    ``node`` holds full node ids. Python calls recorded per node are used only if no others are known.
     """
     regions = np.stack([first_reported_text(trace, (key,), work) for key in (REGION, REGION_PHASE, REGIONS)])
     stacks = trace.captured.stacks
@@ -74,7 +77,7 @@ def _regions(strings: StringTable, name: Int32, phase: Int32, listed: Int32) -> 
 
 
 def _ids(strings: StringTable, names: list[str]) -> dict[str, int]:
-    """The string id of each name, -1 of those that the trace does not hold."""
+    """The string id of each name, -1 = not in the trace."""
     if not names:
         return {}
     places = pc.index_in(pa.array(names, pa.large_string()), strings.array).fill_null(MISSING)

@@ -1,4 +1,4 @@
-"""Replays: launches of captured graphs, and their work in the order of the graph."""
+"""Replays: graph launches and their work in graph order."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
+# The lower bits of a node's full id are its number in the graph, the upper ones the graph number.
 BITS = 32
-"""The lower bits of a node's full id are its number in the graph, the upper ones the number of the graph."""
 _LOW = (1 << BITS) - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """What was captured, as its replays show it: graph g has the nodes ``[begin[g], begin[g + 1])`` of the other columns.
+    """Captured graphs as seen in replays: graph g has nodes ``[begin[g], begin[g + 1])`` of the other columns.
 
-    Nodes are device work only; -1 = absent.
+    Nodes are device work only; -1 = missing.
     """
 
     begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -37,39 +37,39 @@ class Graphs:
     grid: Int32 = no_rows(np.int32)
     block: Int32 = no_rows(np.int32)
     node: Int64 = no_rows(np.int64)
-    """Recorded id of the node with that of its graph in the upper bits."""
+    """Recorded node id with the graph id in the upper bits."""
     recorded: Int64 = no_rows(np.int64)
     """Recorded id of each graph."""
     is_ordered: Bool = no_rows(np.bool_)
-    """Whether the order of each graph's nodes is known: by their ids, or because one stream ran all of them."""
+    """Whether the node order is known: from ids, or because one stream ran all nodes."""
 
     def __len__(self) -> int:
         return len(self.begin) - 1
 
     def size(self, graph: int) -> int:
-        """Returns how many nodes a graph has."""
+        """Returns the number of nodes of a graph."""
         return int(self.begin[graph + 1] - self.begin[graph])
 
     def nodes(self, graph: int) -> slice:
-        """Returns where the nodes of a graph stand."""
+        """Returns the positions of a graph's nodes."""
         return slice(int(self.begin[graph]), int(self.begin[graph + 1]))
 
 
 @dataclass(frozen=True, eq=False)
 class Replays:
-    """Launches of graphs by time. Replay i has the device rows ``work[begin[i]:begin[i + 1]]``, in the order of the graph."""
+    """Graph launches by time. Replay i has the device rows ``work[begin[i]:begin[i + 1]]``, in graph order."""
 
     call: Int64 = no_rows(np.int64)
-    """Row of the launch, -1 where only its work was recorded."""
+    """Row of the launch, -1 if only its work was recorded."""
     begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     work: Int64 = no_rows(np.int64)
     graph: Int32 = no_rows(np.int32)
-    """Number of the graph that each launched: those with one recorded id, else with the same work in the same order."""
+    """Graph number: equal for one recorded id, else for equal work in the same order."""
     node: Int32 = no_rows(np.int32)
-    """The node in ``graphs`` that each piece of work is; -1 where a replay is not like the others of its graph."""
+    """The node in ``graphs`` of each piece of work; -1 if the replay differs from the others of its graph."""
     graphs: Graphs = field(default_factory=Graphs)
     untied: int = 0
-    """Pieces of work of graphs without launch and without a number that would tell which of them belong together."""
+    """Number of pieces of work without launch and replay id."""
 
     def __len__(self) -> int:
         return len(self.call)
@@ -77,13 +77,13 @@ class Replays:
 
 @remembered
 def has_replays(trace: TraceTable) -> bool:
-    """Returns whether the trace launches any captured graph, or holds work of one."""
+    """Returns whether the trace contains graph launches or work of graphs."""
     return bool(trace.calls_that(CallRole.GRAPH).any()) or any(column.key == GRAPH_ID for column in trace.others)
 
 
 @remembered
 def replays_of(trace: TraceTable) -> Replays:
-    """Returns the launches of graphs that brought device work, whichever steps are chosen."""
+    """Returns the graph launches with device work, regardless of the selected steps."""
     if not has_replays(trace):
         return Replays()
     work, of, untied = _pieces(trace)
@@ -92,7 +92,7 @@ def replays_of(trace: TraceTable) -> Replays:
     graph_id, node_id = _ids(trace, work)
     count = np.bincount(of)
     has_node = np.bincount(of[node_id != MISSING], minlength=len(count)) == count
-    # Within a replay by node, else by time, in which the rows stand.
+    # Within a replay by node, else by time (the order of rows).
     rank = np.where(has_node[of], node_id, 0)
     order = np.argsort(of * (int(rank.max()) + 1) + rank, kind="stable")
     work, of, graph_id, node_id = work[order], of[order], graph_id[order], node_id[order]
@@ -105,11 +105,11 @@ def replays_of(trace: TraceTable) -> Replays:
     token = group(trace.kind[work], trace.name[work], args[0], args[1]).of
     sequence, _ = numbered(sequence_hashes(token, begin).view(np.int64))
     call = trace.launch[work[first]].astype(np.int64)
-    # Programs number their graphs each for itself, and so do devices.
+    # Graph ids are unique only per process and device.
     process, _ = numbered(_processes(trace)[trace.track[call]] if len(call) else call)
     process = np.where(call == MISSING, MISSING, process)
     if len(np.unique(process[call != MISSING])) < 2:
-        process[:] = 0  # also where a launch was lost
+        process[:] = 0  # also for lost launches
     known = recorded != MISSING
     device = trace.device[work[first]]
     graph = group(
@@ -146,7 +146,7 @@ def replays_of(trace: TraceTable) -> Replays:
 
 
 def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
-    """Returns the number of the replay that each replayed device row is of."""
+    """Returns the replay number of each replayed device row."""
     replays = replays_of(trace)
     order = np.argsort(replays.work, kind="stable")
     at = order[np.searchsorted(replays.work[order], rows)]
@@ -154,7 +154,7 @@ def replay_numbers(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
-    """Device rows of graphs by time, the number of the replay of each, and how many rows no replay can be told of."""
+    """Device rows of graphs by time, the replay number of each, and the number of rows without a replay."""
     ids = _column(trace, GRAPH_ID)
     of_graph = np.zeros(len(trace) + 1, np.bool_)
     of_graph[:-1] = trace.calls_that(CallRole.GRAPH)
@@ -178,7 +178,7 @@ def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
 
 
 def _column(trace: TraceTable, key: str) -> tuple[Int32, Int64] | None:
-    """Rows and values of an open column of whole numbers, None where there is none."""
+    """Rows and values of an optional integer column, None without any."""
     for column in trace.others:
         if column.key == key and not column.is_text and column.value.dtype.kind == "i":
             return column.row, column.value.astype(np.int64)
@@ -186,7 +186,7 @@ def _column(trace: TraceTable, key: str) -> tuple[Int32, Int64] | None:
 
 
 def _ids(trace: TraceTable, work: Int64) -> tuple[Int64, Int64]:
-    """The recorded number of the graph of each piece of work, and that of its node in the graph; -1 = none."""
+    """Recorded graph id and node id of each piece of work; -1 = none."""
     found = []
     for key in (GRAPH_ID, NODE_ID):
         column = _column(trace, key)
@@ -200,21 +200,21 @@ def _ids(trace: TraceTable, work: Int64) -> tuple[Int64, Int64]:
 
 
 def kernel_args(trace: TraceTable, work: Int64) -> tuple[Int32, Int32]:
-    """Returns grid and block of each piece of work, string ids."""
+    """Returns grid and block of each piece of work, as string ids."""
     place = places_of(trace.device_args.row, len(trace))[work]
     none = np.int32(MISSING)
     return np.append(trace.device_args.grid, none)[place], np.append(trace.device_args.block, none)[place]
 
 
 def _processes(trace: TraceTable) -> Int64:
-    """A number for the process of each track, and one more for -1."""
+    """A process number for each track, and one more for -1."""
     known: dict[str, int] = {}
     numbers = [known.setdefault(track.pid, len(known)) for track in trace.tracks]
     return np.array([*numbers, MISSING], np.int64)
 
 
 def _is_usual(graph: Int64, sequence: Int64) -> Bool:
-    """Whether each replay brought the sequence of work that most of its graph did; of equally many the first."""
+    """Whether each replay has the most frequent work sequence of its graph; ties: the first."""
     pairs = group(graph, sequence)
     of = graph[pairs.first]
     order = np.lexsort((pairs.first, -pairs.count(), of))

@@ -1,8 +1,8 @@
-"""Calls that stand for replayed work: of each scope of the capture one for all replays that one call of the trace bears.
+"""Virtual calls that stand for replayed work.
 
-No operator runs in a replay, so no call of the trace has its work. Views add these calls to their own: they have device time
-and no host time, and are counted apart, once for each replay. Scopes of the capture that are open around the launch of the
-graph as well, by the path of their names, are the calls that the trace has.
+Replays run no operators, so no call of the trace owns their work. For each captured scope there is one virtual call per
+enclosing call of the trace. It has device time but no host time, and counts once per replay. Captured scopes that are also
+open around the launch (same path of names) map to the real calls.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Number = TypeVar("Number", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Bearers:
-    """The calls of a view: their parents among them, what they are called, and which one bears the launch of each work."""
+    """Calls of a view: their parents, labels, and the innermost call around each launch."""
 
     parent: Int32
     label: Int64
     of: Int32
-    """Position of the innermost one around each launch, -1 = none."""
+    """Position of the innermost call around each launch, -1 = none."""
 
 
 @dataclass(frozen=True, eq=False)
 class InReplays:
-    """Which calls have work in which replays: pairs of a call's position and the number of a replay."""
+    """Pairs of a call's position and a replay number in which it has work."""
 
     call: Int64 = no_rows(np.int64)
     replay: Int64 = no_rows(np.int64)
@@ -48,28 +48,28 @@ class InReplays:
         return len(self.call)
 
     def count(self, group_of: Int64, count: int) -> Int64:
-        """Returns how many calls of each of ``count`` groups have work, once for each replay (-1: a call of none)."""
+        """Returns, for ``count`` groups of calls, how many (call, replay) pairs have work (-1 = no group)."""
         of = group_of[self.call]
         return np.bincount(of[of != MISSING], minlength=count).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class ReplayedCalls:
-    """Calls made of scopes. Positions count the calls of the trace and, behind them, these."""
+    """Virtual calls made of scopes. Positions count the calls of the trace, then these."""
 
     scope: Int64
     """Position among the scopes of the origins."""
     parent: Int32
     held: InReplays
-    """Which of these have work in which replays."""
+    """The replays with work of each virtual call."""
     owner: Int32
-    """For each work its call: one of these, or a call of the trace that bears the launch; -1 = no scope of it bears."""
+    """The call of each piece of work: a virtual one, or the real call around its launch; -1 = none."""
 
     def __len__(self) -> int:
         return len(self.scope)
 
     def also(self, values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
-        """Returns values of the calls of the trace, and behind them those of these calls (None: nothing)."""
+        """Returns values of real calls extended by those of virtual calls (None = empty)."""
         if not len(self):
             return values
         return np.concatenate((values, np.zeros(len(self), values.dtype) if those is None else those))
@@ -78,17 +78,17 @@ class ReplayedCalls:
 def replayed_calls(
     trace: TraceTable, work: Int64, behind: Int32, bearers: Bearers, bears: Bool, labels: Int64, counted: bool = True
 ) -> ReplayedCalls:
-    """Returns the calls that stand for the replays among some device work, of the scopes that are calls of the view.
+    """Returns virtual calls for the replays among device work, for scopes that are calls of the view.
 
-    ``behind`` is the innermost scope of each work, ``bears`` which scopes are such calls, ``labels`` what each is called in
-    the words of ``Bearers.label``. Without ``counted`` nobody is told of replays.
+    ``behind``: the innermost scope of each piece of work. ``bears``: which scopes are calls of the view. ``labels``: their
+    labels as in ``Bearers.label``. Without ``counted``, replays are not counted.
     """
     nobody = np.full(len(work), MISSING, np.int32)
     none = np.empty(0, np.int64)
     if not bears.any() or (behind == MISSING).all():
         return ReplayedCalls(none, none.astype(np.int32), InReplays(), nobody)
     around = origins_of(trace).scopes.parent
-    # One more at the end answers for -1, here and below.
+    # One more entry at the end is for -1, here and below.
     nearest = np.append(
         inherit(np.where(bears, np.arange(len(bears)), MISSING).astype(np.int32), around), np.int32(MISSING)
     )
@@ -101,7 +101,7 @@ def replayed_calls(
     apart = group(bearers.of[some], replays)
     bearer = bearers.of[some][apart.first]
     scope_of, replay = _all_around(scope[some], apart.of, up, len(apart))
-    # Numbers of pairs of a scope and a bearer: parents before children, for scopes are so.
+    # Numbers of (scope, bearer) pairs, parents before children like the scopes.
     count = len(bearers.parent) + 1
     pairs, which = np.unique(scope_of * count + bearer[replay] + 1, return_inverse=True)
     at, borne = pairs // count, (pairs % count - 1).astype(np.int32)
@@ -109,7 +109,7 @@ def replayed_calls(
     number = np.where(same, borne, len(bearers.parent) + np.cumsum(~same) - 1).astype(np.int32)
 
     def numbered(scopes: Int64, of: Int32) -> Int32:
-        """Positions of pairs; those of no scope are their bearers."""
+        """Positions of pairs; pairs without a scope are their bearers."""
         place = np.minimum(np.searchsorted(pairs, scopes * count + of + 1), len(pairs) - 1)
         return np.where(scopes == MISSING, of, number[place]).astype(np.int32)
 
@@ -129,9 +129,9 @@ def replayed_calls(
 
 
 def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int32, launcher: Int32) -> ReplayedCalls:
-    """Returns the operators that stand for the replays among some device work, behind some calls of operators (rows).
+    """Returns virtual operators for the replays among device work.
 
-    ``launcher`` is the position of the call that launched each work, which is its owner where the capture tells none.
+    ``launcher`` is the position of the call that launched each piece of work; it stays the owner without a captured operator.
     """
     if not has_replays(trace):
         none = np.empty(0, np.int64)
@@ -144,7 +144,7 @@ def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int
 
 
 def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, Int64]:
-    """Each pair of a scope and a number below ``count`` once, and the pairs of all scopes around it."""
+    """Unique pairs of a scope and a number below ``count``, and pairs for all enclosing scopes."""
     depth = Forest(up[:-1]).depth
     keys = np.unique(scope * count + of)
     level = depth[keys // count]
@@ -159,7 +159,7 @@ def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, 
 
 
 def _stand_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
-    """Which pairs are a scope that is open around the launch as well: under the same path of names from the outermost one."""
+    """Pairs whose scope is also open around the launch, with the same path of names."""
     members, parent = with_ancestors(bearers.parent, borne)
     if not len(members):
         return np.zeros(len(scope), np.bool_)

@@ -1,6 +1,6 @@
-"""Scopes of a trace: what was open around some moments of its host threads, as a forest.
+"""Scopes open at moments of host threads, as a forest.
 
-What the autograd engine runs on a thread of its own lies also in what is open, meanwhile, on the thread that waits for it.
+Autograd threads also have the scopes of the thread that waits for them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 KINDS = (EventKind.OPERATOR, EventKind.MODULE, EventKind.PYTHON, EventKind.ANNOTATION)
+# Kinds that identify a piece of work regardless of the surrounding Python code.
 WORK_IN = (EventKind.OPERATOR, EventKind.MODULE)
-"""What names a piece of work whatever the Python around it is called."""
 _REFERENCES = ("parent", "forward")
 
 
 def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[Scopes, Int32]:
-    """Returns what was open when each of some host rows began, and the position of the innermost scope for each.
+    """Returns the scopes open at the start of host rows, and the position of the innermost one for each.
 
-    A row that is an operator itself is its own scope. -1 = nothing was open, also for a row of -1. Steps are no scopes.
+    An operator is its own scope. -1 = none, also for row -1. Steps are no scopes.
     """
     at = np.unique(source[source != MISSING]).astype(np.int64)
     if not len(at):
@@ -47,7 +47,7 @@ def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[S
     forward = _forward(trace, rows)
     behind = np.unique(forward[forward != MISSING])
     rows = np.union1d(rows, np.union1d(behind, _open_at(trace, trace.track[behind], trace.start_ns[behind])))
-    # Those of a thread that works for another one come last: parents stand before children.
+    # Scopes of threads that work for another come last, so parents come before children.
     working = serves[trace.track[rows]] != trace.track[rows]
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
 
@@ -81,7 +81,6 @@ def _is_scope(trace: TraceTable) -> Bool:
 
 
 def _open_at(trace: TraceTable, track: Int32, time: Int64) -> Int64:
-    """All scopes that are open at any of these moments of host threads, ascending."""
     wanted = np.zeros(len(trace.tracks) + 1, np.bool_)
     wanted[track] = True
     wanted[-1] = False
@@ -100,10 +99,10 @@ def _outermost(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def _forward(trace: TraceTable, rows: Int64) -> Int32:
-    """The forward operator behind what a row does inside of a backward operator, -1 = none.
+    """The forward operator of a row in a backward operator, -1 = none.
 
-    What stands in the engine's call of a function that adds gradients, but not in the function, is a hook's: it belongs to
-    no forward operator.
+    Work inside the engine's call of a gradient-adding function but outside the function belongs to a hook, not to a forward
+    operator.
     """
     every = backward_operators(trace)
     within = np.where(trace.kind[rows] == EventKind.OPERATOR, every.of[rows], MISSING)
@@ -132,7 +131,7 @@ def _scopes(trace: TraceTable, rows: Int64, parent: Int32, forward: Int32) -> Sc
 
 
 def concatenate(*parts: Scopes) -> Scopes:
-    """Returns several forests as one, in this order: positions of each begin where those before it end."""
+    """Returns several forests as one; positions are shifted accordingly."""
     offsets = np.cumsum([0, *(len(part) for part in parts)])
     columns = {}
     for column in fields(Scopes):
@@ -147,7 +146,7 @@ def concatenate(*parts: Scopes) -> Scopes:
 
 
 def subset_scopes(scopes: Scopes, used: Int32) -> tuple[Scopes, Int32]:
-    """Returns the scopes that some positions (-1 = none) and all around them need, and the new positions of these."""
+    """Returns the scopes at these positions (-1 = none) with their ancestors, and the new positions."""
     wanted = np.concatenate((used, scopes.forward[with_ancestors(scopes.parent, used)[0]]))
     kept, _ = with_ancestors(scopes.parent, wanted)
     place = places_of(kept, len(scopes))
@@ -161,10 +160,10 @@ ARGS = (*INPUTS, "stack")
 
 
 def alike(scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = ()) -> tuple[Scopes, Int32]:
-    """Returns one scope for all of these kinds that have the same names from the outermost to them, and where each is.
+    """Returns merged scopes of these kinds with equal names up to the root, and the new position of each.
 
-    ``args`` have to be the same too; in others they may differ, and have none. Of other kinds the one around stands for
-    them; one more position at the end is for -1.
+    ``args`` must be equal too, otherwise they are dropped. Other kinds map to their parent; one more position at the end is
+    for -1.
     """
     kept = np.flatnonzero(np.isin(scopes.kind, kinds))
     place = places_of(kept, len(scopes))
@@ -187,7 +186,7 @@ def alike(scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = 
 
 
 def under(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[Scopes, Int32]:
-    """Returns scopes in which each of ``scope`` stands, with all around it, in the one of ``outer`` beside it; -1 = none."""
+    """Returns the scopes of ``scope`` with ancestors, placed under the matching scope of ``outer``; -1 = none."""
     both = (scope != MISSING) & (outer != MISSING)
     size = max(len(scopes), 1)
     wanted = np.unique(outer[both].astype(np.int64) * size + scope[both])
@@ -199,7 +198,7 @@ def under(scopes: Scopes, scope: Int32, around: Scopes, outer: Int32) -> tuple[S
     copied = np.unique(np.concatenate(keys))
     of = copied % size
     above = scopes.parent[of]
-    # Parents stand before children in the order of these keys, too.
+    # Parents come before children in the order of these keys, too.
     parent = np.where(
         above == MISSING,
         len(scopes) + copied // size,

@@ -1,1 +1,1 @@
-"""Idle time of devices: why they have nothing to do, in causes that sum to it exactly."""
+"""Idle time of devices: causes that sum to it exactly."""

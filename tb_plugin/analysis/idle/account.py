@@ -1,9 +1,8 @@
-"""The account of idle time: every nanosecond in which a device has nothing to do has one cause.
+"""Account of idle time: one cause per nanosecond.
 
-A gap lies between two moments at which any stream of a device works (or before the first, or after the last); unrecorded
-work counts as work. What ends it
-is the next work, and the thread that launched that work is asked what it did until the launch, then the launch itself, then
-what came between it and the work. The pieces of a gap follow each other without a hole.
+A gap lies between two moments at which any stream of a device works (or before the first, or after the last); unrecorded work
+counts as work. The next work ends it. First the activity of its launching thread until the launch explains it, then the
+launch, then the time between launch and work. The pieces of a gap are contiguous.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """When a device has nothing to do, in order of time; ``next`` is the row of the work that ends each, -1 = none."""
+    """Idle gaps of a device, in order of time; ``next`` is the row of the work that ends each, -1 = none."""
 
     start_ns: Int64
     end_ns: Int64
@@ -38,17 +37,17 @@ class Gaps:
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """The idle time of one device in pieces, in order of time: all of its gaps, and nothing else."""
+    """Idle time of one device in pieces, in order of time; they cover all gaps exactly."""
 
     gaps: Gaps
     start_ns: Int64
     end_ns: Int64
     cause: Int64
     gap: Int64
-    """The gap that each piece lies in."""
+    """The gap of each piece."""
 
     def by_cause(self, start: Int64, end: Int64) -> dict[Cause, Int64]:
-        """Returns how much idle time of each cause lies in each window ``[start[i], end[i])``, nanoseconds."""
+        """Returns the idle time by cause in each window ``[start[i], end[i])``, nanoseconds."""
         found = {}
         for cause in Cause:
             mine = self.cause == cause
@@ -57,14 +56,14 @@ class Account:
 
 
 def worked(trace: TraceTable, device: int) -> tuple[int, int]:
-    """Returns when a device begins its first and ends its last work; 0 and 0 where all of it has no length."""
+    """Returns the start of the first and the end of the last work of a device; 0 and 0 if all work has zero length."""
     busy = device_busy(trace).get(device, EMPTY)
     return (int(busy.start[0]), int(busy.end[-1])) if len(busy) else (0, 0)
 
 
 @remembered
 def idle_account(trace: TraceTable, device: int) -> Account:
-    """Returns the account of a device (position in ``trace.devices``) over all that was opened."""
+    """Returns the account of a device (position in ``trace.devices``) over the opened recording."""
     gaps = _gaps(trace, device)
     launches = launch_phases(trace)
     at = np.searchsorted(launches.row, np.maximum(gaps.next, 0))
@@ -74,7 +73,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
         else at * 0 - 1
     )
     call = np.where(at == MISSING, MISSING, launches.call[at]) if len(launches.row) else at
-    # Without a next work the threads are asked until the end; with one whose launch is not recorded, nobody knows whom.
+    # Without next work all launching threads count until the end; with an unrecorded launch the thread is unknown.
     tail = gaps.next == MISSING
     returned = np.where(
         tail, gaps.end_ns, np.where(call == MISSING, gaps.start_ns, trace.ends(call) if len(trace) else call)
@@ -92,7 +91,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
 def _gaps(trace: TraceTable, device: int) -> Gaps:
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
-    # Of work that begins at once, what was launched first: the order of rows is that of the file.
+    # Of work that starts at the same time, the first launched one: row order is file order.
     rows = rows[np.lexsort((trace.start_ns[trace.launch[rows]], trace.start_ns[rows]))]
     busy = device_occupied(trace).get(device, EMPTY)
     edges = [trace.coverage.start_ns, trace.coverage.end_ns]
@@ -105,21 +104,21 @@ def _gaps(trace: TraceTable, device: int) -> Gaps:
     return Gaps(begin[proper], end[proper], np.append(first, MISSING)[proper])
 
 
+# Start, end and cause.
 Pieces = tuple[Int64, Int64, Int64]
-"""Begin, end and cause."""
 
 
 def _after_launch(
     gaps: Gaps, until: Int64, at: Int64, launches: Launches, limits: Int64, tail: npt.NDArray[np.bool_]
 ) -> Pieces:
-    """What lies between the end of the launch and the work."""
+    """Time from the end of the launch to the work."""
     begin, end = until, gaps.end_ns
     unknown = (at == MISSING) & ~tail
     known = at != MISSING
     place = np.maximum(at, 0)
     if not len(launches.row):
         return _pieces((begin, end, np.where(unknown, Cause.NOT_RECORDED, Cause.PYTHON)))
-    # The device has nothing to do: what holds its next work up can be an event alone.
+    # The device is idle, so only an event can delay its next work.
     freed = np.clip(np.where(known, launches.free_ns[place], begin), begin, end)
     graph, queued = launches.is_graph[place], launches.is_queued[place] | (until == gaps.start_ns)
     kind = np.where(queued, Cause.KERNEL_LATENCY, np.where(graph, Cause.GRAPH, Cause.LAUNCH_LATENCY))
@@ -140,12 +139,12 @@ def _pieces(*parts: Pieces) -> Pieces:
 
 
 def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call: Int64) -> Pieces:
-    """What the threads did until the launch had returned: first the one that launched the work, then the others."""
+    """Activity of the threads until the launch returned: the launching thread first, then the others."""
     asked = gaps.start_ns < until
     threads = launching_threads(trace, device)
     if not threads:
         return _pieces((gaps.start_ns[asked], until[asked], np.full(int(asked.sum()), Cause.NOT_RECORDED)))
-    # What no launch ends belongs to the thread that launches most.
+    # Gaps without a launch at the end use the thread with the most launches.
     of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
     asking = np.unique(of[asked]).tolist()
     doing = {thread: occupied(trace, thread) for thread in {*threads, *asking}}

@@ -1,4 +1,4 @@
-"""Why a device may have nothing to do."""
+"""Causes of idle time of a device."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ from enum import IntEnum
 
 
 class Cause(IntEnum):
-    """A cause of idle time. Its lower-case name is the word for it in facts.
+    """A cause of idle time. Its lower-case name is its word in facts.
 
-    The first ones are what the host does, in order of priority: of what is open on a thread at once, the first counts.
+    Host causes come first, in order of priority: of concurrent activities on a thread, the first counts.
     """
 
     PROFILER = 0
-    """The profiler itself holds the host up."""
+    """The profiler itself blocks the host."""
     GARBAGE_COLLECTION = 1
     CAPTURE = 2
-    """Launches become part of a graph, and do not run."""
+    """Launches are captured into a graph instead of running."""
     COMPILATION = 3
     INITIALISATION = 4
-    """The driver or one of its libraries is set up."""
+    """The driver or a library initializes."""
     DRIVER_MEMORY = 5
-    """The driver is asked for memory, or gets it back."""
+    """The driver allocates or frees memory."""
     SYNCHRONISATION = 6
-    """The host waits for a device in a call."""
+    """The host waits for a device."""
     INPUT = 7
-    """The next batch is awaited."""
+    """The host waits for the next batch."""
     GRAPH = 8
-    """A captured graph is launched: the call, and the latency until its first work begins."""
+    """A graph launch: the call, and the latency until its first work starts."""
     LAUNCH = 9
-    """Another call that launches work."""
+    """Any other launch call."""
     DISPATCH = 10
-    """An operator, or another call of the runtime."""
+    """An operator or another runtime call."""
     PYTHON = 11
-    """No operator is open on a thread that launches work."""
+    """No operator is open on a launching thread."""
     LAUNCH_LATENCY = 12
-    """From the end of a launch, nothing being queued, to the begin of its work."""
+    """From the end of a launch on an empty queue to the start of its work."""
     KERNEL_LATENCY = 13
-    """From the end of queued work to the begin of the next."""
+    """From the end of queued work to the start of the next."""
     DEPENDENCY = 14
     """The next work waits for an event of another stream."""
     NOT_RECORDED = 15
-    """The launch of the next work is not recorded, or what the host did until then."""
+    """The launch of the next work, or the host activity before it, is not recorded."""
     UNEXPLAINED = 16
 
 
+# Activities of a host thread, in order of priority.
 HOST = tuple(Cause)[: Cause.PYTHON]
-"""What a thread of the host may be in, in order of priority."""

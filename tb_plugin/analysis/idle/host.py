@@ -1,4 +1,4 @@
-"""What the threads of the host that launch work are in, cause by cause: what idle time of a device is split by."""
+"""Activities of launching threads, by idle cause."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Threads with the most launches; more do not take turns launching.
 MOST_THREADS = 8
-"""So many threads of a device are asked, those that launch most. More do not launch in turns."""
+# Causes that block all threads. Profiler overhead is recorded on its own track.
 OF_ALL = (Cause.PROFILER, Cause.GARBAGE_COLLECTION)
-"""Hold up all threads: the interpreter stands still, and what the profiler costs is recorded on a track of its own."""
 _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallRole.PIN)
 
 
 @remembered
 def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
-    """Returns the tracks that launch work of a device, or have another one launch it, those that launch most first."""
+    """Returns the tracks that launch work of a device, or request it from another thread, most launches first."""
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.launch[rows] != MISSING)]
     thread, count = np.unique(asking_tracks(trace, rows), return_counts=True)
@@ -39,7 +39,7 @@ def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
 
 
 def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
-    """Returns when a thread is in what may keep a device waiting, by cause. What several causes cover is in each of them."""
+    """Returns when a thread has activities that may delay a device, by cause. Causes may overlap."""
     rows, causes = _rows(trace)
     found = {}
     for cause in HOST:
@@ -53,14 +53,14 @@ def occupied(trace: TraceTable, thread: int) -> Mapping[Cause, Ranges]:
 def is_host_recorded(trace: TraceTable, threads: Iterable[int]) -> bool:
     """Returns whether operators, Python or annotations of any of these threads are recorded.
 
-    Calls of the runtime alone do not tell that a thread is in Python between them: nothing else of it may be recorded.
+    Runtime calls alone do not prove that the thread is in Python between them.
     """
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
     return bool(np.isin(trace.track[host], list(threads)).any())
 
 
 def rows_in(trace: TraceTable, cause: Cause) -> Int64:
-    """Returns the rows of a cause that is known by a name or a kind: the profiler, collection, compilation, input."""
+    """Returns the rows of a cause identified by name or kind: profiler, collection, compilation, input."""
     if cause == Cause.PROFILER:
         return np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     names = trace.recorder.host
@@ -75,14 +75,14 @@ def rows_in(trace: TraceTable, cause: Cause) -> Int64:
 
 @remembered
 def _rows(trace: TraceTable) -> tuple[Int64, Int64]:
-    """Rows that may keep a device waiting, and the cause that each is of; a row may be of several."""
+    """Rows that may delay a device, and the cause of each; a row may have several."""
     calls = trace.kind == EventKind.RUNTIME
     launches = np.zeros(len(trace), np.bool_)
     launches[trace.launch[trace.launch != MISSING]] = True
     memory = np.flatnonzero(trace.calls_that(*_MEMORY))
     first = set_up(trace, memory)
     setup = np.concatenate((np.flatnonzero(trace.calls_that(CallRole.SETUP)), memory[first], creates_context(trace)))
-    # An operator inside of another one covers nothing more.
+    # A nested operator covers no additional time.
     outermost = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     parent = trace.parent
     outermost &= (parent == MISSING) | (np.append(trace.kind, EventKind.UNKNOWN)[parent] == EventKind.MODULE)

@@ -1,4 +1,4 @@
-"""What the threads of the host did innermost at any moment, and for how long in stretches of time."""
+"""Innermost host activity over time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 _HOST = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON, EventKind.MODULE)
-_CELLS = 1 << 22
-"""Numbers in a table of time by name: what more than so many need is worked out in turns."""
+# Larger tables of time by name are computed in parts.
+_MAX_TABLE_CELLS = 1 << 22
 
 
 class Host:
-    """A Host tells what the threads of a trace did innermost at any moment; each is worked out when it is first asked for.
+    """The innermost activity of threads at any moment; computed per thread on first use.
 
-    ``within``: where only these times are asked about, the rest is not looked at.
+    ``within`` limits the computation to these times.
     """
 
     def __init__(self, trace: TraceTable, within: Ranges | None = None) -> None:
@@ -40,7 +40,7 @@ class Host:
         self.waits = waits_for_device(trace)
 
     def doing(self, track: int) -> tuple[Int64, Int32]:
-        """Returns times at which the innermost event of a thread changes, and its rows from each on, -1 = none."""
+        """Returns the times at which the innermost event of a thread changes, and its row from each time, -1 = none."""
         if track not in self._known:
             trace, rows = self._trace, self._rows[self._bounds[track] : self._bounds[track + 1]]
             time, which = latest_open(trace.start_ns[rows], trace.ends(rows))
@@ -50,13 +50,13 @@ class Host:
         return self._known[track]
 
     def _names(self, rows: Int32) -> Int32:
-        """Names of rows, -1 of none."""
+        """Names of rows, -1 = none."""
         return np.append(self._trace.name, np.int32(MISSING))[rows]
 
     def did(self, track: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns what a thread did longest in each stretch of time: the name, for how long, and the longest event of it.
+        """Returns the longest activity of a thread in each stretch: name, duration, and its longest event.
 
-        -1 stands for no thread, and for no event.
+        -1 = no thread, no event.
         """
         name, row = np.full(len(track), MISSING, np.int64), np.full(len(track), MISSING, np.int64)
         time = np.zeros(len(track), np.int64)
@@ -67,10 +67,9 @@ class Host:
         return name, time, row
 
     def did_before(self, work: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns as ``did`` what the threads that launched this work (rows, -1 = none) did in stretches of time.
+        """Returns, like ``did``, the longest activity of the launching threads of this work (rows, -1 = none).
 
-        Where nothing was open there longest, a thread that launches what is in its queue waits for it: whoever put the work
-        into the queue is asked then.
+        If nothing is open longest, a thread that executes a queue waits for it: then the requesting thread counts.
         """
         launched, asked = launch_tracks(self._trace, work)
         found = self.did(launched, begin, end)
@@ -80,7 +79,7 @@ class Host:
         return found
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
-        """Returns of each stretch of time the longest event of a name that is innermost at some moment in it, -1 = none.
+        """Returns the longest event of a name that is innermost at some moment in each stretch, -1 = none.
 
         Each name must be innermost in its stretch, or be -1.
         """
@@ -89,7 +88,7 @@ class Host:
         asked = np.flatnonzero(name != MISSING)
         if not len(asked):
             return found
-        # By name, then by time: what a stretch has of a name lies together.
+        # Sorted by name, then time, so that entries of a name in a stretch are contiguous.
         names, count = self._names(rows), len(times)
         order = stable_order(names)
         key = names[order].astype(np.int64) * count + order
@@ -104,9 +103,9 @@ class Host:
         return found
 
     def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """Returns of each (non-empty) stretch the name that was innermost longest, and how long. -1: no event was open.
+        """Returns the name that was innermost longest in each (non-empty) stretch, and its time. -1 = no open event.
 
-        The time of each name before each bound is a table; a stretch is the difference of two of its columns.
+        A table holds each name's time before each bound; a stretch is the difference of two columns.
         """
         edges = distinct_values(begin, end)
         times, rows_doing = self.doing(track)
@@ -118,7 +117,7 @@ class Host:
         left, length = left[asked], length[asked]
         doing = np.append(names, np.int32(MISSING))[np.searchsorted(times, left, side="right") - 1]
         known, of = np.unique(doing, return_inverse=True)
-        # Of names with equal times the first in the alphabet: their numbers follow the order of the file.
+        # Ties: the first name alphabetically, because ids depend on file order.
         by_text = np.argsort([text or "" for text in self._trace.strings.take(known).to_pylist()], kind="stable")
         known, of = known[by_text], np.argsort(by_text, kind="stable")[of.ravel()]
         order = stable_order(of)
@@ -126,7 +125,7 @@ class Host:
         column = np.searchsorted(edges, left, side="right")
         first, last = np.searchsorted(edges, begin), np.searchsorted(edges, end)
         best_name, best = np.full(len(begin), MISSING, np.int64), np.full(len(begin), -1, np.int64)
-        height = max(1, _CELLS // len(edges))
+        height = max(1, _MAX_TABLE_CELLS // len(edges))
         for low in range(0, len(known), height):
             some = slice(*np.searchsorted(of, (low, low + height)))
             rows = min(height, len(known) - low)

@@ -1,4 +1,4 @@
-"""What the causes of idle time are called, and what each means."""
+"""Titles and meanings of idle causes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def word_of(cause: Cause) -> str:
 
 
 def idle_slices(time_ns: Mapping[Cause, int], window: str, view: str) -> list[Slice]:
-    """Returns the causes that have time, most first and what is unexplained last; each leads to its pieces in ``view``."""
+    """Returns the causes with time, largest first and unexplained last; each leads to its pieces in ``view``."""
     order = sorted(time_ns, key=lambda cause: (cause == Cause.UNEXPLAINED, -time_ns[cause], cause))
     return [
         Slice(
@@ -68,7 +68,7 @@ def idle_slices(time_ns: Mapping[Cause, int], window: str, view: str) -> list[Sl
 
 
 def cause_metrics() -> dict[Cause, tuple[Metric, str]]:
-    """Returns the metric of the idle time of each cause, and the name of its colour."""
+    """Returns the idle time metric of each cause, and the name of its color."""
     return {cause: (METRICS[f"idle_{word_of(cause)}_ns"], f"idle_{word_of(cause)}") for cause in Cause}
 
 

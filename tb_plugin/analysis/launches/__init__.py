@@ -1,1 +1,1 @@
-"""Launches: their phases, what devices wait for them, how full queues are, and sequences of kernels that repeat."""
+"""Launches: phases, queue depth and repeated kernel sequences."""

@@ -1,4 +1,4 @@
-"""Launches one by one: a call, the first work that it launched, its phases, and what the device waited for it."""
+"""Launches one by one: call, first work, phases and idle time."""
 
 from __future__ import annotations
 
@@ -22,51 +22,51 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Idle causes that disappear between the kernels of a captured graph.
 CAPTURED = (Cause.LAUNCH, Cause.LAUNCH_LATENCY, Cause.DISPATCH)
-"""Causes of idle time that a captured graph has none of between its kernels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Launched:
-    """Launches of covered work, one a call; columns by launch, in order of the first work. Nanoseconds."""
+    """Launches of covered work, one per call, in order of the first work. Nanoseconds."""
 
     row: Int64
-    """The first work that the call launched."""
+    """First work of the call."""
     call: Int64
     api_ns: Int64
     queue_ns: Int64
     latency_ns: Int64
     limit_ns: Int64
-    """A latency beyond is an outlier, on an empty queue."""
+    """A longer latency on an empty queue is an outlier."""
     is_queued: Bool
     is_behind: Bool
-    """Its work waits for unrecorded work: that is queue time."""
+    """Its work waits for unrecorded work, which counts as queue time."""
     is_short: Bool
-    """The call takes longer than the kernel that it launches; a graph's launch never is."""
+    """The call takes longer than its kernel; never for graph launches."""
     starved_ns: Int64
-    """Idle time of the device in the gaps that its work ended, as far as it lies in the selected steps."""
+    """Idle time of the device in the gaps that its work ended, within the selected steps."""
     capture_ns: Int64
-    """The part of that which a captured graph would not have; 0 where the kernel is not short."""
+    """The part of it that a captured graph would avoid; 0 unless the kernel is short."""
 
     @property
     def is_outlier(self) -> Bool:
-        """Returns which begin unusually late, though nothing is in their way."""
+        """Returns which works start unusually late without an obstacle."""
         return ~self.is_queued & (self.latency_ns > self.limit_ns)
 
     def of(self, chosen: Bool | Int64) -> Launched:
-        """Returns some of the launches: those with a flag, or those at some places."""
+        """Returns the launches with a flag or at positions."""
         return Launched(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
 
 @remembered
 def launched(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launched:
-    """Returns all launches of which both the call and its work are recorded; idle time is that in these steps.
+    """Returns all launches with recorded call and work; idle time is that in these steps.
 
-    ``steps`` None: all of the recording, or all steps of a trace that was opened as a window.
+    ``steps`` None: the whole recording, or all steps of an opened window.
     """
     every = launch_phases(trace)
     known = np.flatnonzero(every.call != MISSING)
-    # Rows are in order of time: the first of a call begins first.
+    # Rows are in order of time, so the first of a call starts first.
     at = known[group(every.call[known]).first]
     row, call = every.row[at], every.call[at]
     api = trace.dur_ns[call]
@@ -92,7 +92,7 @@ def launched(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launche
 
 
 def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
-    """When idle time counts; None: always. A window and the same steps selected count the same."""
+    """Times in which idle time counts; None = always. A window and the same selected steps give equal results."""
     if steps is None and trace.coverage.whole is None:
         return None
     at = chosen_steps(trace, steps)
@@ -100,7 +100,7 @@ def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
 
 
 def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64, Int64]:
-    """How long devices idled until work of each call began, and how much of that a captured graph would not have."""
+    """Idle time of devices until each call's work started, and the part that a captured graph would avoid."""
 
     def length(start: Int64, end: Int64) -> Int64:
         return end - start if times is None else measure_within(times, start, end)
@@ -114,7 +114,7 @@ def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64
         account = idle_account(trace, device)
         gaps = account.gaps
         of = place[np.append(trace.launch, MISSING)[gaps.next]]
-        # Until its first work a device was not in use: no launch came late.
+        # A device was not in use before its first work, so no launch was late.
         begun = int(busy.start[0]) if whole is None or whole.first_work_ns == MISSING else whole.first_work_ns
         of = np.where(gaps.start_ns >= begun, of, MISSING)
         np.add.at(starved, of[of != MISSING], length(gaps.start_ns, gaps.end_ns)[of != MISSING])

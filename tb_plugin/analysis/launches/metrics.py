@@ -1,4 +1,4 @@
-"""What is counted and timed of launches, of queues, and of sequences of kernels."""
+"""Metrics of launches, queues and kernel sequences."""
 
 from __future__ import annotations
 

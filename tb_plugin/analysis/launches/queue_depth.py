@@ -1,4 +1,7 @@
-"""How many launches wait for a device, weighted by time: from the begin of the call to the begin of its first work."""
+"""Launch queue depth of devices over time.
+
+A launch waits from the start of its call to the start of its first work.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,9 @@ from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
+# At most SHALLOW waiting launches: the queue may soon be empty. From FULL on, the next call blocks (a stream takes about
+# 1,024).
 SHALLOW, FULL = 3, 1_000
-"""Up to so many launches a queue may soon be empty; from so many on the next call waits (a stream takes about 1,024)."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +32,18 @@ class Depth:
     mean: float
     p95: int
     starved: float
-    """Share of the time in which no launch waits, ``shallow`` at most 3, ``blocked`` 1,000 or more."""
+    """Shares of time: ``starved`` without waiting launches, ``shallow`` at most 3, ``blocked`` 1,000 or more."""
     shallow: float
     blocked: float
 
 
 def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
-    """Returns the queues of the devices for which launches are recorded; none where the windows are empty."""
+    """Returns the queues of devices with recorded launches; empty for empty windows."""
     every, chosen = launched(trace), windows
     device = trace.device[every.row]
     found = []
     for each in np.unique(device).tolist():
-        # Nobody knows how many launches of unrecorded work wait.
+        # The number of waiting launches of unrecorded work is unknown.
         windows = subtract(chosen, unrecorded_work(trace, each))
         length = measure(windows)
         if not length:

@@ -1,1 +1,4 @@
-"""What views of merged stacks share, whatever was recorded: places, functions, who called one and whom it called."""
+"""Merged stacks: places, functions, callers and callees.
+
+Independent of the kind of recording.
+"""

@@ -1,7 +1,7 @@
-"""Functions: all calls of one name, wherever they stand in the stacks; and who called one, and whom it called.
+"""Functions in merged stacks: times, callers and callees.
 
-A function's own time is that of its places; its total is that of the places with none of its own around them, so that
-recursion counts once. The own times of all functions sum to the time of the stacks.
+A function's self time is that of its places; its total is that of its outermost places, so recursion counts once. Self times
+of all functions sum to the time of the stacks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# Maximum callers and callees, most time first.
 NODES_SENT = 2_000
-"""So many callers and so many callees, those with most time."""
-_STEPS = 2_000_000
-"""Callers are followed outwards until so many were looked at: thousands of places may lie thousands deep."""
+# Limits the walk to callers: thousands of places may be thousands deep.
+_MAX_CALLER_STEPS = 2_000_000
 
 
 def packages_of(names: list[str], kinds: list[int]) -> list[tuple[str, bool]]:
@@ -50,11 +50,11 @@ _KINDS = {EventKind.RUNTIME: "device runtime", EventKind.MODULE: "nn.Module", Ev
 
 
 def outermost_places(places: Laid, forest: Forest) -> Bool:
-    """Returns the places around which none of the same name stands."""
+    """Returns the places that are not nested in a place of the same name."""
     size = forest.sums(np.ones(len(places.label), np.int64))
     begin = np.zeros(len(size), np.int64)
     for level, members in enumerate(forest.levels):
-        # Side by side inside their parent, each as wide as what stands beneath it.
+        # Places are laid out next to each other inside their parent, as wide as their descendants.
         rows = members[stable_order(places.parent[members])]
         parents = places.parent[rows]
         before = np.cumsum(size[rows]) - size[rows]
@@ -67,7 +67,7 @@ def outermost_places(places: Laid, forest: Forest) -> Bool:
 
 
 def functions_of(places: Laid, terms: Terms) -> Frame:
-    """Returns the table of functions, that with most of its own of the chosen weight first."""
+    """Returns the table of functions, most self time of the selected weight first."""
     groups = group(places.label)
     forest = Forest(places.parent)
     outer = outermost_places(places, forest)
@@ -88,7 +88,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
     own = f"function_{terms.weight}_self_ns"
     order = np.lexsort((-sums[f"function_{terms.weight}_ns"], -sums[own]))
     calls = groups.sum(places.calls)
-    # What was only open around the chosen steps, and bore nothing in them, is no function of theirs.
+    # Frames that only enclose the selected steps and launch nothing there are no functions.
     order = order[(calls[order] > 0) | (sums["function_host_ns"][order] > 0) | (sums["function_device_ns"][order] > 0)]
     first = groups.first[order]
     names, kinds = places.names(first), places.kind[first].tolist()
@@ -109,7 +109,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
 
 @dataclass(frozen=True, eq=False)
 class _Paths:
-    """Paths from a function outwards: each node's caller is its child."""
+    """Paths from a function to its callers: each node's caller is its child."""
 
     label: Int64
     kind: Int64
@@ -120,7 +120,7 @@ class _Paths:
 
 
 def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
-    """Returns who called a function and whom it called. Raises NotFound for one that there is not."""
+    """Returns callers and callees of a function. Raises NotFound for an unknown function."""
     label = places.texts.index(pa.scalar(function, places.texts.type)).as_py()
     named = places.label == label
     if not named.any():
@@ -136,13 +136,13 @@ def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
 
 
 def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
-    """The function, its callers, theirs, ...: level by level, those with the same path are one."""
+    """The function, its callers, their callers, ...: by level, equal paths merged."""
     at, node = mine, np.zeros(len(mine), np.int64)
     parents = np.full(len(mine), MISSING, np.int64)
     levels: list[tuple[Int64, ...]] = []
     made = steps = 0
     origin = mine
-    while at.size and steps < _STEPS:
+    while at.size and steps < _MAX_CALLER_STEPS:
         steps += len(at)
         groups = group(parents, places.label[at], places.kind[at])
         node = groups.of + made
@@ -166,7 +166,7 @@ def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
 
 
 def _inwards(places: Laid, forest: Forest, mine: Int64) -> Places:
-    """The function and what it called, laid over each other as if it had been called by nobody."""
+    """The function and its callees, merged over all calls."""
     inside = np.zeros(len(places.label) + 1, np.bool_)
     inside[mine] = True
     for rows in forest.levels[1:]:
@@ -215,7 +215,7 @@ def _callees(places: Places, terms: Terms) -> Tree:
     names = [places.name[i] for i in order.tolist()]
     found = int((weight > 0).sum())
     data = {key: values[order] for key, values in numbers_of(places).items()}
-    # Beside the callers there is room for the chosen time alone.
+    # Next to the callers, only the selected time fits.
     hidden = ("node_kind", *(key for key in data if key.startswith("host" if terms.weight == "device" else "device")))
     value = f"{terms.weight}_ns"
     return tree_of(terms, "callees", "Callees", names, places.kind[order], parent, data, value, found, hidden)
@@ -228,7 +228,7 @@ def tree_of_places(places: Places, terms: Terms) -> Tree:
 
 
 def numbers_of(places: Places) -> dict[str, Int64]:
-    """Returns the columns of numbers of a tree of places."""
+    """Returns the number columns of a tree of places."""
     return {
         "calls": places.calls,
         "host_ns": places.host_total_ns,
@@ -250,7 +250,7 @@ def tree_of(
     found: int,
     hidden: tuple[str, ...] = (),
 ) -> Tree:
-    """Returns a tree whose width is one of the numbers; ``hidden`` columns are sent and not shown."""
+    """Returns a tree whose width is one of the numbers; ``hidden`` columns are sent but not shown."""
     numbers = {key: values.tolist() for key, values in terms.named(data).items()}
     kinds = kind.tolist()
     packages = packages_of(names, kinds)

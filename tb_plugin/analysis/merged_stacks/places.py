@@ -1,4 +1,4 @@
-"""Places of merged stacks: calls at the same place, the path of names from the outermost frame, are one."""
+"""Places of merged stacks: calls with equal name paths."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Merged stacks in pre-order, siblings in the chosen order. Times in nanoseconds.
+    """Merged stacks in pre-order, siblings in the selected order. Times in nanoseconds.
 
-    ``host_ns`` and ``device_ns`` are own times: without what stands beneath. Places without any of the chosen time in
-    and beneath them are left out, but those with device time below one that has some.
+    ``host_ns`` and ``device_ns`` are self times. Places without selected time in their subtree are omitted, except those with
+    device time below one that has some.
     """
 
     name: list[str]
     kind: Int64
-    """EventKind of the frame; of the place without one, UNKNOWN."""
+    """EventKind of the frame; UNKNOWN for the place without one."""
     parent: Int64
-    """Position of the place around it, -1 = none."""
+    """Position of the enclosing place, -1 = none."""
     thread: Int64
-    """Thread, when places of different threads are kept apart; else, and for the place without a frame, -1."""
+    """Thread, if threads are separate; else, and for the place without a frame, -1."""
     calls: Int64
     host_ns: Int64
     device_ns: Int64
     host_total_ns: Int64
     device_total_ns: Int64
     found: int
-    """How many there are, also where only those with most time are here."""
+    """Number of places before the limit was applied."""
 
     def __len__(self) -> int:
         return len(self.name)
@@ -47,10 +47,9 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Laid:
-    """All places, also those without time, in the order in which they were first called; parents before children."""
+    """All places, including those without time, in order of first call; parents before children."""
 
     label: Int64
-    """Position in ``texts``."""
     texts: pa.Array
     kind: Int64
     parent: Int32
@@ -59,21 +58,21 @@ class Laid:
     host_ns: Int64
     device_ns: Int64
     backward_host_ns: Int64
-    """Of backward operators whose forward operators the place called."""
+    """Time of backward operators whose forward operators the place called."""
     backward_device_ns: Int64
 
     def names(self, some: npt.NDArray[np.integer]) -> list[str]:
-        """Returns the names of some places."""
+        """Returns the names of places."""
         found: list[str] = self.texts.take(pa.array(self.label[some])).to_pylist()
         return found
 
 
 def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = False) -> Places:
-    """Returns the places with most of a weight ("host" or "device"), the heaviest first or in the order of time."""
+    """Returns the places with the most of a weight ("host" or "device"), sorted by it or by time."""
     forest = Forest(found.parent)
     totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
     heavy = totals[weight]
-    # What is replayed ran on no thread: its device time stays where it belongs in every weight.
+    # Replayed work has no thread: its device time counts for every weight.
     bears = heavy[roots_of(found.parent)] > 0 if len(heavy) else heavy > 0
     has_time = (heavy > 0) | (bears & (totals["device"] > 0))
     order = in_order(found.parent, heaviest(heavy, most, has_time), -found.thread if by_time else heavy)
@@ -92,22 +91,22 @@ def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = F
 
 
 def above(nodes: Groups, parent: Int32) -> Int32:
-    """Returns the group around each group, -1 = none, of rows whose groups are paths."""
+    """Returns the parent group of each group, -1 = none, for rows whose groups are paths."""
     around = parent[nodes.first]
     return np.where(around == MISSING, MISSING, nodes.of[around]).astype(np.int32)
 
 
 def heaviest(total_ns: Int64, most: int | None, wanted: Bool | None = None) -> Int64:
-    """Returns the places that have any time (or are ``wanted``), at most so many, in their order.
+    """Returns at most ``most`` places with time (or ``wanted``), in their order.
 
-    One with time has ancestors with no less, which stand before it: they are kept as well.
+    Ancestors have at least as much time and come first, so they are included.
     """
     found = np.flatnonzero(total_ns > 0 if wanted is None else wanted)
     return found if most is None else np.sort(found[np.argsort(-total_ns[found], kind="stable")[:most]])
 
 
 def in_order(above: Int32, kept: Int64, rank: Int64) -> Int64:
-    """Returns the kept places in pre-order, siblings with the highest rank first, then those that were called first."""
+    """Returns the included places in pre-order, siblings by rank, then by first call."""
     if not len(kept):
         return kept
     return kept[preorder(places_of(kept, len(above))[above[kept]], rank[kept], -np.arange(len(kept)))]

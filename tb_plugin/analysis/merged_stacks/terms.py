@@ -1,4 +1,7 @@
-"""What the numbers of merged stacks are called: host and device time of a trace, or whatever a file of stacks counts."""
+"""Names of the numbers of merged stacks.
+
+Host and device time of a trace, or the units of a stack file.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,19 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms say which numbers are shown, under which keys. ``weight`` is what rows are ordered by: "host" or "device"."""
+    """The shown numbers and their metric keys. ``weight`` is the sort order: "host" or "device"."""
 
     metrics: Metrics
     weight: str = "host"
     has_device: bool = False
     has_kinds: bool = True
-    """It is known of frames what they are: calls of Python, operators, ..."""
+    """True if the kinds of frames (Python calls, operators, ...) are known."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """Key of a metric for that of a number of a trace; empty: the number is not shown. Others keep theirs."""
+    """Metric keys that replace those of a trace; empty = not shown. Missing keys stay."""
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Returns columns that are sent and not shown."""
+        """Returns the columns that are sent but not shown."""
         return () if self.has_kinds else ("node_kind",)
 
     def key(self, number: str) -> str:
@@ -33,6 +36,6 @@ class Terms:
         return self.keys.get(number, number)
 
     def named(self, numbers: Mapping[str, Value]) -> dict[str, Value]:
-        """Returns the numbers that are shown, by the keys of their metrics."""
+        """Returns the shown numbers, by metric key."""
         shown = (number for number in numbers if (self.has_device or "device" not in number) and self.key(number))
         return {self.key(number): numbers[number] for number in shown}

@@ -1,1 +1,1 @@
-"""The roles that device work has in a training on many devices."""
+"""Roles of device work in training on many devices."""

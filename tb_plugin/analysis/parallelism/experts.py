@@ -1,4 +1,4 @@
-"""How evenly tokens go to experts: by what a rank gives to each other rank, where the sizes are recorded."""
+"""Token balance of experts, from recorded sizes."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-_SIZES = re.compile(r"^\s*\[\s*\d{1,15}(?:\s*,\s*\d{1,15})*\s*\]\s*$")
-"""No rank gets more tokens than numbers of so many digits count: a text may hold any."""
+# Limits the digits, because texts may contain any number.
+_TOKEN_COUNTS = re.compile(r"^\s*\[\s*\d{1,15}(?:\s*,\s*\d{1,15})*\s*\]\s*$")
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, eq=False)
 class Dispatched:
-    """Dispatches whose sizes are recorded, in order of time."""
+    """Dispatches with recorded sizes, in order of time."""
 
     row: Int64
     ratio: Float64
-    """What the rank that gets most gets, over the mean of all ranks."""
+    """Tokens of the rank with the most, divided by the mean over ranks."""
     experts_ns: Int64
-    """Time of the experts' products from each dispatch to the next one of its device."""
+    """Time of expert products from each dispatch to the next one of its device."""
     most: Int64
-    """Number in the group of the rank that gets most."""
+    """Number in the group of the rank with the most tokens."""
     without: int
-    """Dispatches without sizes: not recorded, all equal (written as none), or cut short."""
+    """Dispatches without sizes: not recorded, all equal (written as none), or truncated."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -41,7 +41,7 @@ class Dispatched:
 
 @remembered
 def dispatched(trace: TraceTable) -> Dispatched:
-    """Returns the dispatches of a trace with what each rank gets."""
+    """Returns the dispatches of a trace with the tokens of each rank."""
     roles = roles_of(trace)
     rows = roles.row[roles.among(Role.DISPATCH)]
     rows = rows[np.lexsort((trace.start_ns[rows], trace.device[rows]))]
@@ -56,7 +56,7 @@ def dispatched(trace: TraceTable) -> Dispatched:
 
 
 def _texts(trace: TraceTable, rows: Int64) -> list[str]:
-    """What each of these kernels, or an operator around its launch, says that this rank gives; "" where nothing is."""
+    """Recorded sizes of each kernel or of an operator around its launch; "" = none."""
     key = trace.recorder.parallel.split_sizes[0]
     column = next((each for each in trace.others if each.key == key and each.is_text), None)
     if column is None:
@@ -71,12 +71,12 @@ def _texts(trace: TraceTable, rows: Int64) -> list[str]:
 
 
 def split_sizes(text: str) -> list[int]:
-    """Returns what a rank gives to each other one, or gets; nothing where the list is cut short ("[1, 2, ...]") or none."""
-    return [int(each) for each in _NUMBER.findall(text)] if _SIZES.match(text) else []
+    """Returns the sizes that a rank sends to (or receives from) each rank; empty for truncated lists ("[1, 2, ...]")."""
+    return [int(each) for each in _NUMBER.findall(text)] if _TOKEN_COUNTS.match(text) else []
 
 
 def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
-    """Time of the experts' products that begin after each dispatch and before the next one of its device."""
+    """Time of expert products that start after each dispatch and before the next one of its device."""
     experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
     device, start = trace.device[experts], trace.start_ns[experts]
     spent = np.zeros(len(rows), np.int64)

@@ -1,4 +1,7 @@
-"""Which device work shards, hands on, offloads, or serves experts: by the ranges around its launch and by what it is."""
+"""Roles of device work: sharding, pipeline, offloading, experts.
+
+Determined by the ranges around its launch and by its kind.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +28,13 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# Smaller copies are numbers that a program reads, not offloaded tensors.
 LEAST_BYTES = 1 << 16
-"""Copies of less are numbers that a program looks at, and no tensors that it moves out of the way."""
 _KEYS = [direction.key for direction in DIRECTIONS]
 
 
 class Role(IntEnum):
-    """What device work is for. What several roles could be is the first of them."""
+    """Role of device work. If several apply, the first counts."""
 
     SEND = 0
     RECEIVE = 1
@@ -55,10 +58,10 @@ GATHERS = (Role.GATHER_AHEAD, Role.GATHER_FORWARD, Role.GATHER_BACKWARD)
 SHARDING = (*GATHERS, Role.REDUCE_GRADIENTS, Role.COPY_IN, Role.COPY_OUT)
 OFFLOAD = (Role.OFFLOAD_TO_HOST, Role.OFFLOAD_TO_DEVICE)
 MOE = (Role.ROUTE, Role.DISPATCH, Role.EXPERTS, Role.COMBINE)
+# Role by its written form.
 WORDS = {role.name.lower().replace("_", " "): role for role in Role}
-"""Roles as they are written."""
+# Roles by training method.
 METHODS = {"pipeline": PIPELINE, "sharding": SHARDING, "offload": OFFLOAD, "experts": MOE}
-"""The ways of training that roles belong to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,21 +71,21 @@ class Roles:
     row: Int64
     role: npt.NDArray[np.int8]
     bytes: Int64
-    """What it moves, -1 = not stated."""
+    """Moved bytes, -1 = unknown."""
     exposed_ns: Int64
-    """Of communication and copies: how long nothing else ran meanwhile; of all else 0."""
+    """Exposed time of communication and copies; 0 for other work."""
 
     def __len__(self) -> int:
         return len(self.row)
 
     def among(self, *roles: Role) -> Bool:
-        """Returns which of the work has one of these roles."""
+        """Returns which works have one of these roles."""
         return np.isin(self.role, roles)
 
 
 @remembered
 def roles_of(trace: TraceTable) -> Roles:
-    """Returns the device work of a trace that has a role."""
+    """Returns the device work with a role."""
     names = trace.recorder.parallel
     every = (
         names.sharding, names.sending, names.receiving, names.exchanging, names.routing, names.experts,
@@ -90,7 +93,7 @@ def roles_of(trace: TraceTable) -> Roles:
     )  # fmt: skip
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     if not name_matches(trace, "|".join(f"(?:{each})" for each in every if each)).any():
-        # A training on one device: all that is left to look at is what its optimizer copies.
+        # Training on one device: only optimizer copies remain to check.
         work = _large_copies(trace, work)
         work = work[_Within(trace, work)(names.offloading)] if len(work) else work
     role = np.full(len(work), MISSING, np.int8)
@@ -114,7 +117,7 @@ def _large_copies(trace: TraceTable, work: Int64) -> Int64:
 
 
 class _Within:
-    """Tells which device work was launched inside of ranges with a name."""
+    """Flags of device work that was launched inside ranges with a name."""
 
     def __init__(self, trace: TraceTable, work: Int64) -> None:
         self._trace = trace
@@ -131,7 +134,7 @@ class _Within:
 
     @property
     def backward(self) -> Bool:
-        """Returns which work was launched inside of a backward operator."""
+        """Returns which works were launched inside a backward operator."""
         return self._in(backward_operators(self._trace).row)
 
     def _in(self, ranges: Int64) -> Bool:
@@ -142,7 +145,7 @@ class _Within:
 
 
 def _communication(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Roles of collectives, and of what one rank sends to another."""
+    """Roles of collectives and of sends and receives."""
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     if not talks.any():
         return
@@ -160,7 +163,7 @@ def _communication(trace: TraceTable, work: Int64, within: _Within, role: npt.ND
         role[gathers] = np.where(within.backward[gathers], Role.GATHER_BACKWARD, Role.GATHER_FORWARD)
         role[gathers & within(names.ahead)] = Role.GATHER_AHEAD
     role[reduces] = Role.REDUCE_GRADIENTS
-    # A kernel that sends and receives may be an exchange of all ranks: only what is stated, or a range, tells.
+    # A kernel that sends and receives may be an all-to-all: only recorded facts or a range tell.
     stated = np.zeros(len(work), np.bool_)
     stated[rows] = what != trace.name[work[rows]]
     for one, family, pattern in (
@@ -171,7 +174,7 @@ def _communication(trace: TraceTable, work: Int64, within: _Within, role: npt.ND
 
 
 def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Roles of copies between host and device of tensors."""
+    """Roles of tensor copies between host and device."""
     at = np.flatnonzero(np.isin(work, _large_copies(trace, work)))
     if not len(at):
         return
@@ -182,7 +185,7 @@ def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Roles of work for experts: without any of their products no exchange of all ranks is one for them."""
+    """Roles of expert work; without expert products, no all-to-all is for experts."""
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     kernels = trace.kind[work] == EventKind.KERNEL
     own = {pattern: name_matches(trace, pattern)[work] | within(pattern) for pattern in (names.routing, names.experts)}
@@ -205,19 +208,19 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
-    """Whether each exchange of all ranks brings tokens to experts or back: products follow it before the next one, or not.
+    """Whether each all-to-all is a dispatch to experts (products follow before the next one) or a combine.
 
-    One with products neither behind it nor before it has no role.
+    Without products before or after it, it has no role.
     """
     order = np.argsort(trace.start_ns[exchanges], kind="stable")
     begin, end = trace.start_ns[exchanges][order], trace.ends(exchanges)[order]
     made = np.sort(trace.start_ns[products])
     following = np.append(begin[1:], np.iinfo(np.int64).max)
     behind = np.searchsorted(made, following, side="left") > np.searchsorted(made, end, side="left")
-    # By turns: what follows a dispatch with products brings their results back, also where other products follow it.
+    # Alternating: after a dispatch with products comes a combine, even if other products follow it.
     place = np.arange(len(order))
     before = np.maximum.accumulate(np.where(behind, -1, place))
-    odd = (place - before) % 2 == 1  # the first, third, ... in a row with products behind them
+    odd = (place - before) % 2 == 1  # the first, third, ... in a row with products after them
     found = np.full(len(order), MISSING, np.int64)
     dispatches = behind & odd
     found[order[dispatches]] = Role.DISPATCH
@@ -226,7 +229,7 @@ def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
 
 
 def _bytes(trace: TraceTable, work: Int64) -> Int64:
-    """What device work moves: stated of copies, worked out of collectives' elements; -1 = not known."""
+    """Bytes moved by device work: recorded for copies, computed from elements for collectives; -1 = unknown."""
     args = trace.device_args
     size = np.full(len(trace), MISSING, np.int64)
     size[args.row] = args.bytes
@@ -237,7 +240,7 @@ def _bytes(trace: TraceTable, work: Int64) -> Int64:
 
 
 def exposed_ns(trace: TraceTable, mine: Bool) -> int:
-    """Returns how long any of some of the work with a role was exposed: what is under way at once counts once."""
+    """Returns the exposed time of work with a role; concurrent work counts once."""
     roles = roles_of(trace)
     found = []
     for alone, some in _alone(trace, roles.row, roles.role):
@@ -247,7 +250,7 @@ def exposed_ns(trace: TraceTable, mine: Bool) -> int:
 
 
 def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int64:
-    """How long nothing else ran while communication or an offloading copy was under way."""
+    """Time in which nothing else ran during communication or an offloading copy."""
     found = np.zeros(len(work), np.int64)
     for alone, some in _alone(trace, work, role):
         found[some] = measure_within(alone, trace.start_ns[work[some]], trace.ends(work[some]))
@@ -255,7 +258,7 @@ def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int6
 
 
 def _alone(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
-    """When communication, and when offloading copies are all that happens, each with which work it is told of."""
+    """Exposed ranges of communication and of offloading copies, and the work that each counts for."""
     yield exposed(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)
     if copies.any():

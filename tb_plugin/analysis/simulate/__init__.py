@@ -1,9 +1,9 @@
-"""What if: how much less time steps would take if some of it were not spent, by running what was recorded again.
+"""Simulation: time saved per step by a change.
 
-The host runs its program in order of time and is ahead of a device by what it saved (its lead). Work begins when its launch
-allows it and what runs before it has ended; so a device follows the lead of the host only as far as it had nothing to do,
-and work that was queued follows later. Where the host waits for a device its lead ends with that of the device. All other
-durations, and the order of everything, stay as they were recorded.
+The host runs its program in order and is ahead of a device by the time it saved (its lead). Work starts once its launch
+allows it and earlier work has ended. So a device follows the host's lead only as far as it was idle, and queued work follows
+later. When the host waits for a device, its lead becomes that of the device. All other durations and the order stay as
+recorded.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["Change", "saved", "together"]
 
 Int64 = npt.NDArray[np.int64]
 
-_AT_ONCE = 2_000_000
-"""So much work of all changes is run together, at about 60 bytes."""
+# Work of all changes in one run, about 60 bytes each.
+_MAX_WORK_PER_RUN = 2_000_000
 
 
 def merge_changes(changes: Sequence[Change]) -> Change:
-    """Returns all changes at once: of what several of them shorten, each moment once and the most of each row and step."""
+    """Returns all changes as one; overlapping times count once, with the largest reduction per row and step."""
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
     rows, less = _most([(change.row, change.less_ns) for change in changes])
     step, step_ns = _most([(change.step, change.step_ns) for change in changes])
@@ -41,7 +41,7 @@ def merge_changes(changes: Sequence[Change]) -> Change:
 
 
 def _most(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
-    """The most by which each is shorter, less the most by which it is longer."""
+    """The largest reduction of each, minus the largest increase."""
     of = np.concatenate([each for each, _ in parts] or [np.empty(0, np.int64)])
     by = np.concatenate([by for _, by in parts] or [np.empty(0, np.int64)])
     found, place = np.unique(of, return_inverse=True)
@@ -52,12 +52,11 @@ def _most(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
 
 
 def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """Returns how many nanoseconds less these steps would take with each change alone, all steps together.
+    """Returns the nanoseconds saved by each change alone, over all steps.
 
-    ``careful`` keeps the usual latency between two kernels where a gap closes and the usual latency of every launch: a lower
-    bound. Without it both are taken to be none: an upper bound. A step that does the work of several counts as that many:
-    what it saves is the time that all of them take less its own. All recorded steps (without any, the recording) are run
-    once; some of them are repeated again and again.
+    ``careful`` gives a lower bound: it preserves the usual latencies between kernels and of launches. Otherwise they are
+    zero: an upper bound. A step with the work of several counts as that many: it saves their time minus its own. All recorded
+    steps (or the recording) run once; some are repeated indefinitely.
     """
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
@@ -67,18 +66,17 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
     if not careful:
         gained = _at_best(trace, steps, changes, gained - known, known)
     worth = np.array([change.worth for change in changes], np.int64)
-    # What runs beside the steps may end after them; nothing is gained by a change that only moves it.
-    # What the profiler holds up is no work that a step could do more of at once.
+    # Work next to the steps may end after them; a change that only moves it gains nothing. Time blocked by the profiler is no
+    # work that a step could do more of.
     held = measure(intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns)))
     found: Int64 = np.clip((gained + (length - held) * (worth - 1)) // worth, 0, length)
     return found
 
 
 def _at_best(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
-    """What changes with steps of known length gain at most: nothing counts twice in these.
+    """Upper bound of changes that shorten steps by a known time; nothing counts twice.
 
-    Either what else changes gains in them what it would without that knowledge, or as much as in the other steps, which
-    gain ``elsewhere``.
+    The other parts of such a change gain either what they gain alone, or as much as in the other steps (``elsewhere``).
     """
     some = [i for i, change in enumerate(changes) if len(change.step)]
     found = elsewhere + known
@@ -92,7 +90,7 @@ def _at_best(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhe
 
 
 def _run_again(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """What of a change lies outside of the steps of which is known how much shorter they are: nothing counts twice."""
+    """The part of a change outside steps with a known reduction, so that nothing counts twice."""
     if not len(change.step):
         return change
     host = subtract(change.host, union(steps.host_start_ns[change.step], steps.host_end_ns[change.step]))
@@ -102,11 +100,11 @@ def _run_again(trace: TraceTable, steps: Steps, change: Change) -> Change:
 
 
 def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """How much less time steps take with each change; below 0: more."""
+    """Time saved by each change; negative: lost."""
     every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
         return _sooner(_once, trace, steps, changes, careful)
-    # All that was recorded begins and ends as it did; of a part of it neither what came before nor what follows is its own.
+    # The start and end of the recording are fixed; for a part of it, neither earlier nor later work is its own.
     place = np.searchsorted(every.host_start_ns, steps.host_start_ns)
     total = np.zeros(len(changes), np.int64)
     for together in np.split(np.arange(len(place)), np.flatnonzero(np.diff(place) > 1) + 1):
@@ -116,7 +114,7 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
 
 
 def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
-    """What of a change the host does in these steps, or launches there; what has no launch begins there."""
+    """The part of a change that the host does or launches in these steps; work without a launch counts by its start."""
     begin, end = steps.host_start_ns[:1], steps.host_end_ns[-1:]
     launch = trace.launch[change.row]
     begun = trace.start_ns[np.where(launch == MISSING, change.row, launch)]
@@ -130,13 +128,13 @@ Program = Callable[[TraceTable, Queue, Sequence[Change], Steps, bool], Int64]
 
 
 def _sooner(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
-    """How much less time steps take that are run in one way, with each change: by the slowest of the devices."""
+    """Time saved by each change with one kind of run: by the slowest device."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
     if not queues:
         return np.array([int(covered_before(change.host, np.array([host_end]))[0]) for change in changes], np.int64)
     every = [Change(), *changes]
-    count = max(1, _AT_ONCE // max(len(queue.row) for queue in queues))
+    count = max(1, _MAX_WORK_PER_RUN // max(len(queue.row) for queue in queues))
     total = np.zeros(len(every), np.int64)
     for first in range(0, len(every), count):
         some = every[first : first + count]
@@ -147,18 +145,18 @@ def _sooner(program: Program, trace: TraceTable, steps: Steps, changes: Sequence
 
 
 def _once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """How much earlier what is recorded ends, less what is the same for all changes."""
+    """How much earlier the recording ends, minus what is the same for all changes."""
     leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
 
 
 def _again(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
-    """How much sooner steps follow each other where these are repeated again and again; the same for all changes aside.
+    """How much shorter each repetition is if steps repeat indefinitely, relative to no change.
 
-    Each time host and device begin as early as they were done the time before. Their leads grow by what is least of: the
-    host's growth, the device's, and half of that of both by turns (the one waits for the other, and that one for the first).
-    What the device has to do yet when the steps begin on the host it has to do again when they end: nothing of it is saved.
+    Each repetition starts with the leads of the previous one. They grow by the smallest of the host's growth, the device's
+    growth, and half of both in alternation (each waits for the other). Work that the device still has at the start recurs at
+    the end and is not saved.
     """
     leads = leads_of(trace, queue, changes, steps, careful, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device

@@ -1,4 +1,4 @@
-"""What a mended program would not spend."""
+"""A change of the program to simulate."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Time that is not spent any more: when the host is not busy, and by how much device work is shorter."""
+    """Time no longer spent: ranges of the host, and reductions of device work."""
 
     host: Ranges = EMPTY
     row: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Device work, each row once."""
     less_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    """Below 0: it takes longer."""
+    """Reduction; negative if it takes longer."""
     step: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    """Steps (their places among all that are run again) of which is known how much shorter they are, each once."""
+    """Steps (positions among all simulated ones) with a known reduction, each once."""
     step_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     worth: int = 1
-    """A step then does the work of so many."""
+    """Number of steps whose work one step does after the change."""
     awaited: bool = False
-    """What other streams than the busiest do less, that one may have waited for all the time that it had nothing to do."""
+    """Reduction on streams other than the busiest, which the busiest may have waited for."""

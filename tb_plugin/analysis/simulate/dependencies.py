@@ -1,4 +1,4 @@
-"""How the work of a device was held up: by its launch, by what ran before it, and by waits of the host."""
+"""Delays of device work: launches, earlier work, waits."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# No bound: longer than any trace.
 FREE = np.int64(1) << 60
-"""No bound: longer than any trace."""
+# Clock difference of host and device: a wait may return this long before its work ends.
 NEAR_NS = 20_000
-"""The clocks of host and device agree so far: a wait may seem to return that long before what it waited for."""
+# Beyond this number of waits, the shorter ones have a fixed length.
 MOST_WAITS = 20_000
-"""Of more waits of the host the shorter ones keep their length."""
 
 
 @dataclass(frozen=True, eq=False)
 class Queue:
-    """The work of a device that holds up what comes after it, in turns between two waits of the host; nanoseconds.
+    """Work of a device that delays later work, in turns between two waits of the host; nanoseconds.
 
-    That is what its busiest stream runs, and what begins when the device had nothing to do.
+    That is the work of its busiest stream, and work that starts on an idle device.
     """
 
     row: Int64
     start_ns: Int64
     launched_ns: Int64
     gap_ns: Int64
-    """How long the device had nothing to do before it because it was not launched yet, as far as that is sure."""
+    """Idle time of the device before it because of a late launch, as far as certain."""
     most_gap_ns: Int64
-    """The same, at most; with what another stream did before it while its own had nothing to do."""
+    """Upper bound of ``gap_ns``, including work of other streams while its own was idle."""
     slack_ns: Int64
-    """How much later its launch could have been without harm: 0 where nothing but the launch held it up."""
+    """How much later its launch could have been without delay; 0 if only the launch delayed it."""
     returned_ns: Int64
-    """When its launch had returned."""
+    """When its launch returned."""
     is_known: Bool
     """Its launch is recorded."""
     turn: Int64
     """Bounds of the turns, one more than there are waits."""
     waits: Waits
     usual_ns: tuple[int, int]
-    """The usual latency between two kernels, and of a launch."""
+    """Usual latency between two kernels, and of a launch."""
     device: int
     first_ns: int
-    """Until when the device worked before, if it still did when the steps begin on the host; else when they begin."""
+    """End of earlier work on the device, or the start of the steps on the host if later."""
     last_ns: int
-    """When the last work of the steps ends."""
+    """End of the last work of the steps."""
     last_place: int
-    """Where in the queue its lead stands."""
+    """Queue position of its lead."""
     track: int
     """The busiest stream."""
 
@@ -72,16 +72,16 @@ class Waits:
     start_ns: Int64
     end_ns: Int64
     own_ns: Int64
-    """How long they wait, without what the profiler holds up."""
+    """Wait time without delays by the profiler."""
     done_ns: Int64
-    """When the last work that had ended when the call returned did so; long ago where there was none."""
+    """End of the last work that ended before the call returned; far in the past without any."""
     place: Int64
-    """Where in the queue the lead of that work stands, -1 = before all work."""
+    """Queue position of that work's lead, -1 = before all work."""
 
 
 @remembered
 def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
-    """Returns how the work of a device was held up that was launched in a stretch of time."""
+    """Returns the delays of a device's work that was launched in a stretch of time."""
     launches = launch_phases(trace)
     mine = trace.device[launches.row] == device
     at = np.flatnonzero(mine)
@@ -94,29 +94,29 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     )
     is_known = call != MISSING
     launched = np.where(is_known, trace.start_ns[call], start)
-    # A call that waits for its own copy returns after it: what held the copy up is what ran before.
+    # A call that waits for its own copy returns after it, so earlier work delayed the copy.
     waits = waits_for_device(trace)[call] & is_known
     returned = np.where(waits, launched, trace.ends(call))
     blocked = np.minimum(np.where(waits, reach, launches.free_ns[at]), start)
     is_held = np.where(waits, reach > launched, launches.is_queued[at])
     slack = np.where(is_held, np.maximum(blocked - returned, 0), 0)
     fresh = launches.latency_ns[at][is_known & ~launches.is_queued[at]]
-    # What the device itself needs between two pieces of queued work stays. Work that begins as soon after its launch as
-    # it would on an empty queue may still have waited for the launch.
+    # The device's own latency between queued work stays. Work that starts as soon after its launch as on an empty queue may
+    # still have waited for the launch.
     is_sure = is_held & (start - returned > usual(fresh))
     inside = (launched >= begin) & (launched < end)
     busiest = _busiest(trace, row[inside])
-    # What another stream did while the busiest one had nothing to do may have been in nobody's way.
+    # Work of another stream while the busiest one was idle may have blocked nothing.
     behind = np.where(is_held, 0, _behind(trace, device, row, trace.track[row] == busiest))
     gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle) + behind
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
-    # Work of another stream that begins between two of the busiest one found no idle device.
+    # Work of another stream that starts between two works of the busiest one found a busy device.
     chain = inside & ((idle > usual(launches.latency_ns[at][queued])) | (trace.track[row] == busiest))
     launching = _median(fresh)
-    # Where nothing was queued nobody knows how fast one kernel follows another: no slower than after a launch.
+    # Without queued work, the latency between kernels is unknown: it is at most that of a launch.
     typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)
     calls, awaited = _waiting(trace, device, begin, end)
-    # In turns between waits: what is launched after a wait is held up by it.
+    # In turns between waits, because a wait delays later launches.
     kept = np.flatnonzero(chain)
     number = np.searchsorted(calls.end_ns, launched[kept], side="right")
     kept = kept[np.argsort(number, kind="stable")]
@@ -132,7 +132,7 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
 
 
 def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
-    """How long others worked while a stream had nothing to do, before each of its work; 0 for other work and the first."""
+    """Time of other streams before each work while its stream was idle; 0 for other work and the first."""
     found = np.zeros(len(row), np.int64)
     start, stop = trace.start_ns[row[mine]], trace.ends(row[mine])
     if len(start):
@@ -142,7 +142,7 @@ def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
 
 
 def idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
-    """Returns how long a device had nothing to do until each of these times; 0 where it works, and at its first work."""
+    """Returns the idle time of a device before each of these times; 0 while it works, and at its first work."""
     busy = device_occupied(trace)[device]
     place = np.searchsorted(busy.start, when)
     begins = np.append(busy.start, -FREE)[place] == when
@@ -161,7 +161,7 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
 
 
 def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
-    """The waits of threads that launch work of a device, or have it launched, and what each waited for, -1 = nothing."""
+    """Waits of threads that launch (or request) work of a device, and what each waited for, -1 = nothing."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     rows = rows[trace.launch[rows] != MISSING]
@@ -179,7 +179,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
     start, stop = start[longest], stop[longest]
     launched = np.append(trace.start_ns[call], FREE)
     place = np.searchsorted(ended, stop + NEAR_NS, side="right") - 1
-    for _ in range(8):  # what another thread launched meanwhile is not what it waited for
+    for _ in range(8):  # work that another thread launched meanwhile is not awaited
         place = np.where((place >= 0) & (launched[place] > start), place - 1, place)
     place = np.where((place >= 0) & (launched[place] <= start), place, MISSING)
     own = stop - start - measure_within(profiler_waits(trace), start, stop)
@@ -187,7 +187,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
 
 
 def _held(trace: TraceTable, rows: Int64) -> Int64:
-    """Launches of this work that waited for the device to take earlier ones: the queue was full when they returned."""
+    """Launches that waited because the queue was full."""
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
     if len(call) < FULL:
@@ -200,7 +200,7 @@ def _held(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def place_of(start: Int64, when: Int64) -> Int64:
-    """Returns the last work of a queue that begins no later than each time, -1 = none."""
+    """Returns the last work of a queue that starts no later than each time, -1 = none."""
     order = np.argsort(start, kind="stable")
     found = np.searchsorted(start[order], when, side="right") - 1
     return np.append(order, MISSING)[found]

@@ -1,4 +1,7 @@
-"""Recorded steps run again without some time: one work after another, from one wait of the host to the next."""
+"""Simulated replay of recorded steps.
+
+It processes work in order, from one wait of the host to the next.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,21 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
-_STRETCH = 4096
-"""So much work is run together."""
+# Work processed together.
+_WORK_PER_BATCH = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Leads:
-    """How much earlier than recorded host and device are done with the steps: rows are begins, columns changes."""
+    """How much earlier host and device finish: rows are starts, columns changes."""
 
     host: Int64
     device: Int64
 
 
 ON_TIME = ((0, 0),)
+# Start leads of host and device. An early one delays nothing, which isolates the effect of the other.
 EITHER_EARLY = ((0, int(FREE)), (int(FREE), 0))
-"""Leads of host and device with which steps begin: one that is early holds nothing up, and what comes of the other shows."""
 
 
 def leads_of(
@@ -44,9 +47,9 @@ def leads_of(
     careful: bool,
     begins: tuple[tuple[int, int], ...],
 ) -> Leads:
-    """Returns how much earlier host and device are done with each change, from each of these begins on."""
+    """Returns how much earlier host and device finish with each change, from each start."""
     between, launch = queue.usual_ns if careful else (0, 0)
-    # An unknown launch may have been waiting for the host, or have been queued long ago.
+    # An unknown launch may have waited for the host, or been queued long before.
     gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
     slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps, profiler_waits(trace))
@@ -56,7 +59,7 @@ def leads_of(
     growth += gap
     limit = np.stack([covered_before(change.host, queue.launched_ns) for change in changes])
     limit += slack
-    if not careful:  # what goes with its call waits for no launch
+    if not careful:  # work that disappears with its call waits for no launch
         for change, each, bound in zip(changes, gone, limit, strict=True):
             gone_row = change.row[change.less_ns >= trace.dur_ns[change.row]]
             bound[np.isin(queue.row, gone_row) & contains(change.host, queue.launched_ns)] = FREE
@@ -70,7 +73,7 @@ def leads_of(
 def _run(
     queue: Queue, host: _Host, growth: Int64, limit: Int64, after: Int64, begins: tuple[tuple[int, int], ...]
 ) -> tuple[Int64, Int64]:
-    """How far the host's lead is at last beyond what went on the host itself, and that of the device, by begin and change."""
+    """Final leads beyond the host's own reduction, and of the device, by start and change."""
     waits = queue.waits
     host_lead, device_lead = (
         np.repeat(np.array(side)[:, None], len(growth), axis=1) for side in zip(*begins, strict=True)
@@ -80,8 +83,8 @@ def _run(
     waited = np.clip(waits.done_ns - waits.start_ns, 0, waits.end_ns - waits.start_ns)
     early = np.maximum(waits.start_ns - waits.done_ns, 0)
     for i in range(len(queue.turn) - 1):
-        for begin in range(queue.turn[i], queue.turn[i + 1], _STRETCH):
-            some = slice(begin, min(begin + _STRETCH, queue.turn[i + 1]))
+        for begin in range(queue.turn[i], queue.turn[i + 1], _WORK_PER_BATCH):
+            some = slice(begin, min(begin + _WORK_PER_BATCH, queue.turn[i + 1]))
             total = growth[:, some].cumsum(axis=1)
             lowest = np.minimum.accumulate(limit[:, some] - total, axis=1)
             lead[:, :, some] = total + np.minimum(lowest + host_lead[:, :, None], device_lead[:, :, None])
@@ -95,7 +98,7 @@ def _run(
 
 
 def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
-    """How much is gone from the begin of the work at each place of the queue to a time after it, by change."""
+    """Reduction from the start of the work at each queue position to a later time, by change."""
     start = np.append(queue.start_ns, 0)[place]
     between = np.stack([until(when) - until(start) for until in gone])
     found: Int64 = np.where(start <= when, between, 0)
@@ -103,9 +106,9 @@ def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64,
 
 
 class _Host:
-    """How much of the host's time is gone at the waits and the end, by change.
+    """Host reductions at the waits and the end, by change.
 
-    A wait is gone with half of its time, that aside in which it waits for the profiler.
+    Half of a removed wait counts, except while it waits for the profiler.
     """
 
     def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps, held: Ranges) -> None:
@@ -119,11 +122,10 @@ class _Host:
 
 
 class _Gone:
-    """How long a device works less until any time, with one change: only what ran alone frees it earlier.
+    """Cumulative reduction of device work, with one change: only work that ran alone frees the device earlier.
 
-    At best all that its busiest stream works less does, and what others work less while that one has nothing to do: it may
-    have waited for them, and a third one's work, as a copy for the next step, goes on beside it. With work that is gone goes
-    the latency before it.
+    At best, all reductions of the busiest stream count, and those of others while it is idle: it may have waited for them,
+    and unrelated work (a copy for the next step) runs concurrently. Removed work also removes the latency before it.
     """
 
     def __init__(self, trace: TraceTable, queue: Queue, change: Change, careful: bool) -> None:
@@ -140,7 +142,7 @@ class _Gone:
                 less[hidden] = np.maximum(
                     bare[hidden], np.minimum(wanted[hidden], _resting(trace, device, queue.track, row[hidden]))
                 )
-                # What a call that waits for its own copy did before that is gone with it.
+                # Earlier activity of a removed call that waits for its own copy is removed too.
                 call = trace.launch[row]
                 is_own = np.append(waits_for_device(trace), False)[call]
                 before = idle_before(trace, device, start)
@@ -155,19 +157,19 @@ class _Gone:
         self._sum, self._alone = np.append(0, np.cumsum(less)), np.append(0, np.cumsum(bare))
 
     def until(self, when: Int64) -> Int64:
-        """Returns how much of what is gone had ended by each time, for the work that follows."""
+        """Returns the reduction that had ended by each time, for later work."""
         found: Int64 = self._sum[np.searchsorted(self._end, when, side="right")]
         return found
 
     def alone(self, when: Int64) -> Int64:
-        """Returns how much of what is gone had ended by each time and ran alone: nothing else works longer."""
+        """Returns the reduction that had ended by each time and ran alone: nothing else lasts longer."""
         found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
         return found
 
     def may_have_held_up(self, queue: Queue) -> Int64:
-        """Returns how much later each launch could have been if its work waited for what gets shorter on another stream.
+        """Returns how much later each launch could have been if its work waited for reduced work of another stream.
 
-        It may have where it begins as soon after that as work usually begins after its launch, which had returned before.
+        Possible if it starts as soon after that work as usual after a launch, and its launch had returned before.
         """
         ended = np.append(-FREE, self._beside)
         until = ended[np.searchsorted(ended, queue.start_ns, side="right") - 1]
@@ -177,7 +179,7 @@ class _Gone:
 
 
 def _alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
-    """How long each of these works of a device runs while no other work of it does, these left out."""
+    """Time that each of these works runs without other work on its device, except these."""
     beside = _side_by_side(trace, device)
     start, end = trace.start_ns[rows], trace.ends(rows)
     place = np.searchsorted(beside, rows)
@@ -191,7 +193,7 @@ def _alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
 
 
 def _resting(trace: TraceTable, device: int, track: int, rows: Int64) -> Int64:
-    """How long a stream has nothing to do while each of these works of its device runs."""
+    """Idle time of a stream during each of these works of its device."""
     if not len(rows):
         return rows
     start, end = trace.start_ns[rows], trace.ends(rows)
@@ -201,7 +203,7 @@ def _resting(trace: TraceTable, device: int, track: int, rows: Int64) -> Int64:
 
 @remembered
 def _working(trace: TraceTable, device: int, track: int) -> Ranges:
-    """When a stream works."""
+    """Busy ranges of a stream."""
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.track[rows] == track)]
     return union(trace.start_ns[rows], trace.ends(rows))
@@ -209,7 +211,7 @@ def _working(trace: TraceTable, device: int, track: int) -> Ranges:
 
 @remembered
 def _side_by_side(trace: TraceTable, device: int) -> Int64:
-    """The rows of a device's work that run beside other work of it."""
+    """Rows of a device's work that overlap other work of it."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     start, end = trace.start_ns[rows], trace.ends(rows)

@@ -1,4 +1,4 @@
-"""Lanes: how a track is divided, what the parts are called, and in which order they stand."""
+"""Lanes of timeline tracks: division, names and order."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ID = {
 
 
 def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(None)) -> Int32:
-    """Returns the number of the lane of rows (by default all): its track and what stands on it."""
+    """Returns the lane number of rows (by default all), from track and kind."""
     track = trace.track[rows]
     group = _GROUP_OF_KIND[trace.kind[rows]]
     if any(one.is_async for one in trace.tracks):
@@ -66,14 +66,14 @@ def lane_of(trace: TraceTable, rows: npt.NDArray[np.integer] | slice = slice(Non
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """All lanes of a trace, in the order in which they are drawn: devices first, then the main thread, then busy ones."""
+    """All lanes of a trace in drawing order: devices, main thread, then others by activity."""
 
     number: Int64
-    """Numbers of the lanes, as ``lane_of`` has them."""
+    """Lane numbers as in ``lane_of``."""
     events: Int64
 
     def places(self, trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns the place of the lane of each of these rows."""
+        """Returns the position of each row's lane."""
         place = np.empty(len(trace.tracks) * _LANES, np.int32)
         place[self.number] = np.arange(len(self.number))
         found: Int32 = place[lane_of(trace, rows)]
@@ -94,10 +94,10 @@ def lanes_of(trace: TraceTable) -> Lanes:
         track, kind = divmod(number, _LANES)
         about = trace.tracks[track]
         on_device, pid = about.is_device, about.pid
-        # What the tool records of itself stands last, whatever thread it is on; device 10 stands behind device 9.
+        # The profiler's own events come last, on any thread; device 10 comes after device 9.
         is_own = kind == OTHER
         busy = 0 if on_device else int(per_thread[track])
-        # Processes as the trace orders them, else those with most events first: threads of one stand together.
+        # Processes in the trace's order, else most events first; threads of one stay together.
         process = (0, 0) if on_device or is_own else (about.process_order, -of_process[pid])
         return (is_own, not on_device, *process, len(pid), pid, names[track].order, -busy, number)
 
@@ -106,8 +106,8 @@ def lanes_of(trace: TraceTable) -> Lanes:
 
 
 def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) -> list[TimelineTrack]:
-    """Returns what is said of each lane; ``rows`` are their heights."""
-    # Where there is nothing else, ranges are no exception among operators.
+    """Returns the description of each lane; ``rows`` are their heights."""
+    # Without operators, ranges are normal events.
     calls = bool(of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME).any())
     return [
         _track(trace, int(number), int(height), int(events), calls)
@@ -119,7 +119,7 @@ def _track(trace: TraceTable, number: int, rows: int, events: int, calls: bool) 
     track, kind = divmod(number, _LANES)
     about, name = trace.tracks[track], track_names(trace)[track]
     id_ = f"{about.pid}/{about.tid}/{_ID[kind]}"
-    # The tool's own lane takes as little room as can be.
+    # The profiler's own lane is as small as possible.
     what = "ranges" if kind == HOST and not calls else _SUBTITLE[kind]
     said = () if kind == OTHER and name.title == about.tid else (what, name.recorded)
     return TimelineTrack(id_, name.title, " · ".join(filter(None, said)), about.is_device, rows, events)

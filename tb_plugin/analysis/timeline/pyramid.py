@@ -1,8 +1,8 @@
-"""Levels of detail of a whole trace: what a tile shows is looked up, not worked out from all events.
+"""Levels of detail of the timeline, computed once.
 
-A level has cells of time, each four times as long as those of the level below. On one line of the drawing, events
-shorter than a cell that start in the same cell are one item; longer ones stand alone. So an item depends on the level
-alone, never on the viewport, and cells of a level lie wholly in cells of the next: a level is made from any finer one.
+A level has time cells, each four times as long as on the level below. On one line of the drawing, events that are shorter
+than a cell and start in the same cell are one item; longer ones are separate. So items depend on the level, never on the
+viewport, and cells nest: each level is built from any finer one.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from tb_plugin.payloads import TimelineTrack
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+# A cell of level 1 is 2**8 ns; level 0 only merges events of zero length.
 FINEST_BITS = 8
-"""A cell of level 1 is 2**8 ns; on level 0 only what has no length is merged."""
 FACTOR_BITS = 2
+# Cells in a tile; one of level 0 is as long as one of level 1.
 TILE_CELLS = 256
-"""Cells side by side in a tile; one of level 0 is as long as one of level 1."""
+# Minimum rows of a group of lanes, which are sent together.
 GROUP_ROWS = 24
-"""Lanes are put into groups of at least so many rows, which are sent together."""
-_FAR = 1 << 62
-"""Behind all times."""
+_AFTER_ALL_TIMES = 1 << 62
+# Longer than any trace.
 MOST_NS = (1 << 63) - 1
-"""Longer than any trace."""
-_DEEPEST = np.iinfo(np.int16).max
-"""Events nested deeper share a row and may overlap."""
+# Deeper events share a row and may overlap.
+_MAX_DEPTH = np.iinfo(np.int16).max
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """What a level draws, by position: ``first`` and ``last`` are the rows (of the trace table) of the first and the
-    last event of an item, ``longest`` that of the one that lasts longest (of equals the first), ``busy_ns`` the sum of
-    the durations.
+    """Items of a level, by position.
+
+    ``first`` and ``last``: rows (of the trace table) of the first and last event of an item. ``longest``: the row of its
+    longest event (ties: the first). ``busy_ns``: the sum of durations.
     """
 
     first: Int32
@@ -59,15 +59,15 @@ class Items:
 
 
 def concatenate_items(several: Sequence[Items]) -> Items:
-    """Items one after the other."""
+    """Returns items one after the other."""
     return Items(*(np.concatenate([getattr(of, name) for of in several]) for name in Items.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """All items of a level, sorted by (line, start). Those of a line stand from ``bounds[line]`` to ``bounds[line + 1]``.
+    """All items of a level, sorted by (line, start); line i has ``bounds[i]`` to ``bounds[i + 1]``.
 
-    Where nothing is merged the events alone are kept, by row of the trace table.
+    If nothing is merged, only event rows are stored.
     """
 
     cell_ns: int
@@ -92,14 +92,14 @@ class Pyramid:
     lanes: list[TimelineTrack]
     lane: Int32
     depth: Int32
+    # A level with more than half of the items of the one below is the same object.
     levels: list[Level]
-    """A level that would hold more than half of what the one below holds is that one."""
     module: Int32 | None
     """String id of the innermost nn.Module around a Python or module call, by row; None without module calls."""
 
     @cached_property
     def groups(self) -> Int64:
-        """Bounds of the groups, as lines: group g has the lines ``groups[g]`` to ``groups[g + 1]``."""
+        """Returns bounds of the groups: group g has the lines ``groups[g]`` to ``groups[g + 1]``."""
         bounds = [0]
         for line in (np.flatnonzero(np.diff(self.lane, append=MISSING)) + 1).tolist():
             if line - bounds[-1] >= GROUP_ROWS or line == len(self.lane):
@@ -107,19 +107,19 @@ class Pyramid:
         return np.array(bounds, np.int64)
 
     def tile(self, level: int, group: int, number: int) -> tuple[Int64, Items]:
-        """Lines and items of a group that touch a tile's time, in order of lines and time."""
-        start_ns, end_ns = (min((number + i) * tile_ns(level), _FAR) for i in range(2))
+        """Returns lines and items of a group that overlap a tile, in order of lines and time."""
+        start_ns, end_ns = (min((number + i) * tile_ns(level), _AFTER_ALL_TIMES) for i in range(2))
         chosen = self.levels[level]
-        # Rows of the table stand in order of time, so places are looked up by row and no times are kept.
-        # Of the type of what they are looked up in: else that would be copied.
+        # Table rows are in order of time, so positions are found by row without storing times. The type must match the
+        # searched array, otherwise it would be copied.
         time = np.searchsorted(self.trace.start_ns, np.array((start_ns, end_ns), np.int64)).astype(np.int32)
         lines = np.arange(self.groups[group], self.groups[group + 1])
         places = []
         for line in lines.tolist():
             begin, end = chosen.bounds[line : line + 2].tolist()
             place, stop = np.searchsorted(chosen.first[begin:end], time).tolist()
-            # The one before may reach into the tile; where events may overlap, any before.
-            place = 0 if self.depth[line] == _DEEPEST else max(place - 1, 0)
+            # The item before may overlap the tile; if events may overlap, any earlier one.
+            place = 0 if self.depth[line] == _MAX_DEPTH else max(place - 1, 0)
             places.append(np.arange(begin + place, begin + stop))
         found = chosen.items(self.trace, np.concatenate(places))
         of_line = np.repeat(lines, [len(of) for of in places])
@@ -127,15 +127,15 @@ class Pyramid:
         return of_line[touches], found.take(touches)
 
     def start_ns(self, items: Items) -> Int64:
-        """Returns when items begin."""
+        """Returns the starts of items."""
         return self.trace.start_ns[items.first]
 
     def end_ns(self, items: Items) -> Int64:
-        """Returns when items end."""
+        """Returns the ends of items."""
         return self.trace.start_ns[items.last] + self.trace.dur_ns[items.last]
 
     def modules(self, rows: npt.NDArray[np.integer]) -> Int32:
-        """Returns string ids of the innermost modules around events: of device work around its launch; -1 = none."""
+        """Returns string ids of the innermost modules around events (around the launch of device work); -1 = none."""
         if self.module is None:
             return np.full(len(rows), MISSING, np.int32)
         trace = self.trace
@@ -157,11 +157,11 @@ def tile_ns(level: int) -> int:
 
 
 def build(trace: TraceTable) -> Pyramid:
-    """Returns all levels, up to the one of which a tile holds the whole trace."""
+    """Returns all levels, up to the one with the whole trace in a tile."""
     deepest = int(trace.depth.max(initial=0))
-    # Four bytes an event instead of eight, wherever it is about all of them.
+    # Four bytes per event instead of eight for arrays over all events.
     lines = group(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
-    # An event of each line: it has the line's lane and depth.
+    # An event of each line, for the line's lane and depth.
     one = lines.first
     lanes = lanes_of(trace)
     place = lanes.places(trace, one).astype(np.int64)
@@ -175,7 +175,7 @@ def build(trace: TraceTable) -> Pyramid:
     line = line[rows]
     raw = Level(cell_ns(0), np.searchsorted(line, np.arange(len(lines) + 1)), rows)
     del line, lines, rank
-    # Marks without length may lie upon each other by the million.
+    # Millions of marks without length may overlap.
     levels = [raw if trace.dur_ns.all() else _merged(trace, raw, cell_ns(0))]
     while tile_ns(len(levels) - 1) < trace.coverage.end_ns:
         levels.append(_merged(trace, levels[-1], cell_ns(len(levels)), worth=0.5))
@@ -190,9 +190,9 @@ def build(trace: TraceTable) -> Pyramid:
 
 
 def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> Level:
-    """Neighbours that are narrower than a cell and start in the same one become one item.
+    """Merges adjacent events that are narrower than a cell and start in the same one.
 
-    The level itself where more than that share of its items (or all of them) would be left.
+    Returns the level itself if more than that share of its items would remain.
     """
     items = level.items(trace)
     if not len(items.first):
@@ -208,7 +208,7 @@ def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> L
         return level
     last = np.append(first[1:], len(starts)) - 1
     dur = trace.dur_ns[items.longest]
-    # Where the highest stands first in its item: backwards, so that the first one is written last.
+    # Position of the first maximum of each item: backwards, so that the first one is written last.
     group = np.cumsum(starts, dtype=np.int32) - 1
     hits = np.flatnonzero(dur == np.maximum.reduceat(dur, first)[group])[::-1]
     longest = np.empty(len(first), np.int32)
@@ -232,5 +232,5 @@ def _modules(trace: TraceTable) -> Int32 | None:
 
 @remembered
 def pyramid_of(trace: TraceTable) -> Pyramid:
-    """Returns the pyramid of a trace; that of the last one stays, for the timeline's head is made from it too."""
+    """Returns the pyramid of a trace; the last one is cached for the timeline's head."""
     return build(trace)

@@ -1,4 +1,4 @@
-"""Tiles on their way to the page: items as Arrow columns, several tiles of one level in one answer."""
+"""Timeline tiles as Arrow columns, several per answer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ CATEGORIES = [kind.name.lower() for kind in EventKind] + ["communication"]
 COMMUNICATION = len(EventKind)
 
 MAX_TILES = 64
+# An answer ends with the tile that reaches this number of items; clients request the remaining tiles again.
 ENOUGH_ITEMS = 8_000
-"""An answer ends with the tile that reaches so many: it stays small, and the next tiles are asked for again."""
 
 
 class Tile(NamedTuple):
@@ -29,11 +29,11 @@ class Tile(NamedTuple):
 
     group: int
     number: int
-    """The n-th of its level."""
+    """Position of the tile within its level."""
 
 
 def parse_tiles(text: str) -> tuple[Tile, ...]:
-    """Reads ``group.number`` with commas between. Raises BadRequest."""
+    """Returns the tiles of comma-separated ``group.number`` pairs. Raises BadRequest."""
     if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,18}(,[0-9]{1,9}\.[0-9]{1,18}){0,63}", text):
         raise BadRequest(
             "Those are no tiles.", "tiles", f"Write group.number, at most {MAX_TILES}, commas between them."
@@ -42,12 +42,12 @@ def parse_tiles(text: str) -> tuple[Tile, ...]:
 
 
 def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
-    """Encodes the first of the tiles, at least one, as an Arrow IPC stream; its metadata says how many (``tiles``).
+    """Returns the first tiles (at least one) as an Arrow IPC stream; its metadata says how many (``tiles``).
 
-    Columns: ``tile`` (which of those asked for), ``lane``, ``row``, ``start`` and ``dur`` (ns, exact below 2**53),
-    ``idle`` (ns of ``dur`` that no event covers), ``count``, ``event`` (row of the trace table; of several the longest),
-    and of that event ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (the
-    innermost nn.Module around it or its launch). Sorted by tile, lane, row, start. Raises BadRequest.
+    Columns: ``tile`` (position in the request), ``lane``, ``row``, ``start`` and ``dur`` (ns, exact below 2**53), ``idle``
+    (ns of ``dur`` without an event), ``count``, ``event`` (row of the trace table; the longest of several), and of that event
+    ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (the innermost nn.Module around it or its launch). Sorted
+    by tile, lane, row, start. Raises BadRequest.
     """
     if not 0 <= level < len(pyramid.levels):
         raise BadRequest("There is no such level.", "level", f"There are 0 to {len(pyramid.levels) - 1}.")
@@ -93,13 +93,13 @@ def _columns(pyramid: Pyramid, found: Sequence[tuple[npt.NDArray[np.int64], Item
 
 
 def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-    """Numbers of the categories of events: their kinds, with kernels of collectives apart."""
+    """Returns category numbers of events: their kinds, with kernels of collectives as a separate one."""
     kind = trace.kind[rows]
     return np.where(trace.is_collective[rows] & (kind == EventKind.KERNEL), COMMUNICATION, kind).astype(np.uint8)
 
 
 def _texts(pyramid: Pyramid, ids: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-    """Texts as numbers into those that occur; '' where there is none."""
+    """Texts as positions among distinct ones; '' = none."""
     number, _ = numbered(ids)
     distinct = pa.array(ids).unique().to_numpy()
     texts = pyramid.trace.strings.take(distinct).cast(pa.string()).fill_null("")

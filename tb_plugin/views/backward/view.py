@@ -1,4 +1,4 @@
-"""The backward pass: which of its operators are slow, and which operator, module and line of the forward pass made them."""
+"""Backward: time of backward operators and their forward code."""
 
 from __future__ import annotations
 
@@ -115,11 +115,11 @@ KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The chosen calls of backward operators, with their own times and what they are tied to."""
+    """The selected calls of backward operators, with self times and matches."""
 
     every: BackwardOperators
     at: Int64
-    """Positions among all of the trace."""
+    """Positions among all backward operators of the trace."""
     device_ns: Int64
     communication_ns: Int64
     host_ns: Int64
@@ -130,7 +130,7 @@ class _Chosen:
 
     @property
     def key(self) -> str:
-        """Returns the time that the pass is judged by: that of the devices, or of the host where it is longer."""
+        """Returns the ranking time: device time, or host time if that is larger."""
         return "node_device_ns" if self.device_ns.sum() > self.host_ns.sum() else "node_host_ns"
 
 
@@ -138,11 +138,11 @@ class BackwardPass(DeclaredView, entry=VIEW):
     """The view of backward operators."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps and phase."""
+        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the tables and what their first rows say. Raises BadRequest for unknown steps."""
+        """Returns the tables and the answer. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         chosen = _chosen(trace, selection)
         frames = {
@@ -184,13 +184,13 @@ def _chosen(trace: TraceTable, selection: Selection) -> _Chosen:
 
 
 def _operators(trace: TraceTable, chosen: _Chosen) -> Frame:
-    """Calls of one backward operator for one forward operator, module and line."""
+    """Groups by backward operator, forward operator, module and line."""
     every, paths, lines = chosen.every, module_paths(trace), code_lines(trace)
     name, path, line = every.name[chosen.at], chosen.path, chosen.line
     forward = np.append(trace.name, np.int32(MISSING))[chosen.forward]
     groups = group(name, forward, path, line)
     first = groups.first
-    # The times stand before the texts about the forward pass: these are wide, and the times must be in sight.
+    # Times come before the forward texts: these are wide and would push the times out of view.
     data = {
         "backward_operator": every.names.take(pa.array(name[first])),
         "calls": pa.array(groups.count()),
@@ -206,7 +206,7 @@ def _operators(trace: TraceTable, chosen: _Chosen) -> Frame:
 
 
 def _times(chosen: _Chosen, groups: Groups) -> dict[str, npt.NDArray[np.number]]:
-    """The backward times of groups of calls; all but that of the host only where there are any."""
+    """Backward times of groups of calls; columns other than host time only if they have values."""
     data: dict[str, npt.NDArray[np.number]] = {}
     if chosen.device_ns.any():
         device = groups.sum(chosen.device_ns)
@@ -222,7 +222,7 @@ def _texts(texts: pa.Array, number: npt.NDArray[np.integer]) -> pa.Array:
 
 
 def _tied_by(tie: npt.NDArray[np.uint8], groups: Groups) -> pa.Array:
-    """The ways in which the calls of each group are tied, a comma between."""
+    """How the calls of each group are matched, comma-separated."""
     seen = np.zeros(len(groups), np.int64)
     for each in Tie:
         seen |= groups.any(tie == each).astype(np.int64) << each
@@ -231,7 +231,7 @@ def _tied_by(tie: npt.NDArray[np.uint8], groups: Groups) -> pa.Array:
 
 
 def _frame(name: str, title: str, data: dict[str, pa.Array], chosen: _Chosen, by: tuple[str, ...]) -> Frame:
-    """A table without the columns that say nothing of this trace, what takes most of the time first."""
+    """A table without empty columns, most time first."""
     unknown = {key for key, values in data.items() if len(values) and values.null_count == len(values)}
     kept = {key: values for key, values in data.items() if key in by or key not in unknown}
     columns: list[Column] = METRICS.columns(*kept, hidden=(*_HIDDEN, *unknown), share=(chosen.key,))
@@ -240,7 +240,7 @@ def _frame(name: str, title: str, data: dict[str, pa.Array], chosen: _Chosen, by
 
 
 def _lines(trace: TraceTable, selection: Selection, chosen: _Chosen) -> Frame:
-    """Forward and backward time side by side, by the line that called the forward operators."""
+    """Forward and backward time by the line that called the forward operators."""
     lines = code_lines(trace)
     forward = _forward_calls(trace, selection)
     position = places_of(forward, len(trace))
@@ -251,7 +251,7 @@ def _lines(trace: TraceTable, selection: Selection, chosen: _Chosen) -> Frame:
     work = work[~trace.is_collective[work]]
     device = sum_by(inside[trace.operator[work]], trace.dur_ns[work], len(forward))
     host = np.where(inside[trace.operator[forward]] == MISSING, trace.dur_ns[forward], 0)
-    # Lines of both: those of the backward calls, then those of the forward ones.
+    # Lines of the backward calls, followed by those of the forward calls.
     none, also = np.zeros(len(chosen.at), np.int64), np.zeros(len(forward), np.int64)
     line = np.concatenate((chosen.line, lines.of[forward]))
     groups = group(line)
@@ -278,7 +278,7 @@ def _lines(trace: TraceTable, selection: Selection, chosen: _Chosen) -> Frame:
 
 
 def _forward_calls(trace: TraceTable, selection: Selection) -> Int64:
-    """The chosen operators that a backward operator is tied to."""
+    """Selected operators that are matched to a backward operator."""
     forward = backward_operators(trace).forward
     flags = np.zeros(len(trace) + 1, np.bool_)
     flags[forward] = True
@@ -300,7 +300,7 @@ def _facts(chosen: _Chosen) -> dict[str, Number]:
 
 
 def _again(trace: TraceTable, found: Recomputed, mine: Bool) -> dict[str, int]:
-    """How often chosen backward passes call forward code again, and what that takes."""
+    """How often selected backward passes call forward code again, and its time."""
     return {
         "calls": int(mine.sum()),
         "device_ns": int(trace.dur_ns[found.work[mine[found.of]]].sum()),
@@ -309,7 +309,7 @@ def _again(trace: TraceTable, found: Recomputed, mine: Bool) -> dict[str, int]:
 
 
 def _recomputed(trace: TraceTable, found: Recomputed, mine: Bool) -> Frame:
-    """What is called again, by the module that is called first and what tells of it."""
+    """Recomputed code by first module and detection sign."""
     modules = called_in(trace, found)
     groups = group(modules.of[mine], found.sign[mine])
     kept = mine[found.of]
@@ -347,7 +347,7 @@ def _summary(chosen: _Chosen, facts: dict[str, Number]) -> Figures:
 
 
 def _again_figures(facts: dict[str, Number]) -> list[Figure]:
-    """What is computed again: on the device, where none works on the host; nothing where nothing is."""
+    """Recomputed device time (host time without a device); empty without any."""
     if not facts.get("recompute.calls"):
         return []
     key = "device_ns" if facts["recompute.device_ns"] else "host_ns"
@@ -355,7 +355,7 @@ def _again_figures(facts: dict[str, Number]) -> list[Figure]:
 
 
 def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:
-    """The row with most of the time, and the one that waits longest where that is another one and a twentieth of it all."""
+    """The row with the most time, and the one with the longest wait if different and at least 5 % of the total."""
     (first,) = frame.data.slice(0, 1).to_pylist()
     share = chosen.key.replace("_ns", "_share")
     what = "device" if chosen.key == "node_device_ns" else "host"
@@ -370,7 +370,7 @@ def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:
 
 
 def _notice(row: dict[str, Number | str], what: str) -> Notice:
-    """A sentence about a row: what it is, as far as known, and what it does."""
+    """A sentence about a row."""
     parts = ("{backward_operator}", " of {forward_operator}", " in {module}", " at {forward_line}")
     keys = ("backward_operator", "forward_operator", "module", "forward_line")
     told = [(key, part) for key, part in zip(keys, parts, strict=True) if row.get(key) is not None]

@@ -1,4 +1,4 @@
-"""Kernels that a compiler generated: what their names say of them, and which compiled code they belong to."""
+"""Compiler-generated kernels: their names and compiled regions."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class GeneratedName:
-    """What the name of a generated kernel says."""
+    """Facts in the name of a generated kernel."""
 
     kind: str | None
-    """What it is, in words, or as the name has it; None: it does not say."""
+    """Kind of kernel in words, or as in its name; None if the name does not say."""
     operators: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """Rows of generated kernels by time: ranges on the host with their names, and their runs on devices."""
+    """Rows of generated kernels by time: host ranges with their names, and runs on devices."""
 
     row: Int64
     origin: Int64
-    """What they come from on the host: the range, or the launch; of a backward pass the forward operator. -1: not known."""
+    """Host row of the range or launch; in a backward pass the forward operator. -1 = unknown."""
     region: Int32
-    """Position among the regions' calls of the innermost one around the origin, -1: none."""
+    """Position of the innermost region call around the origin, -1 = none."""
 
 
 def read_name(names: CompiledNames, text: str) -> GeneratedName | None:
-    """Returns what a name says, None where it is not that of a generated kernel."""
+    """Returns the facts in a name; None if it is not a generated kernel."""
     match = re.search(names.kernel, text) if names.kernel else None
     if match is None:
         return None
@@ -52,7 +52,7 @@ def read_name(names: CompiledNames, text: str) -> GeneratedName | None:
 
 
 def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the operators in the name of a kernel: the longest known one that fits next, else what comes before ``_``."""
+    """Returns the operators in a kernel name: greedily the longest known one, else the text up to ``_``."""
     found, rest = [], f"{text}_"
     while rest.strip("_"):
         fits = [name for name in known if rest.startswith(f"{name}_")]
@@ -65,7 +65,7 @@ def split_operators(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 @remembered
 def generated_kernels(trace: TraceTable) -> Generated:
-    """Returns the generated kernels of a trace, whichever steps are chosen."""
+    """Returns the generated kernels of a trace, regardless of the selected steps."""
     generated = name_matches(trace, trace.recorder.compiled.kernel)
     row = np.flatnonzero(generated & of_kind(trace.kind, EventKind.OPERATOR, EventKind.KERNEL))
     source = row.copy()

@@ -1,4 +1,4 @@
-"""What is counted and timed of compiled code."""
+"""Metrics of compiled code."""
 
 from __future__ import annotations
 

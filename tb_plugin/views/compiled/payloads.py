@@ -1,4 +1,4 @@
-"""What the tables of compiled code have in common."""
+"""Helpers shared by the tables of compiled code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Int32 = npt.NDArray[np.int32]
 def framed(
     name: str, title: str, data: dict[str, object], key: tuple[str, ...], first: str, hidden: tuple[str, ...] = ()
 ) -> Frame:
-    """Returns a table of these columns, the largest of ``first`` at its head; what no row knows is hidden too."""
+    """Returns a table of these columns, largest of ``first`` on top; columns without values are hidden."""
     table = pa.table({column: pa.array(values) for column, values in data.items()})
     unknown = tuple(column for column in data if table.num_rows and table[column].null_count == table.num_rows)
     return Frame(
@@ -39,7 +39,7 @@ def framed(
 
 
 def innermost_modules(trace: TraceTable, selection: Selection, row: Int64, of: Int64, count: int) -> pa.Array:
-    """Returns the names of the innermost modules open around the rows of each group (-1: none), in order of execution."""
+    """Returns the innermost modules around the rows of each group (-1 = none), in order of execution."""
     modules = selection.of(trace, EventKind.MODULE)
     track, start, end = trace.track[modules], trace.start_ns[modules], trace.ends(modules)
     owner = np.full(len(row), MISSING, np.int32)
@@ -57,7 +57,7 @@ def innermost_modules(trace: TraceTable, selection: Selection, row: Int64, of: I
 
 
 def numbers_of(trace: TraceTable, names: npt.NDArray[np.integer], groups: Groups) -> pa.Array:
-    """Returns the numbers of the regions in each group by their names (-1: none), in order of execution."""
+    """Returns the region numbers in each group by name (-1 = none), in order of execution."""
     found: list[dict[str, None]] = [{} for _ in range(len(groups))]
     for one in np.sort(group(groups.of, names.astype(np.int64)).first).tolist():
         if names[one] != MISSING:

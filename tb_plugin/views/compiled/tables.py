@@ -1,4 +1,4 @@
-"""Tables of compiled code: regions, breaks, generated kernels and steps."""
+"""Tables of compiled code: regions, breaks, kernels and steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Strings = list[str | None]
 
 
 def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
-    """Returns a row a region that ran or was compiled in the chosen steps, those that took most time first."""
+    """Returns one row per region that ran or compiled in the selected steps, most time first."""
     every = regions_of(trace)
     at = np.flatnonzero(selection.rows[every.row])
     row = every.row[at]
@@ -37,10 +37,10 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     chosen = selection.rows[compiled.row] & (compiled.region != MISSING)
     groups = group(trace.name[row].astype(np.int64))
     number = [number_of(trace, int(name)) for name in trace.name[row[groups.first]]]
-    # A region that was only compiled is one, too.
+    # Regions that only compiled count too.
     number += [compiled.names[i] for i in np.unique(compiled.region[chosen]).tolist()]
     calls = host_calls(trace, selection, called_of(trace, row))
-    # So is one that only a capture holds.
+    # Regions that only exist in a capture count too.
     keyed = group(calls.key)
     named = [number_of(trace, int(name)) for name in calls.key[keyed.first]]
     number = list(dict.fromkeys([*number, *named]))
@@ -88,7 +88,7 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
-    """Returns a row a graph break in the chosen steps, the costliest first."""
+    """Returns one row per graph break in the selected steps, costliest first."""
     every, regions = breaks_of(trace), regions_of(trace)
     at = np.flatnonzero(selection.rows[regions.row[every.call]])
     call = every.call[at]
@@ -105,14 +105,14 @@ def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _mean(values: Int64, groups: Groups, chosen: npt.NDArray[np.bool_], count: int) -> pa.Array:
-    """Means of the chosen values of each group, null where there is none."""
+    """Means of the selected values of each group; null without any."""
     calls = sum_by(groups.of[chosen], np.ones(int(chosen.sum()), np.int64), count)
     total = sum_by(groups.of[chosen], values[chosen], count)
     return pa.array(total / np.maximum(calls, 1), mask=calls == 0)
 
 
 def _first_known(values: Int32, groups: Groups) -> Int64:
-    """The first value of each group that is not -1, if there is any."""
+    """The first value other than -1 of each group, or -1."""
     found = np.full(len(groups), MISSING, np.int64)
     known = np.flatnonzero(values != MISSING)[::-1]
     found[groups.of[known]] = values[known]
@@ -125,13 +125,12 @@ def _known(trace: TraceTable, values: Int32, groups: Groups, count: int) -> pa.A
 
 
 def _graphs(names: pa.Array) -> pa.Array:
-    """The keys of graphs by their names; null where none was called."""
     found = [GRAPH.match(name) if name else None for name in names.to_pylist()]
     return pa.array([match and match[1] for match in found], pa.string())
 
 
 def kernels_frame(trace: TraceTable, selection: Selection) -> Frame:
-    """Returns a row a generated kernel that ran in the chosen steps, those that took most time first."""
+    """Returns one row per generated kernel that ran in the selected steps, most time first."""
     every, regions = generated_kernels(trace), regions_of(trace)
     at = np.flatnonzero(selection.rows[every.row])
     row = every.row[at]
@@ -163,7 +162,7 @@ def kernels_frame(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:
-    """The first file that is recorded beside rows of each group, null where there is none."""
+    """The first recorded file of each group; null without any."""
     key = trace.recorder.compiled.file
     texts = first_reported_text(trace, (key,) if key else (), row)
     found = np.full(len(groups), MISSING, np.int64)
@@ -173,7 +172,7 @@ def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:
 
 
 def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
-    """Returns a row a recorded step, in order: how long it compiled, and what calls of compiled code cost beside that."""
+    """Returns one row per recorded step, in order: compile time and other costs of compiled code."""
     steps = steps_of(trace, chosen)
     steps = steps if steps.recorded else steps.only([])
     made, guards, regions = compilations_of(trace), guards_of(trace), regions_of(trace)
@@ -181,7 +180,7 @@ def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
     compiling = measure_within(union(trace.start_ns[made.row], trace.ends(made.row)), begin, end)
 
     def within(row: Int64, values: Int64) -> Int64:
-        """Sums over the rows that begin in each step."""
+        """Sums over the rows that start in each step."""
         at = steps.at(trace.start_ns[row], on_host=True)
         return sum_by(at[at != MISSING], values[at != MISSING], len(steps.label))
 

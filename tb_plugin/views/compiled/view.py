@@ -1,4 +1,4 @@
-"""Compiled: what compiling code took, where it breaks off, and what the calls of compiled code cost, cold and warm."""
+"""Compiled code: regions, graph breaks and compilation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CompiledAnalysis(DeclaredView, entry=VIEW):
     """The regions of compiled code, graph breaks, compilation and generated kernels."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps and the phase: nothing else matters."""
+        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -76,7 +76,7 @@ class CompiledAnalysis(DeclaredView, entry=VIEW):
 
 
 def _share(trace: TraceTable, params: Params, by_step: Frame) -> str:
-    """Says how much of the steps on the host compiled; nothing where none did."""
+    """Share of the steps spent compiling; "" if zero."""
     steps = steps_of(trace, params.steps)
     compiling = sum(by_step.data["compiling_in_step_ns"].to_pylist())
     host = int((steps.host_end_ns - steps.host_start_ns).sum())

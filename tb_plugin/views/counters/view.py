@@ -1,7 +1,7 @@
-"""Counters: what devices, queues, memory and recorded series did over time, in the bins of a window.
+"""Counters: utilization, queues, memory and recorded series over time.
 
-Each counter is one step function of the whole trace, made once; a window only looks it up, so that its numbers do not
-depend on the window but for the edges of the bins. docs/metrics.md, "Counters", defines each.
+Each counter is one step function of the whole trace, computed once. A window only reads it, so values depend on the window
+only at the edges of bins. docs/metrics.md, "Counters", defines each.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ METRICS = SHARED.adding(
         for unit, (key, what) in _OF_UNITS.items()
     ),
 )
+# Metrics of recorded series, by unit.
 RECORDED: Mapping[Unit, str] = {unit: key for unit, (key, _) in _OF_UNITS.items()}
-"""Metrics of recorded series by the unit that they count in."""
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -83,12 +83,12 @@ Float64 = npt.NDArray[np.float64]
 
 WIDTH, LEAST, MOST = 800, 50, 4000
 LONGEST_LIST = 100
-"""Counters in an answer; further ones are counted."""
+"""Maximum number of counters in an answer; the rest are counted."""
+# Nanoseconds.
 PER_SECOND = 1e9
-"""Nanoseconds of a second."""
 
-_SAYS_NOTHING = "value"
-"""What tools call the one series of a counter."""
+# The name that profilers give the only series of a counter.
+_GENERIC_SERIES_NAME = "value"
 OTHER_COPIES = ("copies", "Copies, other")
 
 
@@ -96,7 +96,7 @@ class CountersAnalysis(DeclaredView, entry=VIEW):
     """The view of the counters in a window of the timeline."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the window and the number of bins; the steps are said, not applied."""
+        """Returns the window and the number of bins. Steps do not filter counters."""
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "width")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -114,8 +114,6 @@ class CountersAnalysis(DeclaredView, entry=VIEW):
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """A counter of the whole trace."""
-
     key: str
     title: str
     subtitle: str
@@ -127,7 +125,7 @@ class _Known:
 
 def _counters(trace: TraceTable, start: int, end: int, bins: int) -> Counters:
     first, last = trace.coverage.start_ns, trace.coverage.end_ns
-    # Outside of what was opened nothing is known: no time of a bin lies there.
+    # Nothing is known outside the opened window, so no bin has time there.
     edges = np.clip(edges_of(start, end, bins), first, last)
     known, extremes, omitted = _known(trace)
     found = []
@@ -157,7 +155,7 @@ def _or_null(values: Float64) -> list[float | None]:
 
 @remembered
 def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
-    """The counters of a trace, lowest and highest value of each (see Counter.min and max), and how many more there are."""
+    """Counters of a trace, their minimum and maximum (see Counter.min and max), and the number of omitted ones."""
     recorded, further = _recorded(trace)
     counters = [*_of_devices(trace), *_of_memory(trace), *_of_streams(trace), *recorded]
     omitted = max(0, len(counters) - LONGEST_LIST) + further
@@ -173,13 +171,13 @@ def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], 
 
 
 def _order(trace: TraceTable, counter: _Known) -> tuple[bool, int]:
-    """Counters of a device stand together, in the order of the devices; those of the host follow."""
+    """Sort key: counters of a device together, in order of devices; host counters follow."""
     ids = [device.id for device in trace.devices]
     return (counter.device is None, ids.index(counter.device) if counter.device in ids else len(ids))
 
 
 def _of_devices(trace: TraceTable) -> Iterator[_Known]:
-    """Utilization, SM efficiency, queue and copies of each device that worked."""
+    """Utilization, SM efficiency, queue and copies of each active device."""
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING))
     work = work[stable_order(trace.device[work])]
     devices, first = np.unique(trace.device[work], return_index=True)
@@ -195,9 +193,9 @@ def _of_devices(trace: TraceTable) -> Iterator[_Known]:
 
 
 def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[str, str, str, Curve]]:
-    """Key, title ("" = that of the metric), metric and curve of one device's counters.
+    """Key, title ("" = the metric's), metric and curve of each counter of a device.
 
-    Its work is at ``rows``, the arguments of that at ``args`` (-1 = none are recorded).
+    ``rows`` are its work, ``args`` the positions of their arguments (-1 = none).
     """
     kind, start = trace.kind[rows], trace.start_ns[rows]
     end = start + trace.dur_ns[rows]
@@ -209,7 +207,7 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
         yield "utilization", title, "utilization", presence(union(start[kernels], end[kernels]))
     valued = kernels & (blocks > 0)
     if valued.any():
-        # The sum is capped at 1, so that a part may be capped before: no infinite sum then.
+        # The sum is capped at 1, so parts can be capped first, which avoids infinite sums.
         level = stacked(start[valued], end[valued], np.minimum(blocks[valued], 1.0))
         yield "sm_efficiency", "", "sm_efficiency", Curve(level.time_ns, np.minimum(level.value, 1.0), 0.0)
     launched = rows[trace.launch[rows] != MISSING]
@@ -227,7 +225,7 @@ def _of_device(trace: TraceTable, rows: Int64, args: Int32) -> Iterator[tuple[st
 
 
 def _of_streams(trace: TraceTable) -> list[_Known]:
-    """The queue of each stream in which several launches wait at some time, where a device has several such streams."""
+    """Queue of each stream, for devices with several streams on which launches wait."""
     rows = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING) & (trace.launch != MISSING))
     streams = hardware_streams(trace)
     rows = rows[stable_order(streams.of[rows])]
@@ -251,7 +249,7 @@ def _copies(key: str, title: str, start: Int64, end: Int64, size: Int64) -> Iter
 
 
 def _of_memory(trace: TraceTable) -> Iterator[_Known]:
-    """Allocated and reserved bytes of each device and allocator that events name; levels as on the memory page."""
+    """Allocated and reserved bytes per device and allocator; levels as on the memory page."""
     ids = {device.ordinal: device.id for device in trace.devices if device.ordinal is not None}
     for of in allocators_of(trace):
         device = None if of.is_host else ids.get(of.number)
@@ -265,12 +263,12 @@ def _of_memory(trace: TraceTable) -> Iterator[_Known]:
 
 
 def _of_memory_title(what: Metric) -> str:
-    # "Change" alone does not say of what among other charts.
+    # "Change" alone does not name the measured quantity.
     return f"Memory, {what.title[0].lower()}{what.title[1:]}"
 
 
 def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
-    """The series that the file records, those with most values first, and how many are left out."""
+    """Recorded series, most values first, and the number of omitted ones."""
     counters = trace.counters
     groups = group(counters.pid, counters.name, counters.series)
     size = groups.count()
@@ -287,7 +285,7 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
         pid, name, series = (trace.strings[each] for each in ids)
         stated, device = said.get(ids, ("", ""))
         unit, factor = unit_and_factor(stated) or unit_in_name(series) or unit_in_name(name) or ("number", 1.0)
-        title = name if series in ("", name, _SAYS_NOTHING) else f"{name} · {series}"
+        title = name if series in ("", name, _GENERIC_SERIES_NAME) else f"{name} · {series}"
         found.append(
             _Known(
                 key=f"recorded:{json.dumps([pid, name, series])}",
@@ -303,7 +301,7 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
 
 
 def _said(trace: TraceTable) -> dict[tuple[int, ...], tuple[str, str]]:
-    """Unit and device of each series of which the profile says them, "" where it does not."""
+    """Unit and device of each series, "" if not reported."""
     said = trace.counter_series
     keys = zip(*(column.tolist() for column in (said.pid, said.name, said.series)), strict=True)
     texts = [["" if i == MISSING else trace.strings[i] for i in ids.tolist()] for ids in (said.unit, said.device)]

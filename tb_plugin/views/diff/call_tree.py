@@ -1,8 +1,8 @@
-"""The call tree of one profile: what was called where, all steps and threads laid over each other.
+"""The merged call tree of one profile.
 
-Calls at the same place are one node. The first level are the phases of a training step; below them stand modules,
-operators and, as leaves, the kernels, copies and sets that they launched. Every nanosecond of host and device time
-stands at exactly one node, so the children of a node and what is its own sum to it.
+Calls with the same path form one node. The first level holds the phases of a training step; below are modules, operators and,
+as leaves, the kernels, copies and sets they launched. Each nanosecond counts at one node, so a node's own time and its
+children sum to its total.
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 PHASES = ("Data loading", "Forward", "Backward", "Optimizer", "Without a recorded call")
-"""In the order of a training step. Forward is all host work that is none of the others: the model, the loss, copies."""
+"""In the order of a training step. Forward is all other host work: model, loss, copies."""
 _LOADING, _FORWARD, _BACKWARD, _OPTIMIZER, _UNCALLED = range(len(PHASES))
 MAX_NODES = 50_000
-"""A tree with more places keeps those with most time; an ancestor never has less than its descendants."""
+"""Maximum number of nodes, most time first; an ancestor never has less time than its descendants."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Everything that may stand in the tree: the phases, then host calls, then device work."""
+    """All rows of the tree: phases, then host calls, then device work."""
 
     parent: Int64
-    """Position among them; -1 for phases, and for outermost ranges where nothing else is known."""
+    """Position among them; -1 for phases, and for top-level ranges in traces with only ranges."""
     kind: Int64
     name: Int64
-    """Position in ``texts``; the number of the phase for phases."""
+    """Position in ``texts``; for phases their number."""
     texts: pa.Array
     start_ns: Int64
     host_ns: Int64
-    """Time of the row itself, without what it called."""
+    """Self time of the row."""
     device_ns: Int64
     is_call: Bool
-    """Not what only a capture has, whose replays are no calls."""
+    """False for calls that only exist in a capture."""
 
 
 def call_tree(trace: TraceTable, selection: Selection) -> Frame:
-    """Returns the nodes of the chosen rows, parents before children, siblings by first occurrence.
+    """Returns the nodes of the selected rows, parents before children, siblings by first occurrence.
 
     Columns: ``tree_node`` (position), ``parent_node`` (-1 = none), ``node_kind``, ``name``, ``calls``, ``host_ns``,
-    ``device_ns``: nanoseconds of it and everything beneath, summed over all calls and threads. ``host_ns`` leaves out
-    what belongs to another phase, such as a backward pass inside a module.
+    ``device_ns``: nanoseconds with all descendants, summed over calls and threads. ``host_ns`` excludes time of other phases,
+    such as a backward pass inside a module.
     """
     rows = _only_ranges(trace, selection) if is_range_trace(trace) else _rows(trace, selection)
     nodes = group(Forest(rows.parent.astype(np.int32)).paths(rows.kind, rows.name))
@@ -77,7 +77,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     device = forest.sums(nodes.sum(rows.device_ns))
     calls, there = nodes.sum(rows.is_call.astype(np.int64)), nodes.count()
     phase = rows.kind[nodes.first] == MISSING
-    # A phase counts the calls that begin it, and is there only when something stands in it.
+    # A phase counts the calls that start it, and appears only with content.
     beneath = np.zeros(len(nodes), np.int64)
     below = parent != MISSING
     np.add.at(beneath, parent[below], calls[below])
@@ -102,7 +102,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _only_ranges(trace: TraceTable, selection: Selection) -> _Rows:
-    """What stands in the stacks: no stage of a training, and no device."""
+    """Frames of Stacks, for traces with only ranges: no phases and no device."""
     frames = stack_frames(trace, "both", "none")
     labels = labels_of(trace)
     return _Rows(
@@ -148,7 +148,7 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
     own = replayed.also(own, _phases_of(trace)[replayed.scope])
     phase = inherit(own, parent)
     phase[phase == MISSING] = _FORWARD
-    # Where the phase changes, the call leaves the one around it.
+    # If the phase changes, the call moves out of its parent.
     stays = (parent != MISSING) & (phase == phase[parent])
     above = np.where(stays, parent + len(PHASES), phase)
 
@@ -178,7 +178,7 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
 
 
 def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names: Int32) -> ReplayedCalls:
-    """The modules and operators that stand for replays, and the ranges that begin a phase."""
+    """Modules and operators of replayed work, and ranges that start a phase."""
     origins = origins_of(trace)
     scopes = origins.scopes
     bears = of_kind(scopes.kind, EventKind.OPERATOR, EventKind.MODULE)
@@ -188,7 +188,7 @@ def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names
 
 
 def _phases_of(trace: TraceTable) -> Int32:
-    """The phase that each scope of a capture begins, as of calls; -1 = none."""
+    """The phase that each scope of a capture starts; -1 = none."""
     scopes = origins_of(trace).scopes
     phases = np.where(scopes.is_backward, _BACKWARD, MISSING).astype(np.int32)
     if len(scopes):
@@ -202,7 +202,7 @@ def _fits(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
-    """When the first replayed work of each of these calls begins, which stand behind ``count`` of the trace."""
+    """Start of the first replayed work of each replayed call (numbered after ``count`` calls of the trace)."""
     begins = np.full(count + len(replayed), np.iinfo(np.int64).max)
     owned = replayed.owner != MISSING
     np.minimum.at(begins, replayed.owner[owned], start_ns[owned])
@@ -213,7 +213,7 @@ def _begins(replayed: ReplayedCalls, start_ns: Int64, count: int) -> Int64:
 
 
 def _largest(wanted: npt.NDArray[np.bool_], time_ns: Int64, depth: Int32) -> Int64:
-    """Positions of the wanted nodes, the ones with most time when they are too many; never a node without its parent."""
+    """Positions of the wanted nodes, most time first if there are too many; parents are included."""
     found = np.flatnonzero(wanted)
     if len(found) <= MAX_NODES:
         return found

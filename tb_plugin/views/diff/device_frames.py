@@ -1,4 +1,4 @@
-"""What one side did on its devices, told so that a side with other devices can stand beside it."""
+"""Device work of one profile, in a form that compares across vendors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAKERS, FAMILIES, COLLECTIVES, PEAKS = "makers", "families", "collective_calls",
 
 
 def device_frames(trace: TraceTable, selection: Selection, params: Params) -> dict[str, Frame]:
-    """Returns the tables of a side that worked on a device: makers, families of kernels, collectives, memory, paths."""
+    """Returns vendor-neutral tables of a profile with device work: makers, kernel families, collectives, memory, paths."""
     if not of_kind(trace.kind, *DEVICE_WORK).any():
         return {}
     frames = (
@@ -50,7 +50,7 @@ def _frame(name: str, title: str, data: Mapping[str, pa.Array], keys: tuple[str,
 
 
 def _makers(trace: TraceTable) -> Frame:
-    """The makers of the devices that worked, and what such a device is called."""
+    """Vendors of the active devices, and the vendor's word for a device."""
     ran = np.unique(trace.device[of_kind(trace.kind, *DEVICE_WORK)])
     devices = [DeviceInfo("") if number == MISSING else trace.devices[number] for number in ran.tolist()]
     found = sorted({(device.vendor, device.word) for device in devices})
@@ -60,7 +60,7 @@ def _makers(trace: TraceTable) -> Frame:
 
 
 def _families(trace: TraceTable, selection: Selection) -> Frame:
-    """Kernels that compute, by family and pass."""
+    """Computing kernels, by family and pass."""
     kernels = selection.of(trace, EventKind.KERNEL)
     kernels = kernels[~trace.is_collective[kernels]]
     found = families_of(trace, kernels)
@@ -78,7 +78,7 @@ def _families(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame]:
-    """How much was launched in operators, by name and by name and shapes; of nested calls of one key the outermost counts."""
+    """Work launched in operators, by name and by name and shapes; nested calls of one key count once."""
     work = selection.of(trace, *DEVICE_WORK)
     around, _ = with_ancestors(trace.operator, trace.operator[work])
     calls = around[selection.rows[around]]
@@ -112,7 +112,7 @@ def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame
 
 
 def _collectives(trace: TraceTable, selection: Selection) -> Frame:
-    """What communicates, by the operation in one spelling, with what the profile states about waiting and moving."""
+    """Communication by normalized operation, with reported wait and transfer times."""
     rows = np.flatnonzero(selection.rows & communicates(trace))
     name = trace.name.copy()
     stated = trace.collectives.name != MISSING
@@ -136,7 +136,7 @@ def _collectives(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> dict[str, pa.Array]:
-    """Waiting and transit of each collective in the chosen steps, where the profile states them; else null."""
+    """Reported wait and transfer time of each collective in the selected steps; null if not reported."""
     columns = ("wait_ns", "transit_ns")
     nothing = {f"stated_{key}": pa.nulls(len(collectives), pa.int64()) for key in columns}
     table = stated_in(trace.stated, OPERATIONS)
@@ -153,7 +153,7 @@ def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> d
 
 
 def _peaks(trace: TraceTable, params: Params) -> Frame:
-    """Most that was allocated and reserved on the device that holds most; nothing where no totals are recorded."""
+    """Peak allocated and reserved memory of the device with the highest; empty without recorded totals."""
     window = window_of(trace, Params(steps=params.steps))
     devices = [device for device in devices_of(trace) if not device.is_host]
     reserved = [peak.value for device in devices if (peak := reserved_peak_of(device, window)) is not None]

@@ -1,4 +1,4 @@
-"""What a comparison says in words: which part leads, and what besides the code differs between the two recordings."""
+"""Sentences of a comparison: main change and differing settings."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.waterfall import StepTime, difference, leading_part
 
 SAME_BELOW = 0.01
-"""Step times that differ by a smaller share are called equal."""
+"""Step times with a smaller relative difference are equal."""
 HIGH_FROM = 0.1
 AGAINST_FROM = 0.5
-"""A part that changed the other way is named from this share of the leading part's change on."""
+"""Minimum share of the main change for an opposite change to be named."""
 
 
 def findings(base: Part, exp: Part, leading: Sequence[Notice]) -> Notices:
-    """Returns what changed most first, then what makes the comparison unfair."""
+    """Returns the main change, followed by reasons to doubt the comparison."""
     return Notices("findings", "Findings", "training", [*leading, *_unlike(base, exp)])
 
 
 def settings(base: Part, exp: Part) -> Frame:
-    """Returns what the files say of machine, software and profiler options, where the two differ."""
+    """Returns settings of machine, software and profiler that differ."""
     ours, theirs = _settings(base), _settings(exp)
     rows = [
         {"setting": key, "base_setting": ours.get(key), "exp_setting": theirs.get(key)}
@@ -38,7 +38,7 @@ def settings(base: Part, exp: Part) -> Frame:
 
 
 def _settings(part: Part) -> dict[str, str]:
-    """Title -> value; of several devices with one name the name."""
+    """Title -> value; for several devices of one name, the name."""
     found: dict[str, str] = {}
     configuration = part.payloads.get("configuration")
     if isinstance(configuration, Figures):
@@ -53,10 +53,10 @@ def _settings(part: Part) -> dict[str, str]:
 def leading_notice(
     base: StepTime, exp: StepTime, summed: tuple[int, int] | None, row: tuple[str, float] | None
 ) -> Notice:
-    """Returns the part with the largest change in the direction of the whole. Sums of unlike numbers of steps judge nothing.
+    """Returns the part with the largest change in the direction of the total, without a verdict for unequal step counts.
 
-    ``summed`` says of how many steps each time is the sum; None where it is that of one step. ``row`` is the row of the
-    leading part that changed most, and its change in nanoseconds.
+    ``summed``: the number of steps in each sum; None for times of one step. ``row``: the row of that part that changed most,
+    and its change in nanoseconds.
     """
     each = "per step" if summed is None else "in total"
     whole = "The whole step" if summed is None else "The sum of the steps"
@@ -107,7 +107,7 @@ def leading_notice(
 
 
 def _against(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
-    """The part that changed most against the leading one, if by at least half as much and by ``least_ns``."""
+    """The part with the largest opposite change, if at least half the main change and at least ``least_ns``."""
     change = parts[leading]
     found = min(parts, key=lambda part: (parts[part] if change > 0 else -parts[part], part))
     size = abs(parts[found])

@@ -1,7 +1,7 @@
-"""What kernels compute, told alike whatever devices ran them: by the operators around their launch before their own names.
+"""Kernel families that compare across devices.
 
-One maker's convolution is one kernel, another's has kernels beside it that lay the data out anew: both are the time of the
-convolution that the program called.
+The operators around a launch come before the kernel's own name. A convolution may need one kernel on one device, and several
+(such as layout changes) on another; all count as the convolution.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
 BY_OPERATOR = (KernelClass.GEMM, KernelClass.CONVOLUTION, KernelClass.ATTENTION)
-"""Classes that an operator gives to all kernels launched in it; of several around a launch the last of these counts."""
-_BACKWARD = "(?i)backward|backprop|bwd|grad"
-"""What names of backward operators and kernels hold (RE2); also those of the autograd engine's calls."""
+"""Classes that an operator gives all kernels launched in it; of nested operators the last match in this order."""
+# Names of backward operators, kernels and autograd calls (RE2).
+_BACKWARD_NAMES = "(?i)backward|backprop|bwd|grad"
 
 
 PASSES = ("", "forward", "backward")
-"""Words for the pass that a kernel belongs to, "" where nothing tells; it is asked of ``BY_OPERATOR`` alone."""
+"""Words for a kernel's pass, "" = unknown; only for classes in ``BY_OPERATOR``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Families:
-    """The class of each of some kernels, and its pass: a position in ``PASSES``."""
+    """The class of each kernel, and its pass as a position in ``PASSES``."""
 
     kernel_class: UInt8
     direction: UInt8
 
 
 def families_of(trace: TraceTable, kernels: Int64) -> Families:
-    """Returns the families of kernels that do not communicate (rows).
+    """Returns the families of kernels (rows) without communication.
 
-    An operator around the launch that attends, convolves or multiplies matrices says so first, then the class of the kernel's
-    name. Backward is what is launched in an operator of the backward pass, or by none and has a name that says so.
+    An operator around the launch (attention, convolution, GEMM) decides first, then the kernel's name. Backward work is
+    launched in a backward operator, or has no operator and a name of a backward kernel.
     """
     kernel_class = classify_kernels(trace).of(trace.name[kernels])
-    # A few kernels of a name that else communicates: what they do, nobody says.
+    # A kernel whose name usually communicates but here does not: its class is unknown.
     kernel_class = np.where(kernel_class == KernelClass.COMMUNICATION, KernelClass.OTHER, kernel_class).astype(np.uint8)
     operator = trace.operator[kernels]
     members, parent = with_ancestors(trace.operator, operator)
@@ -57,15 +57,15 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     classes = class_of_operators(trace)[trace.name[members]]
 
     def inside(chosen: Bool) -> Bool:
-        """Whether each kernel was launched in one of the chosen operators."""
+        """Returns whether each kernel was launched in one of the selected operators."""
         around = inherit(np.where(chosen, 0, MISSING).astype(np.int32), parent)
-        found: Bool = np.append(around, MISSING)[place] != MISSING  # the last one answers for -1
+        found: Bool = np.append(around, MISSING)[place] != MISSING  # the last entry is for -1
         return found
 
     for each in BY_OPERATOR:
         kernel_class[inside(classes == each)] = each
-    says = name_matches(trace, _BACKWARD)
-    # Where an operator is known it says so: a forward convolution may run kernels that were named for the gradient.
+    says = name_matches(trace, _BACKWARD_NAMES)
+    # A known operator decides: a forward convolution may run kernels named for gradients.
     backward = np.where(operator == MISSING, says[kernels], inside(says[members] | (trace.forward[members] != MISSING)))
     direction = np.where(backward, 2, (operator != MISSING).astype(np.int64))
     _ask_captures(trace, kernels, kernel_class, direction)
@@ -73,7 +73,7 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
 
 
 def _ask_captures(trace: TraceTable, kernels: Int64, kernel_class: UInt8, direction: Int64) -> None:
-    """Writes down what the operators of the capture say of replayed kernels, as those around a launch do."""
+    """Records the operators of the capture for replayed kernels, like those around a launch."""
     origins = origins_of(trace)
     scopes = origins.scopes
     inner = scopes.nearest(EventKind.OPERATOR)[origins.at(kernels)]
@@ -91,5 +91,7 @@ def _ask_captures(trace: TraceTable, kernels: Int64, kernel_class: UInt8, direct
     for each in BY_OPERATOR:
         kernel_class[replayed[inside(is_operator & (classes == each))]] = each
     names, which = np.unique(scopes.name, return_inverse=True)
-    says = pc.match_substring_regex(trace.strings.take(names), _BACKWARD).to_numpy(zero_copy_only=False)[which.ravel()]
+    says = pc.match_substring_regex(trace.strings.take(names), _BACKWARD_NAMES).to_numpy(zero_copy_only=False)[
+        which.ravel()
+    ]
     direction[replayed] = np.where(inside(is_operator & says | scopes.is_backward), 2, 1)

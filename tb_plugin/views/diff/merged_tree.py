@@ -1,4 +1,4 @@
-"""The call trees of two profiles as one: what stands at the same place on both sides, and what only one has."""
+"""Two aligned call trees as one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.paired_tables import BOTH, GONE, NEW, Scaling, compared
 from tb_plugin.views.diff.tree_alignment import Node, Pair, align
 
+# Maximum number of nodes sent, largest times first.
 NODES_SENT = 20_000
-"""So many nodes of the aligned tree are sent; the ones with the largest times when there are more."""
 _TREE_COLUMNS = ("name", "node_kind", "presence", "base_calls", "exp_calls", "base_ns", "exp_ns", "delta_ns")
 
 
 def both_trees(base: Part, exp: Part, measure: str, scaling: Scaling) -> Tree:
-    """Returns both call trees as one, in pre-order; nodes without any time on either side are left out."""
+    """Returns both call trees as one, in pre-order; nodes without time on either side are omitted."""
     left, right = base.frames["call_tree"].data.to_pydict(), exp.frames["call_tree"].data.to_pydict()
     pairs = align(_nodes(left), left["parent_node"], _nodes(right), right["parent_node"])
     on_device = measure.startswith("device")
@@ -61,7 +61,7 @@ def _nodes(tree: dict[str, list[str]]) -> list[Node]:
 
 
 def _number(tree: dict[str, list[int]], column: str, node: int, count: int) -> int | float:
-    """A node's number divided by ``count``; 0 where there is no node."""
+    """A node's number divided by ``count``; 0 without a node."""
     return _over(tree[column][node] if node != MISSING else 0, count)
 
 
@@ -70,10 +70,10 @@ def _over(value: int, count: int) -> int | float:
 
 
 def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    """Nanoseconds of each pair on both sides; of a side that does not have the node, those of what the node wraps."""
+    """Nanoseconds of each pair on both sides; if a side lacks the node, the time of what it wraps."""
     base = [0 if pair.left == MISSING else left[pair.left] for pair in pairs]
     exp = [0 if pair.right == MISSING else right[pair.right] for pair in pairs]
-    for i in range(len(pairs) - 1, -1, -1):  # children stand behind their parents
+    for i in range(len(pairs) - 1, -1, -1):  # children come after their parents
         above = pairs[i].parent
         if above != MISSING and pairs[above].left == MISSING:
             base[above] += base[i]
@@ -83,10 +83,10 @@ def _times(pairs: Sequence[Pair], left: Sequence[int], right: Sequence[int]) -> 
 
 
 def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:
-    """Returns at most NODES_SENT of these positions, those with most time, in pre-order; never one without its parent."""
+    """Returns at most NODES_SENT of these positions, most time first, in pre-order; parents are included."""
 
     def weight(i: int) -> float:
         return max(float(rows[i]["base_ns"] or 0), float(rows[i]["exp_ns"] or 0))
 
-    # A parent stands before its children and is never lighter: a stable sort keeps it before them.
+    # A parent comes first and has at least as much time, so a stable sort keeps it before its children.
     return sorted(sorted(timed, key=weight, reverse=True)[:NODES_SENT])

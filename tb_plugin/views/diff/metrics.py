@@ -1,4 +1,4 @@
-"""The metrics of this view alone: what two profiles differ in."""
+"""Metrics of Diff."""
 
 from __future__ import annotations
 

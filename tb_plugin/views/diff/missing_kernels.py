@@ -1,4 +1,4 @@
-"""Two sides of which one has not the kernels that its profile states: what can be said of them nevertheless."""
+"""Comparison of profiles whose kernels are missing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from tb_plugin.payloads import Figures, Notice
 from tb_plugin.views.diff.metrics import METRICS
 
 STATED = "diff.stated_step_ns"
+# Fact of a profile without its kernels: the computation it reports.
 STATED_COMPUTE = "diff.stated_compute_ns"
-"""Fact of a side whose kernels are missing: the computation that it states."""
 RECORDED_COMPUTE = "diff.recorded_compute_ns"
 
 
 def missing_kernels(base: Part, exp: Part) -> list[Notice]:
-    """Returns a notice for each side whose kernels are missing: what lacks looks like time saved."""
+    """Returns a notice for each side with missing kernels, which look like saved time."""
     sides = (("baseline", base), ("experiment", exp))
     return [_notice(name, side) for name, side in sides if STATED_COMPUTE in side.facts]
 
@@ -30,7 +30,7 @@ def _notice(name: str, side: Part) -> Notice:
 
 
 def reported_headline(base: Part, exp: Part) -> Figures | None:
-    """Returns the stated times of steps of both sides; None unless both state them and kernels of one are missing."""
+    """Returns the reported step times of both sides; None unless both report them and one lacks kernels."""
     one, other = base.facts.get(STATED), exp.facts.get(STATED)
     if not one or other is None or not any(STATED_COMPUTE in side.facts for side in (base, exp)):
         return None

@@ -1,21 +1,21 @@
-"""A node of a call tree as two trees are compared."""
+"""Identity of a call tree node across two trees."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-_INSTANCE = re.compile(r"_\d+$")
-"""The profiler numbers the instances of a module's class: one more layer shifts the numbers of all that follow."""
+# The profiler numbers instances of a module class, so an extra layer shifts all later numbers.
+_INSTANCE_SUFFIX = re.compile(r"_\d+$")
 
 
 class Node(NamedTuple):
-    """What makes two nodes the same."""
+    """The properties that make two nodes the same."""
 
     kind: str
     name: str
 
     @property
     def base(self) -> tuple[str, str]:
-        """Returns the node without the number of its instance."""
-        return self.kind, _INSTANCE.sub("", self.name)
+        """Returns the node without its instance number."""
+        return self.kind, _INSTANCE_SUFFIX.sub("", self.name)

@@ -1,4 +1,4 @@
-"""Which operators were open around the launches of device work: what the kernels of unlike devices are compared by."""
+"""Operators around device work, to compare unlike devices."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Bool = npt.NDArray[np.bool_]
 
 PATHS, WORK = "operator_paths", "path_work"
 MOST_PATHS = 50_000
-"""The paths with most time are kept; the work of others stands at the part of its path that is."""
+"""Maximum number of paths, most time first; work of other paths moves to the nearest included parent."""
 
 
 def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
-    """Returns the paths of operators (with input shapes) around device work that is no communication, and that work by name.
+    """Returns the operator paths (with shapes) around device work without communication, and that work by name.
 
-    A path stands behind the one without its innermost operator.
+    A path comes after the one without its innermost operator.
     """
     work = selection.of(trace, *DEVICE_WORK)
     work = work[~trace.is_collective[work]]
@@ -72,12 +72,12 @@ def path_frames(trace: TraceTable, selection: Selection) -> dict[str, Frame]:
 
 
 def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, Int64]:
-    """Returns of the paths with most time: the path of each piece of work, the path above each, and which they are."""
+    """Returns the paths with the most time: the path of each piece of work, each path's parent, and their positions."""
     forest = Forest(above)
     kept = np.arange(len(above))
     if len(above) > MOST_PATHS:
         total = forest.sums(sum_by(owner, dur_ns, len(above)))
-        # A path above another has no less time and is less deep: it is kept where the other is.
+        # A parent path has at least as much time and is less deep, so it is always included.
         kept = np.sort(np.lexsort((forest.depth, -total))[:MOST_PATHS])
     place = places_of(kept, len(above))
     nearest = np.append(inherit(place[: len(above)], above), np.int32(MISSING))
@@ -86,48 +86,48 @@ def _largest(owner: Int64, above: Int32, dur_ns: Int64) -> tuple[Int64, Int32, I
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """What a side launched from where."""
+    """Operator paths of one side and their work."""
 
     parent: Int32
     name: list[str]
     shape: list[str]
     owner: Int64
-    """Path of each piece of work, -1 = launched by no operator."""
+    """Path of each piece of work, -1 = no operator."""
     work: pa.Table
     """Columns ``name``, ``calls`` and ``total_ns``."""
 
     @property
     def total_ns(self) -> int:
-        """Returns the time of all work."""
+        """Returns the total time of all work."""
         return int(self.work["total_ns"].to_numpy().sum())
 
     def keys(self, with_shape: bool) -> list[tuple[str, str]]:
-        """Returns what a path's innermost operator must share with one of the other side: its name, or also its shapes."""
+        """Returns the match key of a path's innermost operator: its name, or name and shapes."""
         return list(zip(self.name, self.shape if with_shape else [""] * len(self.name), strict=True))
 
     def shared(self, other: Paths, with_shape: bool = False) -> Int32:
-        """Returns the path of the nearest operator around each piece of work that the other side has too; -1 = none."""
+        """Returns the nearest enclosing operator that both sides have, for each piece of work; -1 = none."""
         theirs = {key for key in other.keys(with_shape) if key[1] or not with_shape}
         common = np.fromiter((key in theirs for key in self.keys(with_shape)), np.bool_, len(self.name))
         nearest = inherit(np.where(common, np.arange(len(common)), MISSING).astype(np.int32), self.parent)
         return np.append(nearest, np.int32(MISSING))[self.owner]
 
     def ratio(self, other: Paths, with_shape: bool = False) -> float:
-        """Returns the part of the time that was launched in operators that the other side has too."""
+        """Returns the share of time launched in operators that both sides have."""
         time = self.work["total_ns"].to_numpy()
         return float(time[self.shared(other, with_shape) != MISSING].sum() / max(self.total_ns, 1))
 
     def operators(self, other: Paths) -> list[str]:
-        """Returns the operator of each piece of work: the nearest shared one, else the outermost around it."""
+        """Returns the operator of each piece of work: the nearest common one, else the top-level one."""
         at = self.shared(other)
         outermost = np.append(roots_of(self.parent), np.int32(MISSING))[self.owner]
         at = np.where(at == MISSING, outermost, at)
-        names = [*self.name, NO_OPERATOR]  # the last one answers for -1
+        names = [*self.name, NO_OPERATOR]  # the last entry is for -1
         return [names[place] for place in at.tolist()]
 
 
 def paths_of(part: Part) -> Paths:
-    """Returns what ``path_frames`` put into a part."""
+    """Returns the paths that ``path_frames`` stored in a part."""
     nodes, work = part.frames[PATHS].data, part.frames[WORK].data
     return Paths(
         parent=nodes["parent_path"].to_numpy().astype(np.int32),

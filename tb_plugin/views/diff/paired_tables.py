@@ -1,4 +1,4 @@
-"""Tables of two profiles side by side: rows of equal names become one, and what only one side has stays."""
+"""Tables of two profiles, joined by name."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
 LAUNCHED, LAUNCHED_ITSELF, KERNELS = "launched_work", "launched_itself", "kernels"
-"""Kernels, copies and sets that were launched in operators, or by them directly: columns of the table that counts them, and
-what either is here."""
+"""Columns that count kernels, copies and sets launched in operators or directly by them, and the kernels column."""
 PER_STEP, TOTAL = "step", "total"
 
 
 @dataclass(frozen=True)
 class PairedTable:
-    """How one table of another view is compared: the columns that name a row, and those that may be compared.
+    """How to compare a table of another view: key columns and measures.
 
-    A measure that the table does not have falls back to its last one: kernels have but one time.
+    A missing measure falls back to the table's last one: kernels have only one time.
     """
 
     name: str
@@ -35,9 +34,9 @@ class PairedTable:
     measures: tuple[str, ...]
     own_ns: str = ""
     total_ns: str = ""
-    """What the table calls the time of a row itself, and with all that is in it, where not as the measures do."""
+    """The table's column for self time and total time, if different from the measure's."""
     kernels: str = ""
-    """The table of a side that counts the kernels of its rows, where one does."""
+    """The table that counts the kernels of its rows, if any."""
 
 
 TABLES = (
@@ -62,16 +61,16 @@ BY_TYPE = (
     PairedTable("kernels_by_type", "Kernels by type", ("kernel_type", "core"), ("total_ns",)),
     PairedTable("kernels_by_type_shape", "Kernels by type and shapes", ("kernel_type", "kernel_shapes"), ("total_ns",)),
 )
-"""Tables that profiles give rise to which state a type beside the names of kernels."""
+"""Tables of profiles that report kernel types."""
 RANGES = PairedTable(
     "ranges", "Ranges", ("name",), ("range_total_ns", "range_own_ns"), own_ns="range_own_ns", total_ns="range_total_ns"
 )
-"""Of traces that hold nothing but ranges."""
+"""For traces that contain only ranges."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """What both sides are divided by: the numbers of their chosen steps, or 1 for totals."""
+    """Divisors of both sides: their numbers of selected steps, or 1 for totals."""
 
     per: str
     base: int
@@ -79,7 +78,7 @@ class Scaling:
 
     @property
     def window(self) -> str:
-        """Returns the window that a definition of a number names."""
+        """Returns the window named in a metric's definition."""
         if self.per == PER_STEP:
             return "mean of the selected steps"
         return "sum over the selected steps, or the whole trace without steps"
@@ -97,9 +96,9 @@ def join(
     by: str = "",
     devices: bool = False,
 ) -> Frame:
-    """Returns one row for each row of either side; first what grew most, or where the whole is not ``slower`` what shrank.
+    """Returns one row per row of either side; largest increase first, or largest decrease unless ``slower``.
 
-    ``by`` is the measure that says so where all are asked for; ``devices`` asks for all that is told of devices.
+    ``by`` is the sort measure if all are requested; ``devices`` adds all device columns.
     """
     measures = _measures(table, (base, exp), measure)
     values = ["calls", *measures]
@@ -119,7 +118,7 @@ def join(
         both = shown["base_ns"], shown["exp_ns"]
         shown |= {"compared_ratio": compared_ratio(*both)} if devices else {"time_ratio": ratio(*both)}
     order = [(f"delta_{first}", "descending" if slower else "ascending"), *((key, "ascending") for key in table.keys)]
-    # Of a table that only some profiles have, its own view knows what names a row.
+    # The table's own view defines its key columns.
     lent = [column for side in (base, exp) if (frame := side.frames.get(table.name)) for column in frame.columns]
     of_keys = {column.metric.key: Column(column.metric) for column in lent if column.metric.key not in METRICS}
     return Frame(
@@ -146,7 +145,7 @@ def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], val
 
 
 def _with_kernels(data: pa.Table, base: Part, table: PairedTable, exp: Part, launched: str) -> pa.Table:
-    """Rows of both sides with the kernels that a table of each side counts for them; 0 where it does not."""
+    """Adds the kernels that a table of each side counts for the rows; 0 without one."""
     counted = both_sides(base.frames.get(table.kernels), exp.frames.get(table.kernels), table.keys, (launched,))
     joined = data.join(counted.drop_columns("presence"), list(table.keys), join_type="left outer").combine_chunks()
     for key in (f"base_{launched}", f"exp_{launched}"):
@@ -155,7 +154,7 @@ def _with_kernels(data: pa.Table, base: Part, table: PairedTable, exp: Part, lau
 
 
 def changes(data: pa.Table, value: str, scaling: Scaling, name: str) -> dict[str, pa.ChunkedArray]:
-    """Returns a value of both sides over their steps, and its change, as ``base_``, ``exp_`` and ``delta_`` of a name."""
+    """Returns a value of both sides over their steps and its change: ``base_``, ``exp_`` and ``delta_`` columns."""
     one, other = data[f"base_{value}"], data[f"exp_{value}"]
     return {
         f"base_{name}": over(one, scaling.base),
@@ -171,13 +170,13 @@ def ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def compared_ratio(base: pa.ChunkedArray, exp: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Returns ``exp / base``, 1 where both are 0; null where the baseline alone is 0."""
+    """Returns ``exp / base``; 1 if both are 0, null if only the baseline is 0."""
     neither = pc.and_(pc.equal(base, 0), pc.equal(exp, 0))
     return pc.if_else(neither, 1.0, ratio(base, exp))
 
 
 def compared(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
-    """Returns metrics of the compared columns, with the measure in their definitions. ``measure`` is a key of METRICS."""
+    """Returns metrics of the compared columns that name the measure. ``measure`` is a key of METRICS."""
     of = METRICS[measure]
     keys = ("base_ns", "exp_ns", "delta_ns", "time_ratio")
     return {
@@ -189,7 +188,7 @@ def compared(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
 
 
 def _measures(table: PairedTable, sides: Sequence[Part], wanted: str) -> list[str]:
-    """Measures of a table that at least one side has."""
+    """Measures that a table of at least one side has."""
     frames = [side.frames[table.name] for side in sides if table.name in side.frames]
     present = [m for m in table.measures if not frames or any(m in frame.data.column_names for frame in frames)]
     if wanted == ALL_MEASURES:
@@ -199,7 +198,7 @@ def _measures(table: PairedTable, sides: Sequence[Part], wanted: str) -> list[st
 
 
 def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], side: str) -> pa.Table:
-    """Sums of one side by key; none where the view does not apply."""
+    """Sums of one side by key; empty if the view does not apply."""
     schema = pa.schema([(key, pa.string()) for key in keys] + [(value, pa.int64()) for value in values])
     if frame is None:
         data = schema.empty_table()
@@ -210,19 +209,19 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
         absent = {value: pa.nulls(frame.data.num_rows, pa.int64()) for value in values if value not in there}
         texts = {key: pc.fill_null(frame.data[key].cast(pa.string()), "") for key in keys}
         data = pa.table({**texts, **there, **absent}).select(schema.names).cast(schema)
-    # Nulls never join; a name that stands in several rows (instances of a module) is one row here.
+    # Nulls never join; equal names in several rows (module instances) become one row.
     data = data.group_by(list(keys), use_threads=False).aggregate([(value, "sum") for value in values])
     numbers = {f"{side}_{value}": pc.fill_null(data[f"{value}_sum"], 0) for value in values}
     return pa.table({**{key: data[key] for key in keys}, **numbers})
 
 
 def over(sums: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
-    """Returns sums divided by a number of steps; integers stay where it is 1."""
+    """Returns sums divided by a number of steps; integers stay integers if it is 1."""
     return sums if count == 1 else pc.divide(sums.cast(pa.float64()), float(count))
 
 
 def _change(base: pa.ChunkedArray, exp: pa.ChunkedArray, scaling: Scaling) -> pa.ChunkedArray:
-    """Experiment less baseline: of the sums, which are exact, where both sides have equally many steps."""
+    """Experiment minus baseline: exact sums if both sides have equal step counts."""
     if scaling.base == scaling.exp:
         return over(pc.subtract(exp, base), scaling.exp)
     return pc.subtract(over(exp, scaling.exp), over(base, scaling.base))

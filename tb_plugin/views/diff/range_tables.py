@@ -1,4 +1,4 @@
-"""Two traces of which nothing is known but their ranges: nothing but names and nesting can be compared."""
+"""Comparison of traces that contain only ranges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_plugin.views.diff.paired_tables import RANGES, Scaling, join
 
 
 def range_frames(trace: TraceTable) -> dict[str, Frame]:
-    """Returns the table of ranges by name; none of a trace that holds more than ranges."""
+    """Returns the table of ranges by name; empty for traces with more than ranges."""
     if not is_range_trace(trace):
         return {}
     data = ranges_by_name(trace)
@@ -25,17 +25,17 @@ def range_frames(trace: TraceTable) -> dict[str, Frame]:
 
 
 def are_range_traces(*sides: Part) -> bool:
-    """Returns True where no side holds more than ranges."""
+    """Returns whether both sides contain only ranges."""
     return all(RANGES.name in side.frames for side in sides)
 
 
 def own_ns(part: Part) -> int:
-    """Returns the time in which threads are in any range, summed over the threads."""
+    """Returns the time in which threads are in any range, summed over threads."""
     return int(pc.sum(part.frames[RANGES.name].data["range_own_ns"]).as_py() or 0)
 
 
 def recordings(base: Part, exp: Part) -> Figures:
-    """Returns how long both recordings are, and how much of it their threads are in ranges."""
+    """Returns the length of both recordings and their time in ranges."""
     one, other = (part.coverage.window_ns or 0 for part in (base, exp))
     figures = [
         METRICS.figure("base_step_ns", one, "Baseline recording"),
@@ -47,7 +47,7 @@ def recordings(base: Part, exp: Part) -> Figures:
 
 
 def changed_most(base: Part, exp: Part) -> Sequence[Notice]:
-    """Returns the sentence about the name whose own time changed most; none where none did."""
+    """Returns the sentence about the name with the largest change in self time; empty without a change."""
     before, after = own_ns(base), own_ns(exp)
     data = join(base, RANGES, exp, "host_self_ns", Scaling("total", 1, 1), slower=True).data
     if not data.num_rows:

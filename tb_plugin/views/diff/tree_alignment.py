@@ -1,8 +1,7 @@
-"""Which node of one call tree is which node of another.
+"""Node alignment of two call trees.
 
-Level by level from the phases down: only children of nodes that are the same can be the same, so what was renamed or
-runs through other kernels differs below and meets again in the node that holds it. What one side wraps in a further call
-is compared inside of that.
+Works level by level from the phases: only children of matching nodes can match. A renamed node differs, but its parent still
+matches. Calls that one side wraps in a new call are compared inside it.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from tb_plugin.views.diff.node import Node as Node
 from tb_plugin.views.diff.wrapped_calls import Side, wrapped
 
 _SAME_NAME, _SAME_CLASS = 3, 2
-_LONGEST_ALIGNED = 2000
-"""Pairs of longer sequences of modules are found by counting occurrences: alignment is quadratic."""
+# Alignment is quadratic; longer sequences are matched by occurrence count.
+_MAX_ALIGNED_MODULES = 2000
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A node of the left tree and one of the right (-1 = none), under the pair ``parent`` (-1 = none)."""
+    """A node of the left and one of the right tree (-1 = none), below the pair ``parent`` (-1 = none)."""
 
     left: int
     right: int
@@ -35,14 +34,13 @@ class Pair:
 def align(
     left: Sequence[Node], left_parent: Sequence[int], right: Sequence[Node], right_parent: Sequence[int]
 ) -> list[Pair]:
-    """Returns all nodes of both trees, matched where they are the same, in pre-order. Parents stand before children.
+    """Returns all nodes of both trees in pre-order, matched where they are the same.
 
-    Modules are matched in order of their first call, with gaps; everything else is one node per name and parent, and
-    matched by it. Below a node that only one side has stand the nodes of the other side that it wraps. Swapping the
-    trees swaps the sides of every pair.
+    Modules are matched in order of first call, with gaps; other nodes by parent and name. Below a node that only one side has
+    are the other side's nodes that it wraps. Swapping the trees swaps the sides of every pair.
     """
     below_left, below_right = _children(left_parent), _children(right_parent)
-    # Of nodes that only one side has: what they wrap of the other.
+    # The other side's nodes wrapped by nodes that only one side has.
     in_left: dict[int, list[int]] = {}
     in_right: dict[int, list[int]] = {}
 
@@ -80,7 +78,7 @@ def _children(parent: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], theirs: list[int]) -> list[tuple[int, int]]:
-    """Pairs among the children of two nodes: the left's order, what only the right has after what it follows there."""
+    """Pairs among the children of two nodes: in the left's order, with right-only nodes after their left neighbour."""
     partner = {ours[i]: theirs[j] for i, j in _matches([left[node] for node in ours], [right[node] for node in theirs])}
     place = {node: position for position, node in enumerate(ours)}
     of_right = {other: one for one, other in partner.items()}
@@ -95,7 +93,7 @@ def _siblings(left: Sequence[Node], ours: list[int], right: Sequence[Node], thei
 
 
 def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Positions that are the same: modules in order, the rest by name."""
+    """Matching positions: modules in order, others by name."""
     by_name = {node: j for j, node in enumerate(right) if node.kind != "module"}
     found = [(i, by_name[node]) for i, node in enumerate(left) if node.kind != "module" and node in by_name]
     ours = [i for i, node in enumerate(left) if node.kind == "module"]
@@ -106,23 +104,21 @@ def _matches(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int
 
 
 def sequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """Returns positions of the same nodes in two sequences, increasing on both sides: as many as possible.
+    """Returns positions of equal nodes in two sequences, increasing on both sides, as many as possible.
 
-    Equal names go before equal classes.
-
-    Symmetric: ``sequence(b, a)`` is ``sequence(a, b)`` with its sides swapped.
+    Equal names come before equal classes. Symmetric: swapping the arguments swaps the results.
     """
     if list(left) == list(right):
         return [(i, i) for i in range(len(left))]
-    if list(left) > list(right):  # one order of the two, so that ties fall the same way from both sides
+    if list(left) > list(right):  # a fixed order of the two sides, so that ties are symmetric
         return [(i, j) for j, i in sequence(right, left)]
-    if len(left) * len(right) > _LONGEST_ALIGNED**2:
+    if len(left) * len(right) > _MAX_ALIGNED_MODULES**2:
         return _by_occurrence(left, right)
     return _heaviest(left, right)
 
 
 def _heaviest(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """The common subsequence of greatest weight."""
+    """The common subsequence with the largest weight."""
     codes: dict[object, int] = {}
 
     def numbered(values: Iterable[object]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -149,12 +145,12 @@ def _heaviest(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, in
 
 
 def _by_occurrence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """The k-th of a class with the k-th of the other side, as far as they come in one order. n log n."""
+    """Matches the k-th of a class with the k-th of the other side, if in increasing order. O(n log n)."""
     waiting: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for j in range(len(right) - 1, -1, -1):
         waiting[right[j].base].append(j)
     pairs = [(i, waiting[node.base].pop()) for i, node in enumerate(left) if waiting[node.base]]
-    # Longest increasing subsequence of the right positions.
+    # The longest increasing subsequence of right positions.
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []

@@ -1,7 +1,6 @@
-"""Two sides that worked on devices, beside each other: tables that ask for no kernel of one side on the other.
+"""Tables that compare different kinds of devices.
 
-They are there where the devices are of different makers, or are not what most pages are made for: of two devices of one
-maker kernels have the same names, and the other tables say it all.
+Used if vendors differ or a device is not a GPU. Devices of one vendor share kernel names, so the other tables suffice.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ OVERALL, COMPUTING, COMMUNICATION, MEMORY = "overall", "computing", "communicati
 KERNELS_BESIDE = "kernels_by_operator"
 TABLES = (OVERALL, COMPUTING, COMMUNICATION, MEMORY, KERNELS_BESIDE)
 ALIKE_FROM = 0.5
-"""Less of the device time in operators of the same name and input shapes: the sides do unlike work."""
+"""Minimum share of device time in operators with equal names and shapes for comparable work."""
 _STATED = ("stated_wait_ns", "stated_transit_ns")
 
 
 def compares_devices(base: Part, exp: Part) -> bool:
-    """Returns whether these tables belong to a comparison."""
+    """Returns whether these tables apply to a comparison."""
     sides = [_makers(side) for side in (base, exp)]
     return all(sides) and (sides[0] != sides[1] or any(word != DeviceInfo.word for side in sides for _, word in side))
 
 
 def have_other_makers(base: Part, exp: Part) -> bool:
-    """Returns whether both sides worked on devices, and no maker made devices of both."""
+    """Returns whether both sides have device work, from different vendors."""
     one, other = ({maker for maker, _ in _makers(side)} for side in (base, exp))
     return bool(one and other) and not one & other
 
@@ -48,21 +47,21 @@ def _makers(side: Part) -> set[tuple[str, str]]:
     return set() if frame is None else {(row["maker"], row["device_word"]) for row in frame.data.to_pylist()}
 
 
-_PARTS = {
+# Row of the table -> parts of the step.
+_TABLE_PARTS = {
     "Computing": ON_DEVICE[:1],
     "Exposed communication": ON_DEVICE[-1:],
     "Exposed copies and sets": ON_DEVICE[1:3],
     "Unrecorded work": ON_DEVICE[3:4],
 }
-"""Part of the table -> parts of the step."""
 
 
 def overall(base: StepTime, exp: StepTime) -> Frame:
-    """Returns the parts of the step on the devices of both sides; those before the last one sum exactly to it."""
+    """Returns the step parts on the devices of both sides; all but the last sum exactly to it."""
     times = []
     shown = {
         title: of
-        for title, of in _PARTS.items()
+        for title, of in _TABLE_PARTS.items()
         if of != ON_DEVICE[3:4] or any(side.parts[key] for side in (base, exp) for key in of)
     }
     for side in (base, exp):
@@ -83,7 +82,7 @@ def overall(base: StepTime, exp: StepTime) -> Frame:
 
 @remembered
 def device_tables(base: Part, exp: Part, scaling: Scaling, slower: bool) -> dict[str, Frame]:
-    """Returns the tables of both sides' device work by name, without ``overall``; empty ones are left out."""
+    """Returns the tables of both sides' device work by name, without ``overall``; empty ones are omitted."""
     frames = [_computing(base, exp, scaling, slower), _communication(base, exp, scaling, slower), _memory(base, exp)]
     frames.append(_kernels(paths_of(base), paths_of(exp), scaling))
     return {frame.name: frame for frame in frames if frame.data.num_rows}
@@ -99,7 +98,7 @@ def _columns(data: dict[str, pa.Array], scaling: Scaling | None, *hidden: str) -
 def _changed_most(
     name: str, title: str, data: dict[str, pa.Array], scaling: Scaling, slower: bool, *keys: str
 ) -> Frame:
-    """A table, first what changed most in the direction of the whole. Columns without any value are left out."""
+    """A table with the largest changes in the direction of the total first; empty columns are omitted."""
     known = {
         key: values
         for key, values in data.items()
@@ -162,7 +161,7 @@ def _memory(base: Part, exp: Part) -> Frame:
 
 
 def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
-    """The kernels of each operator, those of both sides beside each other in order of their time."""
+    """Kernels of each operator, both sides next to each other by rank in time."""
     left = _placed(base.operators(exp), base.work, "base", scaling.base)
     right = _placed(exp.operators(base), exp.work, "exp", scaling.exp)
     keys = ["beside_operator", "beside_place"]
@@ -197,7 +196,7 @@ def _kernels(base: Paths, exp: Paths, scaling: Scaling) -> Frame:
 
 
 def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> pa.Table:
-    """Kernels by operator and name, with their place in the operator by time, over the steps of their side."""
+    """Kernels by operator and name, ranked by time within the operator, per step of their side."""
     data = pa.table({"name": pa.array(operators, pa.string()), "kernel": work["name"].cast(pa.string())})
     data = data.append_column("calls", work["calls"]).append_column("ns", work["total_ns"])
     data = data.group_by(["name", "kernel"], use_threads=False).aggregate([("calls", "sum"), ("ns", "sum")])
@@ -217,7 +216,7 @@ def _placed(operators: Sequence[str], work: pa.Table, side: str, count: int) -> 
 
 
 def device_notices(base: Part, exp: Part) -> list[Notice]:
-    """Returns what to know where devices are compared: what of both sides can be compared at all."""
+    """Returns notices on how comparable the two devices' work is."""
     notices, ours, theirs = [], paths_of(base), paths_of(exp)
     if not ours.total_ns or not theirs.total_ns:
         return []

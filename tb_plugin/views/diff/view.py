@@ -1,4 +1,4 @@
-"""Diff: what became slower or faster from one profile to another, and where."""
+"""Diff: what changed from one profile to another."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ NAMED_BY: Mapping[str, tuple[str, str]] = MappingProxyType(
         "cpu_ns": ("operators", "host_self_ns"),
     }
 )
-"""Part of a step -> the table, and its time, whose row says what changed."""
+"""Part of a step -> the table and time column that explain its change."""
 
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both profiles, their step times where known, and how they are compared."""
+    """Both profiles, their step times if known, and the comparison options."""
 
     base: Part
     exp: Part
@@ -84,35 +84,35 @@ class _Sides:
     scaling: Scaling
     measure: str
     leading: str
-    """The measure that explains the change, also where all are asked for."""
+    """The measure that explains the change, also if all are requested."""
 
     @property
     def compares_devices(self) -> bool:
-        """Returns whether there is more to tell of the devices than of two of one maker."""
+        """Returns whether the tables for different devices apply."""
         return unlike_devices.compares_devices(self.base, self.exp)
 
     @property
     def only_ranges(self) -> bool:
-        """Returns whether neither side holds more than ranges."""
+        """Returns whether both sides contain only ranges."""
         return are_range_traces(self.base, self.exp)
 
     @property
     def slower(self) -> bool:
-        """Returns whether the experiment's step is the longer one, or nobody knows; of ranges those with more time in all."""
+        """Returns whether the experiment's step is longer or unknown; for ranges, whether total time is larger."""
         if self.only_ranges:
             return own_ns(self.exp) >= own_ns(self.base)
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
 
 
 class Diff(DeclaredView, entry=VIEW):
-    """The view of two profiles: the baseline's part first, the experiment's second."""
+    """The view of two profiles: part 0 is the baseline, part 1 the experiment."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps: nothing else matters."""
+        """Returns the parameters that ``part`` depends on."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns what one side contributes besides what it borrows: its call tree and its devices. Raises BadRequest."""
+        """Returns one side's own data: call tree and devices. Raises BadRequest."""
         selection = select_rows(trace, params.steps)
         names = [
             METRICS.figure("device_name", device.name, f"Device {device.id}") for device in trace.devices if device.name
@@ -131,9 +131,9 @@ class Diff(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one page of one table. One part alone is compared with itself. Raises BadRequest, NotFound."""
+        """Returns the page, or a page of one table. A single part is compared with itself. Raises BadRequest, NotFound."""
         sides = _sides(parts[0], parts[-1], params)
-        # A page of one table needs no other; an unknown name gets all, so that the error can list them.
+        # One table needs no others; for unknown names compute all, so that the error can list them.
         tables = (*TABLES, *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)))
         wanted = [table for table in tables if table.name == params.table] or tables
         devices = sides.compares_devices
@@ -164,14 +164,14 @@ class Diff(DeclaredView, entry=VIEW):
 
 
 def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
-    """What a profile states: the mean length of its steps, and its computation where kernels are missing."""
+    """Reported mean step length, and reported computation if kernels are missing."""
     length, missing = reported_step_length(reported_steps(trace, params.steps)), missing_computation(trace)
     facts = {} if length is None else {STATED: length}
     return facts | ({} if missing is None else dict(zip((RECORDED_COMPUTE, STATED_COMPUTE), missing, strict=True)))
 
 
 def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
-    """Idle time of the steps by cause, of the only device that works."""
+    """Idle time of the steps by cause, for profiles with one active device."""
     devices = list(device_busy(trace))
     if len(devices) != 1 or devices[0] == MISSING:
         return {}
@@ -183,7 +183,7 @@ def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
 
 
 def _sides(base: Part, exp: Part, params: Params) -> _Sides:
-    """Raises BadRequest for a measure or a scaling that there is not."""
+    """Raises BadRequest for an unknown measure or scaling."""
     per = params.get("per") or PER_STEP
     if per not in (PER_STEP, TOTAL):
         raise BadRequest(f"per cannot be {per}.", "per", f"Choose {PER_STEP} or {TOTAL}.")
@@ -198,9 +198,9 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
-    """Device time where it is what changed, and both sides have it; host time otherwise.
+    """Device time if it changed and both sides have it, else host time.
 
-    Of unlike devices always that of an operator with all that is in it: below what both sides call, each has its own.
+    For different devices always the total time of operators, because nested calls differ.
     """
     if unlike_devices.have_other_makers(base, exp):
         return "device_total_ns"
@@ -211,20 +211,20 @@ def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTi
 
 
 def _device_tables(sides: _Sides) -> dict[str, Frame]:
-    """The tables that stand beside each other what the devices of both sides did."""
+    """Tables of the device work of both sides."""
     one, other = sides.base_step, sides.exp_step
     overall = {} if one is None or other is None else {unlike_devices.OVERALL: unlike_devices.overall(one, other)}
     return overall | unlike_devices.device_tables(sides.base, sides.exp, sides.scaling, sides.slower)
 
 
 def _steps(part: Part) -> int:
-    """Steps behind the numbers of a part; a recording without steps counts as one."""
+    """Number of steps behind a part; a recording without steps counts as one."""
     chosen = part.coverage.steps
     return max(len(part.steps if chosen is None else chosen), 1)
 
 
 def _summed(sides: _Sides) -> tuple[int, int] | None:
-    """Of how many steps the times of each side are the sum; None where they are those of one step."""
+    """The step counts if times are sums over steps; None for times of one step."""
     return (_steps(sides.base), _steps(sides.exp)) if sides.scaling.per != PER_STEP else None
 
 
@@ -265,7 +265,6 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
 
 
 def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
-    """What is said first."""
     if sides.only_ranges:
         return changed_most(sides.base, sides.exp)
     if missing := missing_kernels(sides.base, sides.exp):
@@ -276,7 +275,7 @@ def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
 
 
 def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
-    """Name and change of the row of the leading part that changed most its way; None where no table holds its rows."""
+    """Name and change of the row of the main part that changed most; None if no table has its rows."""
     if sides.base_step is None or sides.exp_step is None:
         return None
     part = leading_part(sides.base_step, sides.exp_step)
@@ -290,7 +289,7 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
         name, measure = NAMED_BY[part]
         table = next(each for each in TABLES if each.name == name)
         data = join(sides.base, table, sides.exp, measure, sides.scaling, slower=sides.slower).data
-        if name == "kernels":  # both parts have their rows in one table
+        if name == "kernels":  # one table contains the rows of both parts
             talks = pc.is_in(data["name"], _communicating(sides))
             data = data.filter(talks if part == "communication_ns" else pc.invert(talks))
         sizes = [(float(row["delta_ns"]), row["name"]) for row in data.slice(0, 1).to_pylist()]
@@ -301,7 +300,7 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
 
 
 def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
-    """Changes and names of the first row of a part whose kernels have other names on the other side; None of other parts."""
+    """Changes and names of the first row of a part with other kernel names on the other side; None for other parts."""
     if part == "kernel_ns" and unlike_devices.have_other_makers(sides.base, sides.exp):
         name, keys = unlike_devices.COMPUTING, ["family", "pass_direction"]
     elif part == "communication_ns" and sides.compares_devices:
@@ -344,7 +343,7 @@ def _waterfall(sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
 
 
 def _idle_waterfall(sides: _Sides) -> Breakdown | None:
-    """The part of it in which the device of each side has nothing to do, opened by cause; None where that is not known."""
+    """The idle part of the change by cause; None if causes are unknown."""
     base, exp = (idle_time(part, count) for part, count in _counted(sides))
     if base is None or exp is None or not (base.total_ns or exp.total_ns):
         return None

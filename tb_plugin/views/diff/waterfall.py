@@ -1,4 +1,4 @@
-"""From the step time of one profile to that of another, part by part, in whole nanoseconds that sum exactly."""
+"""Step time differences by part, exact in nanoseconds."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.payloads import Breakdown, Metric
 from tb_plugin.views.diff.metrics import METRICS
 
+# Parts of a step with device work.
 ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "unrecorded_ns", "communication_ns")
-"""Parts of a step in which a device works."""
 _UNRECORDED = METRICS["unrecorded_ns"]
+# Payload of a side: idle time of all its steps by cause.
 IDLE = "idle"
-"""Payload of a side: idle time of all its steps by cause."""
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """The parts of the mean step (or of all steps) of one profile; ``sum(parts.values()) == total_ns``."""
+    """Parts of the mean step (or of all steps) of a profile; ``sum(parts.values()) == total_ns``."""
 
     parts: Mapping[str, int]
     """Column of the Overview's table of steps -> nanoseconds."""
@@ -29,10 +29,9 @@ class StepTime:
 
 
 def step_time(part: Part, count: int) -> StepTime | None:
-    """Returns the Overview's steps divided by ``count``; None where the part holds none.
+    """Returns the Overview's steps divided by ``count``; None without steps.
 
-    Each running sum is rounded, not each part: so every part is within a nanosecond of its mean, and they sum to the
-    rounded mean of the whole.
+    Running sums are rounded instead of parts: each part is within a nanosecond of its mean, and they sum to the rounded mean.
     """
     frame = part.frames.get("steps")
     if frame is None:
@@ -49,10 +48,9 @@ def step_time(part: Part, count: int) -> StepTime | None:
 
 
 def idle_time(part: Part, count: int) -> StepTime | None:
-    """Returns the idle time of the steps by cause, divided by ``count`` in the same way; None where it is not what remains.
+    """Returns the idle time of the steps by cause, divided by ``count``; None if it differs from the step's remaining time.
 
-    What remains of a step beside the work of its device is the idle time of that device: of several, or with work whose
-    device is not stated, it is not.
+    The remaining time of a step equals idle time only for one device with known work.
     """
     frame, idle = part.frames.get("steps"), part.payloads.get(IDLE)
     if frame is None or not isinstance(idle, Breakdown):
@@ -69,12 +67,12 @@ def idle_time(part: Part, count: int) -> StepTime | None:
 
 
 def difference(base: StepTime, exp: StepTime) -> dict[str, int]:
-    """Returns experiment less baseline, part by part, in order of priority; sums to the difference of the totals."""
+    """Returns experiment minus baseline by part, in order of priority; sums to the difference of the totals."""
     return {metric.key: exp.parts[metric.key] - base.parts[metric.key] for metric in exp.metrics}
 
 
 def leading_part(base: StepTime, exp: StepTime) -> str:
-    """Returns the part that changed most in the direction of the whole; the same from both sides."""
+    """Returns the part with the largest change in the direction of the total; swapping sides gives the same part."""
     parts = difference(base, exp)
     slower = exp.total_ns >= base.total_ns
     return max(parts, key=lambda part: (parts[part] if slower else -parts[part], part))

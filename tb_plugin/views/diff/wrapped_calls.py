@@ -1,6 +1,7 @@
-"""Calls that one side wraps: what stands under a node on one side and, on the other, under a new call in the same node.
+"""Matching of calls that one side wraps in new calls.
 
-A new function around old operators (compiled code, a checkpoint, a module of modules) would make all of them gone and new.
+Without it, a new function around old operators (compiled code, checkpoint, container module) would make them all removed and
+added.
 """
 
 from __future__ import annotations
@@ -11,28 +12,27 @@ from dataclasses import dataclass
 
 from tb_plugin.views.diff.node import Node
 
+# Maximum nesting depth of wrappers.
 DEEPEST = 3
-"""As many calls may be wrapped around each other."""
 
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Side:
-    """A call tree, and those of its nodes at one place that the other side does not have there."""
+    """A call tree, and the nodes at one place that the other side lacks."""
 
     nodes: Sequence[Node]
     below: Mapping[int, Sequence[int]]
-    """Children of each node that has any."""
     unmatched: Sequence[int]
 
     def key(self, node: int) -> Key:
-        """Returns what an inner call must share with a call of the other side: its name, of a module its class."""
+        """Returns the match key of an inner call: its name, or a module's class."""
         found = self.nodes[node]
         return found.base if found.kind == "module" else (found.kind, found.name)
 
     def inner(self, wrapper: int) -> Iterator[tuple[int, int]]:
-        """Yields the calls in a wrapper and how deep they stand, directly nested ones first."""
+        """Yields the calls inside a wrapper and their depth, shallow ones first."""
         level = [wrapper]
         for depth in range(1, DEEPEST + 1):
             level = [child for node in level for child in self.below.get(node, ())]
@@ -40,10 +40,10 @@ class Side:
 
 
 def wrapped(left: Side, right: Side) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-    """Returns wrappers of the left with the nodes of the right that each holds, and of the right with those of the left.
+    """Returns left wrappers with the right nodes they contain, and right wrappers with left nodes.
 
-    Who holds most comes first, then names decide, so that swapping the sides swaps the results. A node is held once, and
-    what is held holds nothing.
+    The wrapper with the most matches comes first, then names decide, so that swapping sides swaps results. A node is matched
+    once, and matched nodes are not wrappers.
     """
     if not left.unmatched or not right.unmatched:
         return {}, {}

@@ -1,4 +1,4 @@
-"""Events: the calls behind a row of a table, and everything recorded about one event."""
+"""Events: calls behind a table row, or facts of one event."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ Int64 = npt.NDArray[np.int64]
 
 BINS = 40
 INSTANCES = 10_000
-"""Longest calls kept for the list of instances; the distribution is over all."""
+"""Maximum number of listed calls, longest first; the distribution covers all."""
 
 
 class Events(DeclaredView, entry=VIEW):
     """The calls behind a number."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the steps, the phase, the filters, the range and the one event."""
+        """Returns the parameters that ``part`` depends on."""
         return (*params.chosen, params.where, *(params.get(key) for key in ("event", "start_ns", "end_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -115,7 +115,7 @@ def _summary(trace: TraceTable, rows: Int64) -> Figures:
 
 
 def _distribution(dur: Int64) -> Series:
-    """A histogram with logarithmic bins when durations span more than a factor of 20, else linear ones."""
+    """A histogram with logarithmic bins if durations span more than a factor of 20, else linear ones."""
     edges = _edges(dur)
     counts = np.histogram(dur, edges)[0] if len(dur) else np.empty(0, np.int64)
     return Series(
@@ -147,9 +147,9 @@ def _fact(
 
 
 def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
-    """Everything recorded about one event, what launched it, and all events of its name."""
+    """All facts of an event, its launch, and all events of its name."""
     payloads: dict[str, Payload] = {"event": _about(trace, "event", "Event", row)}
-    # What a replay stands for says more than who launched all of its graph.
+    # The captured operator says more than the launch of the graph.
     origin = Origin(trace, row)
     if origin:
         payloads["origin"] = origin.figures()
@@ -173,7 +173,7 @@ def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
 
 
 def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
-    """Events that belong to this one, -1 = none: the ends of its arrows, the operator and the Python call around it."""
+    """Related events, -1 = none: the ends of its arrows, the enclosing operator and Python call."""
     return {
         "launch": ("Launch", int(trace.launch[row])),
         "launched": ("Launched", _launched(trace, row)),
@@ -185,14 +185,14 @@ def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
 
 
 def _launched(trace: TraceTable, row: int) -> int:
-    """The first work of a device that this call launched, or a call right in this operator; -1 = none."""
+    """The first device work launched by this call or by a call directly in this operator; -1 = none."""
     found = _first(trace.launch, row)
     work = _work_of(trace, row)
     return found if found != MISSING or not len(work) else int(work[0])
 
 
 def _work_of(trace: TraceTable, row: int) -> Int64:
-    """What devices did for an operator itself, operators inside of it left out."""
+    """Device work of an operator itself, without nested operators."""
     if trace.kind[row] != EventKind.OPERATOR:
         return np.empty(0, np.int64)
     return np.flatnonzero((trace.operator == row) & of_kind(trace.kind, *DEVICE_WORK))
@@ -295,7 +295,7 @@ def _python_facts(trace: TraceTable, row: int) -> list[Figure]:
 
 
 def _other_facts(trace: TraceTable, row: int) -> list[Figure]:
-    """What has no column of its own, under the names of the profile."""
+    """Facts without a column, under the profiler's names."""
     figures = []
     for column in trace.others:
         at = _place(column.row, row)
@@ -311,25 +311,25 @@ def _other_facts(trace: TraceTable, row: int) -> list[Figure]:
             figures.append(_fact(f"args.{column.key}", title, "code", trace.strings[int(value)]))
         elif value.dtype.kind == "f":
             figures.append(_fact(f"args.{column.key}", title, "number", float(value)))
-        else:  # most whole numbers name something, and nobody counts with them
+        else:  # most integers are identifiers
             figures.append(_fact(f"args.{column.key}", title, "text", str(int(value))))
     return figures
 
 
 def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:
-    """Numbers that name something: nobody counts with them, so they read as they were written."""
+    """Identifiers, formatted as recorded."""
     return [_fact(key, title, "text", str(int(value))) for key, (title, value) in found.items() if value != MISSING]
 
 
 def _collective_word(trace: TraceTable, row: int) -> list[Figure]:
-    """The little that a name says of a collective whose call told nothing. An operator around a call is not the call."""
+    """The collective's name if its call has no metadata. An operator around a call is not the call."""
     is_call = trace.is_collective[row] and trace.kind[row] != EventKind.OPERATOR
     known = collective_name(trace.strings[int(trace.name[row])]) if is_call else ""
     return [_fact("collective_name", "Collective", "code", known)] if known else []
 
 
 def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
-    """What tells one collective from others: the calls of other ranks are in their traces."""
+    """Facts that identify a collective; calls of other ranks are in their own traces."""
     args = trace.collectives
     at = _place(args.row, row)
     if at == MISSING:
@@ -355,7 +355,7 @@ def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
 
 
 def _around(trace: TraceTable, row: int) -> Iterator[int]:
-    """The event, the call that launched it, and the operators around, from the inside."""
+    """The event, its launching call and the enclosing operators, innermost first."""
     yield row
     if trace.launch[row] != MISSING:
         yield int(trace.launch[row])
@@ -364,8 +364,9 @@ def _around(trace: TraceTable, row: int) -> Iterator[int]:
 
 
 def _modules(trace: TraceTable, around: list[int]) -> str:
-    """The module calls that were open when an event began, on a device when its launch did; else, for the backward pass,
-    those of the forward operator. ``around`` is what ``_around`` says of the event.
+    """Module calls around an event (around the launch of device work), else those of the forward operator.
+
+    ``around`` is the result of ``_around``.
     """
     host = [row for row in around if not trace.tracks[trace.track[row]].is_device]
     forward = next((int(trace.forward[row]) for row in host if trace.forward[row] != MISSING), MISSING)
@@ -381,7 +382,7 @@ def _modules(trace: TraceTable, around: list[int]) -> str:
 
 
 def _python(trace: TraceTable, row: int) -> int:
-    """The innermost Python call around an event, else around its operator, else around its launch; -1 = none."""
+    """The innermost Python call around an event, else its operator, else its launch; -1 = none."""
     for start in (row, int(trace.operator[row]), int(trace.launch[row])):
         if start != MISSING and trace.python_parent[start] != MISSING:
             return int(trace.python_parent[start])
@@ -389,7 +390,7 @@ def _python(trace: TraceTable, row: int) -> int:
 
 
 def _stack(trace: TraceTable, row: int) -> str:
-    """The recorded call stack of the event or of its operator, else the Python calls around it."""
+    """The recorded call stack of the event or its operator, else the enclosing Python calls."""
     source = int(trace.operator[row]) if trace.operator[row] != MISSING else row
     for candidate in (row, source):
         at = _place(trace.operators.row, candidate)

@@ -1,8 +1,8 @@
-"""Nodes of an execution trace: what each operator took and gave, and which operators that ties together.
+"""Nodes of an execution trace and the tensors linking them.
 
-Ids are given in the order in which nodes begin, so a node is over where the last one inside it is: of two nodes the one comes
-after the other when it begins behind that. A tensor was made by the last node before that gave it, the innermost one where
-several around each other did; it is used by the nodes behind that take it, until another one gives it.
+Node ids increase in order of start, so a node ends with the last node inside it, and one node follows another if it starts
+after that. A tensor's producer is the last earlier node that outputs it (the innermost one). Its users are later nodes that
+take it, until another node outputs it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tb_plugin.views.execution_nodes import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
+# Maximum number of listed users of a tensor.
 MOST_USERS = 100
-"""So many users of a tensor are told."""
 FILE = "the file"
-_ASKED = {"function_id": ("function", "function id"), "node_number": ("node", "id")}
-"""By what one node is asked for, and what that is."""
+# Parameters that select a node, and their meaning.
+_NODE_PARAMETERS = {"function_id": ("function", "function id"), "node_number": ("node", "id")}
 _MADE, _USES = "made its input", "uses its output"
 METRICS = SHARED.adding(
     define(
@@ -94,11 +94,11 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
     """The view of an execution trace, and of one of its nodes."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the node that is asked for."""
-        return tuple(params.get(key) for key in _ASKED)
+        """Returns the selected node."""
+        return tuple(params.get(key) for key in _NODE_PARAMETERS)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
-        """Returns all nodes; with ``function_id`` or ``node_number`` one of them. Raises BadRequest, NotFound."""
+        """Returns all nodes, or one selected by ``function_id`` or ``node_number``. Raises BadRequest, NotFound."""
         coverage = CoverageInfo(complete=trace.report.complete)
         if (row := _asked(trace, params)) is not None:
             payloads, frames = _one(trace, row)
@@ -126,7 +126,7 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
 
 
 def _nodes(trace: ExecutionTrace) -> Frame:
-    """All nodes in the order in which they begin."""
+    """All nodes in order of start."""
     side = trace.tensors["is_output"].to_numpy().astype(np.bool_)
     row = trace.tensors["row"].to_numpy()
     data = {
@@ -142,13 +142,13 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 
 
 def _asked(trace: ExecutionTrace, params: Params) -> int | None:
-    """The place of the node that is asked for, None where none is. Raises BadRequest, NotFound."""
-    for key, (column, what) in _ASKED.items():
+    """Position of the selected node; None without one. Raises BadRequest, NotFound."""
+    for key, (column, what) in _NODE_PARAMETERS.items():
         asked = int_param(params, key)
         if asked is None:
             continue
         found = np.flatnonzero(trace.nodes[column].to_numpy() == asked)
-        # Number 0 of a call says that there is none.
+        # Call number 0 means none.
         if not len(found) or (column == "function" and not asked):
             raise NotFoundError(f"No node has the {what} {asked}.", key, "Was it recorded with this trace?")
         return int(found[0])
@@ -156,7 +156,7 @@ def _asked(trace: ExecutionTrace, params: Params) -> int | None:
 
 
 def _one(trace: ExecutionTrace, row: int) -> tuple[dict[str, Payload], dict[str, Frame]]:
-    """A node, its tensors, and the nodes that these tie it to."""
+    """A node, its tensors and linked nodes."""
     node = trace.nodes.slice(row, 1).to_pylist()[0]
     figures = [
         METRICS.figure("name", node["name"]),
@@ -190,7 +190,7 @@ def _tensors(trace: ExecutionTrace, row: int) -> Frame:
 
 
 def _links(trace: ExecutionTrace, row: int) -> Frame:
-    """The nodes that made what goes in, and those that use what comes out."""
+    """Producers of the inputs and users of the outputs."""
     last = last_inside(trace)
     owner, tensor = trace.tensors["row"].to_numpy(), trace.tensors["tensor"].to_numpy()
     side = trace.tensors["is_output"].to_numpy().astype(np.bool_)
@@ -203,10 +203,10 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
         there = tensor == each
         users = np.unique(owner[there & ~side & (owner > last[row])])
         given = owner[there & side & (owner > last[row])]
-        # From where another node has given it on, it is another value.
+        # After another node outputs it, it is a different value.
         until = int(last[given].min(initial=len(trace)))
         users = users[users <= until]
-        # Of users inside each other the outermost: what it hands on is its own affair.
+        # Of nested users only the outermost counts.
         reach = np.maximum.accumulate(np.append(-1, last[users]))[:-1]
         links += [(_USES, int(user), each) for user in users[users > reach][:MOST_USERS]]
     rows = pa.array([link[1] for link in links], pa.int64())
@@ -222,7 +222,7 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
 
 
 def _maker(givers: Int64, last: Int64, row: int) -> int | None:
-    """Of the nodes that give a tensor the one that did so last before a node began: the innermost; None without any."""
+    """The last node that outputs a tensor before a node starts (the innermost); None without any."""
     over = givers[last[givers] < row]
     if not len(over):
         return None
@@ -233,13 +233,13 @@ def _maker(givers: Int64, last: Int64, row: int) -> int | None:
 
 @remembered
 def last_inside(trace: ExecutionTrace) -> Int64:
-    """Returns for each node the place of the last one inside it, or its own."""
+    """Returns the position of the last node inside each node, or its own."""
     node, parent = trace.nodes["node"].to_numpy(), trace.nodes["parent"].to_numpy()
     last = np.arange(len(node), dtype=np.int64)
     if not len(node):
         return last
     at = np.minimum(np.searchsorted(node, parent), len(node) - 1)
-    # What does not begin before a node is not around it, whatever the file says.
+    # A node that starts later cannot enclose another, whatever the file says.
     around = np.where((node[at] == parent) & (at < last), at, MISSING).astype(np.int32)
     for rows in reversed(Forest(around).levels[1:]):
         np.maximum.at(last, around[rows], last[rows])

@@ -1,4 +1,4 @@
-"""Find: every event of the trace that a text or a row of a table stands for, and where on the timeline they are."""
+"""Find: events that match a text or a table row."""
 
 from __future__ import annotations
 
@@ -58,27 +58,27 @@ ROW = Metric("row", "Row", "count", "Row of the lane on which the event stands."
 BINS = 1200
 MOST_BINS = 10_000
 PLACES = ("names", "args", "all", "first")
-"""Where a text is looked for; the last one is the arguments where no name has it."""
+"""Where to search for a text; ``first`` searches arguments only if no name matches."""
+# Texts of the side tables, by section of the trace table.
 ARGUMENTS = {
     "operators": ("shapes", "types", "strides", "concrete", "stack"),
     "device_args": ("stream", "grid", "block"),
     "collectives": ("name", "dtype", "group_name", "group_description", "group_ranks"),
 }
-"""Texts of the side tables, by section of the trace table."""
 
 
 class Find(DeclaredView, entry=VIEW):
     """A search of a whole trace."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on all that chooses events; where somebody looks from (``near_ns``) does not."""
+        """Returns the parameters that select events; ``near_ns`` does not."""
         own = ("in", "exact", "start_ns", "end_ns", "bins")
         return (*params.chosen, params.search, params.where, *(params.get(key) for key in own))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all hits in order of time. Raises BadRequest for a senseless text, filter, range or number."""
+        """Returns all hits in order of time. Raises BadRequest for an invalid text, filter, range or number."""
         selection = select_rows(trace, *params.chosen)
-        # A row of a table stands for events that the table counts; a text is looked for in all that is drawn.
+        # A table row stands for the events it counts; a text search covers all drawn events.
         counted = params.steps is not None or params.where or params.phase
         rows = selection.rows if counted else np.ones(len(trace), np.bool_)
         chosen = matching(trace, rows, params.where, params.pattern)
@@ -96,7 +96,7 @@ class Find(DeclaredView, entry=VIEW):
         return Part(selection.coverage, {}, frames, payloads, (*payloads, *frames), searched=True)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, with ``near_ns`` also at which hit to go on, or one of its tables."""
+        """Returns the page (with ``near_ns`` also the nearest hit) or one of its tables."""
         answer = answer_view(self, parts[0], params)
         near = int_param(params, "near_ns")
         if near is not None and isinstance(answer, View):
@@ -120,7 +120,7 @@ def _bins(params: Params) -> int:
 
 
 def _found(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
-    """Which events have the text in their names, their arguments, or either. Each distinct text is looked at once."""
+    """Events with the text in their names, their arguments, or either. Each distinct text is checked once."""
     everywhere: Int64 | slice = slice(None)
     texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
     if place != "args":
@@ -142,14 +142,14 @@ def _found(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
 
 
 def _numbers_that_are(values: npt.NDArray[np.number], search: str) -> Bool:
-    """Which numbers read as the whole text: digits inside of others would be found everywhere."""
+    """Numbers equal to the whole text: matching digits inside numbers would find too much."""
     distinct, which = np.unique(values, return_inverse=True)
     hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
     return hits
 
 
 def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, exact: bool) -> Bool:
-    """By string id, and one more for -1: whether it stands in one of the columns and is what is looked for."""
+    """Flags by string id (and one more for -1): used in one of the columns and matching."""
     used = np.zeros(len(strings) + 1, np.bool_)
     for ids in columns:
         used[ids] = True
@@ -157,7 +157,7 @@ def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, ex
     distinct = np.flatnonzero(used)
     texts = strings.array.take(pa.array(distinct))
     if exact:
-        # As the filter by name has it: modules also without their prefix.
+        # As in the filter by name, modules also match without their prefix.
         wanted = pa.array([prefix + search for prefix in ("", *MODULE_PREFIXES)], texts.type)
         hits = pc.is_in(texts, wanted).to_numpy(zero_copy_only=False)
     else:
@@ -168,24 +168,22 @@ def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, ex
 
 @dataclass(frozen=True, eq=False)
 class _Hits:
-    """n hits in order of time, each of one of k pairs of a name and a kind. Times in nanoseconds."""
+    """n hits in order of time; each has one of k (name, kind) pairs. Times in nanoseconds."""
 
     rows: Int64
     start_ns: Int64
     dur_ns: Int64
     pair: Int32
-    """Number of the pair of each hit."""
+    """Pair number of each hit."""
     kind: Int64
     """Kind of each pair."""
     name: Int32
-    """Place in ``ids`` of the name of each pair."""
+    """Position of each pair's name in ``ids``."""
     ids: Int64
-    """Distinct names as string ids."""
 
 
 def _hits(trace: TraceTable, rows: Int64) -> _Hits:
-    # Names are met by hashing once; all else is about the pairs, of which there are few. ``take`` is twice as fast as
-    # brackets where a million rows are gathered.
+    # Pairs are found by hashing once; all else works on the few pairs. ``take`` is faster than indexing for many rows.
     both = trace.name.take(rows).astype(np.int64) * len(EventKind) + trace.kind.take(rows)
     pairs = pa.array(both).dictionary_encode()
     name, kind = np.divmod(pairs.dictionary.to_numpy(), len(EventKind))
@@ -219,12 +217,12 @@ def _summary(hits: _Hits) -> Figures:
 
 
 def _marks(trace: TraceTable, hits: _Hits, bins: int) -> Series:
-    """How many hits begin in each of so many equal slices of the trace: where to look."""
+    """Number of hits that start in each slice of the trace, for the overview strip."""
     first = trace.coverage.start_ns
     length = max(trace.coverage.end_ns - first, 1)
     edges = [first + length * i // bins for i in range(bins + 1)]
     places = np.searchsorted(hits.start_ns, np.array(edges, np.int64))
-    places[0], places[-1] = 0, len(hits.rows)  # what begins with the end of the trace is in the last slice
+    places[0], places[-1] = 0, len(hits.rows)  # events at the end of the trace go into the last slice
     return Series(
         name="marks",
         title="Where",
@@ -237,7 +235,7 @@ def _marks(trace: TraceTable, hits: _Hits, bins: int) -> Series:
 
 
 def _coded(codes: npt.NDArray[np.integer], texts: pa.Array) -> pa.DictionaryArray:
-    """A column of few distinct texts: a million rows take bytes each, and their texts are met when a page is cut."""
+    """A dictionary column: distinct texts are few, and rows are decoded per page."""
     return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
 
 
@@ -246,7 +244,6 @@ def _kinds() -> pa.Array:
 
 
 def _in_time(trace: TraceTable, hits: _Hits) -> Frame:
-    """All hits in order of time."""
     labels = [name.label for name in track_names(trace)]
     threads = sorted(set(labels))
     number = {label: i for i, label in enumerate(threads)}
@@ -269,7 +266,7 @@ def _in_time(trace: TraceTable, hits: _Hits) -> Frame:
 
 
 def _by_name(trace: TraceTable, hits: _Hits) -> Frame:
-    """One row for each name and kind, most time first."""
+    """One row per name and kind, most time first."""
     events = np.bincount(hits.pair, minlength=len(hits.kind))
     total = sum_by(hits.pair, hits.dur_ns, len(hits.kind))
     data = pa.table(

@@ -1,4 +1,4 @@
-"""Findings: what to change first, what it would save, and the events that show it."""
+"""Findings: fixes, savings and the events behind them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class FindingsAnalysis(DeclaredView, entry=VIEW):
     """What to change first, and what one gains."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps and what is left out: nothing else matters."""
+        """Returns the parameters that ``part`` depends on."""
         return (params.steps, left_out(params))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -119,7 +119,7 @@ def _together(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | N
 
 
 def _silent(findings: Findings) -> list[Figure]:
-    """Which rules did not look because kernels are missing; nothing where none are."""
+    """Rules that were skipped because kernels are missing."""
     if not findings.silent:
         return []
     titles = ", ".join(rule.title for rule in findings.silent)
@@ -127,7 +127,7 @@ def _silent(findings: Findings) -> list[Figure]:
 
 
 def _not_recorded(trace: TraceTable) -> list[str]:
-    """What several rules look at and the trace does not hold."""
+    """Data that several rules need and the trace lacks."""
     held = {
         "work of a device": bool(device_busy(trace)),
         "input shapes": bool((trace.operators.shapes != MISSING).any()),
@@ -138,7 +138,7 @@ def _not_recorded(trace: TraceTable) -> list[str]:
 
 
 def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
-    """What applies and is left out, by who left it out; what the log directory leaves out nobody can dismiss."""
+    """Dismissed findings, by who dismissed them. Users cannot restore those ignored by the log directory."""
     ignored = [each.notice for each in findings.left_out if each.rule.id in out.ignored]
     dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
     told = (
@@ -150,9 +150,9 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
 
 
 def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
-    """What each rule would save, 0 where it does not apply or is left out; nothing of a file about which no rule speaks.
+    """Savings per rule; 0 if it does not apply or is dismissed, empty for files that no rule supports.
 
-    Of rules about what only some profiles state, those of profiles that do; none of rules that are silent.
+    Rules on vendor data only appear for profiles with that data; skipped rules never.
     """
     if not trace.report.complete:
         return {}
@@ -171,7 +171,6 @@ def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
 
 
 def _table(findings: Findings) -> Frame:
-    """A row for each finding."""
     notices, step = findings.notices, findings.step_ns
     savings = [notice.saving for notice in notices]
     data = {
@@ -191,14 +190,14 @@ def _table(findings: Findings) -> Frame:
 
 
 def _events(trace: TraceTable, findings: Findings) -> Frame:
-    """The events that show each finding, what matters most first."""
+    """The events behind each finding, most important first."""
     rows = np.concatenate([each.events for each in findings.found] or [np.empty(0, np.int64)]).astype(np.int64)
     rule = [each.rule.id for each in findings.found for _ in range(len(each.events))]
     launch = trace.launch[rows]
     lines = code_lines(trace)
     line = lines.of[np.where(launch == MISSING, rows, launch)].astype(np.int64)
     operator = operator_names(trace, rows)
-    # As everywhere a row belongs to the step in which it, or its launch, begins on the host.
+    # A row belongs to the step in which it, or its launch, starts on the CPU.
     begun = trace.start_ns[np.where(launch == MISSING, rows, launch)]
     step = trace.steps.at(begun, on_host=True)
     data = {

@@ -1,4 +1,4 @@
-"""Flows: the arrows of a window, or all that one event led to and came from."""
+"""Flows: arrows in a window, or connected to an event."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ Bool = npt.NDArray[np.bool_]
 
 KINDS = ("launch", "forward_backward", "sync", "operator", "recorded")
 LAUNCH, AUTOGRAD, SYNC, OPERATOR, RECORDED = range(len(KINDS))
+# Maximum arrows of a window; beyond it none are shown.
 MOST = 500
-"""Arrows of a window that are still told apart; with more of them none is shown."""
 MOST_ALLOWED = 5000
+# Maximum arrows of an event per kind, earliest first.
 CHAIN = 100
-"""Arrows of one event that are shown of each sort: the first ones in time."""
 
 
 class FlowsAnalysis(DeclaredView, entry=VIEW):
     """Arrows between events."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the event or the window; the steps are said, not applied."""
+        """Returns the event or the window. Steps do not filter arrows."""
         return (params.steps, *(params.get(key) for key in ("event", "start_ns", "end_ns", "kinds", "most")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the chain of ``event``, else the arrows of ``[start_ns, end_ns)``.
+        """Returns the arrows of ``event``, else those of ``[start_ns, end_ns)``.
 
-        Raises BadRequest for an unknown event or kind and for a senseless range or number.
+        Raises BadRequest for an unknown event or kind, or an invalid range or number.
         """
         coverage = select_rows(trace, params.steps).coverage
         arrows, wanted, text = arrows_of(trace), _kinds(params), params.get("event")
@@ -70,7 +70,7 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
 
 
 def _kinds(params: Params) -> Bool:
-    """Which kinds are asked for, by default all. Raises BadRequest."""
+    """Requested kinds, by default all. Raises BadRequest."""
     names = params.get("kinds").split(",") if params.get("kinds") else KINDS
     if unknown := set(names) - set(KINDS):
         raise BadRequest(f"No such arrow: {min(unknown)[:40]}.", "kinds", f"Kinds are {', '.join(KINDS)}.")
@@ -90,18 +90,17 @@ class Arrows:
     head: Int32
     kind: UInt8
     name: Int32
-    """String id of what the trace calls it, -1 = nothing."""
+    """String id of the recorded name, -1 = none."""
 
 
 @remembered
 def arrows_of(trace: TraceTable) -> Arrows:
     """Returns the arrows of a trace.
 
-    ``launch``: from the call to what it had a device do. ``operator``: from the operator to device work whose launch was
-    not recorded. ``sync``: from the call to what else it made on a device row: a wait, or a node of a graph that
-    does no device work. ``forward_backward``: from an operator to the one that runs in the backward pass for it. Of each of
-    these kinds an event is the head of one arrow at the most.
-    ``recorded``: all other arrows of the trace, under its own names.
+    ``launch``: from a call to its device work. ``operator``: from an operator to device work without a recorded launch.
+    ``sync``: from a call to its other events on a device row: a wait, or a graph node without device work.
+    ``forward_backward``: from a forward operator to its backward operator. Of each of these kinds an event is the head of at
+    most one arrow. ``recorded``: all other arrows of the trace, with their own names.
     """
     alone = of_kind(trace.kind, *DEVICE_WORK) & (trace.launch == MISSING)
     waits = np.flatnonzero(trace.kind == EventKind.SYNC)
@@ -126,7 +125,7 @@ def arrows_of(trace: TraceTable) -> Arrows:
 
 
 def _touching(trace: TraceTable, arrows: Arrows, start: int, end: int) -> Int64:
-    """Arrows with an end in ``[start, end)``, in order of time of their heads."""
+    """Arrows with an end in ``[start, end)``, in order of the time of their heads."""
 
     def inside(rows: Int32) -> Bool:
         begins = trace.start_ns[rows]
@@ -140,8 +139,8 @@ def _by_head(arrows: Arrows, chosen: Int64) -> Int64:
 
 
 def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
-    """Three sorts of arrows, each by time: what ran on devices for the event, its links (between forward and backward, and
-    those recorded), and what ran on devices for the operators at the other ends of the links that are shown.
+    """Three groups of arrows, each by time: device work of the event, its links (forward, backward, recorded), and device
+    work of the operators at the other ends of the shown links.
     """
     work = ~_is_link(arrows)
     if of_kind(trace.kind[[event]], *ON_DEVICE)[0]:
@@ -166,21 +165,21 @@ def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
 
 
 def _is_link(arrows: Arrows) -> Bool:
-    """Whether an arrow joins two pieces of work, rather than a call with what it had a device do."""
+    """Whether an arrow links two events other than a call and its device work."""
     linked: Bool = (arrows.kind == AUTOGRAD) | (arrows.kind == RECORDED)
     return linked
 
 
 def _inside(trace: TraceTable, rows: npt.NDArray[np.integer], event: int) -> Bool:
-    """Whether rows are an event or began in it, on its thread: the rule by which work belongs to an operator."""
+    """Whether rows equal an event or start inside it on its thread. Work belongs to operators by the same rule."""
     began = (rows > event) & (trace.start_ns[rows] < trace.start_ns[event] + trace.dur_ns[event])
     inside: Bool = (rows == event) | began & (trace.track[rows] == trace.track[event])
     return inside
 
 
 def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
-    """Arrows that begin at one of some events or inside it, as ``_inside`` has it; ascending."""
-    # Rows stand by their start: what begins in an event is a stretch of rows, and so of arrows by their tails.
+    """Arrows that start at or inside one of some events, as in ``_inside``; ascending."""
+    # Rows are sorted by start, so events inside are a contiguous range of rows, and of arrows by tail.
     after = np.searchsorted(trace.start_ns, trace.ends(events), side="left")
     low = np.searchsorted(arrows.tail, events, side="left")
     length = np.searchsorted(arrows.tail, np.maximum(after, events + 1), side="left") - low
@@ -191,7 +190,7 @@ def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
 
 
 def _links_around(trace: TraceTable, arrows: Arrows, row: int) -> tuple[Int64, int]:
-    """Links of the nearest operator around a row that has any, and that operator."""
+    """Links of the nearest enclosing operator with any, and that operator."""
     linked = np.flatnonzero(_is_link(arrows))
     while row != MISSING:
         found = linked[(arrows.tail[linked] == row) | (arrows.head[linked] == row)]
@@ -202,7 +201,7 @@ def _links_around(trace: TraceTable, arrows: Arrows, row: int) -> tuple[Int64, i
 
 
 def _payload(trace: TraceTable, arrows: Arrows, shown: Int64, total: int, events: list[int]) -> Flows:
-    """Some of the arrows, with the events that they join and ``events``."""
+    """The arrows, their events and ``events``."""
     tail, head = arrows.tail[shown], arrows.head[shown]
     points = np.unique(np.concatenate((tail, head, np.array(events, np.int32))))
     said = arrows.name[shown]

@@ -1,8 +1,8 @@
-"""Gaps: where a device, or one of its streams, stood still, and what the host did meanwhile instead of feeding it.
+"""Gaps: idle time of devices and streams with its cause.
 
-A gap of a device lies between two moments at which any of its streams works, a gap of a stream between two consecutive
-pieces of its work. What explains it is the call that launched the work after it: was it late, and what was its thread
-busy with, or was it early, and the work waited on the device?
+A device gap lies between two moments at which any stream of the device works; a stream gap between two consecutive pieces of
+work. The launch of the next work explains it: either it was late, and its thread was busy, or it was early, and the work
+waited on the device.
 """
 
 from __future__ import annotations
@@ -126,11 +126,11 @@ Bool = npt.NDArray[np.bool_]
 
 SHORTEST_NS = 10_000
 LISTED = 2_000
-"""Longest gaps that are listed; the figures are over all."""
+"""Maximum number of listed gaps, longest first; figures cover all."""
 
 HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN = "host busy", "host waits", "launched before", "nothing recorded"
-_ON_DEVICE = (Cause.LAUNCH_LATENCY, Cause.KERNEL_LATENCY, Cause.DEPENDENCY, Cause.UNEXPLAINED)
-"""Causes that come after the launch had returned."""
+# Causes after the launch returned.
+_DEVICE_CAUSES = (Cause.LAUNCH_LATENCY, Cause.KERNEL_LATENCY, Cause.DEPENDENCY, Cause.UNEXPLAINED)
 DEVICE, STREAM = "device", "stream"
 
 _NEXT = Metric(
@@ -146,11 +146,11 @@ class Gaps(DeclaredView, entry=VIEW):
     """The view of the gaps of devices and their streams in a window."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the window and how short a gap may be; the steps are said, not applied."""
+        """Returns the window and the minimum gap. Steps do not filter gaps."""
         return (params.steps, *(params.get(key) for key in ("start_ns", "end_ns", "min_ns")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the gaps of at least ``min_ns`` that touch ``[start_ns, end_ns)``, by default all. Raises BadRequest."""
+        """Returns the gaps of at least ``min_ns`` that overlap ``[start_ns, end_ns)``, by default all. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         shortest = int_param(params, "min_ns")
@@ -172,9 +172,9 @@ class Gaps(DeclaredView, entry=VIEW):
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Gaps as columns. ``next`` is the row of the work after each; ``streams`` counts all streams that worked.
+    """Gaps as columns. ``next`` is the row of the work after each; ``streams`` counts all streams with work.
 
-    A gap may be of a stream, of a device or of both.
+    A gap may belong to a stream, a device or both.
     """
 
     start_ns: Int64
@@ -184,10 +184,9 @@ class _Found:
     of_device: Bool
     streams: int
     busy: Mapping[int, Ranges]
-    """When each device worked on any stream, on unrecorded work as well."""
+    """Busy ranges of each device, including unrecorded work."""
 
     def take(self, chosen: Int64 | Bool) -> _Found:
-        """Returns some of the gaps."""
         return _Found(
             self.start_ns[chosen], self.end_ns[chosen], self.next[chosen], self.of_stream[chosen],
             self.of_device[chosen], self.streams, self.busy,
@@ -196,11 +195,11 @@ class _Found:
 
 @remembered
 def _every(trace: TraceTable) -> _Found:
-    """All gaps of a trace: those of streams, and those of devices that are not gaps of a stream."""
+    """All gaps of a trace: stream gaps, and device gaps that are not stream gaps."""
     rows = covered_work(trace)
     rows = rows[stable_order(trace.track[rows])]
     track, start, end = trace.track[rows], trace.start_ns[rows], trace.ends(rows)
-    # The latest end so far on a stream: a running maximum of places, which later streams hold the higher ones of.
+    # Latest end so far per stream: a running maximum of positions, which increase with the stream number.
     by_end = np.lexsort((end, track))
     place = np.empty(len(rows), np.int64)
     place[by_end] = np.arange(len(rows))
@@ -215,7 +214,7 @@ def _every(trace: TraceTable) -> _Found:
     of_device = np.zeros(len(begin), np.bool_)
     for ranges, part in zip(busy.values(), parts, strict=True):
         first_ns, last_ns, next_row = _of_device(ranges, start[part], rows[part])
-        # Of a device and of a stream at once: the row that ends it ends a gap of its stream that began as early.
+        # A gap belongs to both if the next row also ends a gap of its stream with the same start.
         mine = _place(after, next_row)
         same = (mine != MISSING) & (np.append(begin, 0)[mine] == first_ns)
         of_device[mine[same]] = True
@@ -226,7 +225,7 @@ def _every(trace: TraceTable) -> _Found:
 
 
 def _place(values: Int64, wanted: Int64) -> Int64:
-    """First place of each wanted one among distinct values, -1 where there is none."""
+    """First position of each wanted value among distinct values, -1 = none."""
     order = np.argsort(values, kind="stable")
     at = np.searchsorted(values[order], wanted)
     found = np.append(order, MISSING)[at]
@@ -234,19 +233,19 @@ def _place(values: Int64, wanted: Int64) -> Int64:
 
 
 def _of_device(busy: Ranges, start: Int64, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """Begins and ends of the gaps of a device, and the first row of the work that ends each."""
+    """Starts and ends of a device's gaps, and the first row of the work that ends each."""
     order = np.lexsort((rows, start))
     return busy.end[:-1], busy.start[1:], rows[order][np.searchsorted(start[order], busy.start[1:], side="left")]
 
 
 def _longest(found: _Found) -> Int64:
-    """Positions of the gaps to list: those of devices, then of streams, the longest first; of equals the earliest."""
+    """Positions of the gaps to list: device gaps, then stream gaps, longest first; ties: earliest."""
     order: Int64 = np.lexsort((found.next, found.start_ns, found.start_ns - found.end_ns, ~found.of_device))[:LISTED]
     return order
 
 
 def _figures(trace: TraceTable, found: _Found, start: int, end: int) -> list[Figure]:
-    """How many gaps there are, and how much of the window they take, of devices and of streams."""
+    """Number of gaps and their share of the window, for devices and streams."""
     inside = np.minimum(found.end_ns, end) - np.maximum(found.start_ns, start)
     length = max(0, min(end, trace.coverage.end_ns) - max(start, trace.coverage.start_ns))
     figures = []
@@ -265,14 +264,13 @@ def _listed(gaps: Int64) -> Figure:
 
 
 def _frame(trace: TraceTable, gaps: _Found) -> Frame:
-    """The gaps as a table, in their order."""
     length = gaps.end_ns - gaps.start_ns
     track, device = trace.track[gaps.next], trace.device[gaps.next]
     launch = trace.launch[gaps.next]
     other = np.zeros(len(length), np.int64)
     for number in np.unique(device).tolist():
         mine = device == number
-        # The stream itself stands still in its gap: what is busy there is another one.
+        # The stream itself is idle in its gap, so only other streams count as busy.
         other[mine] = measure_within(gaps.busy[number], gaps.start_ns[mine], gaps.end_ns[mine])
     did = _host_did(trace, gaps)
     cause, cause_ns = _causes(trace, gaps)
@@ -316,7 +314,7 @@ def _frame(trace: TraceTable, gaps: _Found) -> Frame:
 
 
 def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
-    """The cause with most of the device's idle time in each gap, and that time; len(Cause) where the device is never idle."""
+    """The cause with most of the device's idle time in each gap, and that time; len(Cause) if the device is never idle."""
     device = trace.device[gaps.next]
     cause, time = np.full(len(device), len(Cause), np.int64), np.zeros(len(device), np.int64)
     for number in np.unique(device).tolist():
@@ -331,14 +329,14 @@ def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
 
 @dataclass(frozen=True, eq=False)
 class _Did:
-    """What the thread that launched the work after each gap did: the name with most time, and the operator around it.
+    """Activity of the launching thread in each gap: the name with the most time and its operator.
 
     Names are string ids (-1 = nothing recorded).
     """
 
     launched: Bool
     late: Bool
-    """At least half of the gap was over when the launch began: looked at is the time until then, else all of it."""
+    """The launch started in the second half of the gap: only the time before it counts, else all of it."""
     waits: Bool
     """The longest call of the name waits for a device."""
     name: Int64
@@ -360,11 +358,11 @@ def _host_did(trace: TraceTable, gaps: _Found) -> _Did:
 
 
 def _why(gaps: _Found, did: _Did, cause: Int64) -> pa.Array:
-    """Of a gap of a device its cause decides, so that the two never say different things; of a stream alone the launch."""
+    """Device gaps use their idle cause, so that both views agree; stream gaps use the launch."""
     silent = did.name == MISSING
     of_stream = (did.launched & ~did.late, ~did.launched | silent, did.waits)
     of_device = (
-        np.isin(cause, _ON_DEVICE) | ((cause == Cause.GRAPH) & ~did.late),
+        np.isin(cause, _DEVICE_CAUSES) | ((cause == Cause.GRAPH) & ~did.late),
         (cause == Cause.NOT_RECORDED) | ((cause == Cause.PYTHON) & silent),
         cause == Cause.SYNCHRONISATION,
     )

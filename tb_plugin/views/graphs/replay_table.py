@@ -1,4 +1,4 @@
-"""Chosen replays one by one, and what is known of each piece of their work."""
+"""Selected graph replays and their work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Chosen replayed work in the order of replays and nodes; -1 = absent."""
+    """Selected replayed work in order of replays and nodes; -1 = missing."""
 
     row: Int64
     of: Int64
@@ -36,16 +36,16 @@ class Work:
     """As ``Replays.node``."""
     dur_ns: Int64
     tie: UInt8
-    """What tells an operator, module or phase behind it: ``Tie``."""
+    """``Tie`` to an operator, module or phase."""
     operator: Int32
-    """Position in ``scopes`` of the operator behind it."""
+    """Position of its operator in ``scopes``."""
     module: Int32
-    """The same of its module or annotated region."""
+    """Position of its module or annotated region in ``scopes``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """Chosen replays by time; columns by replay. Nanoseconds; -1 = absent."""
+    """Selected replays by time; one column entry per replay. Nanoseconds; -1 = missing."""
 
     replays: Replays
     graph: Int64
@@ -56,7 +56,7 @@ class Account:
     device_ns: Int64
     node_gaps_ns: Int64
     gap_ns: Int64
-    """Since the replay before."""
+    """Time since the previous replay."""
     launch_ns: Int64
     work: Work
     scopes: Scopes
@@ -66,7 +66,7 @@ class Account:
 
 
 def account_of(trace: TraceTable, chosen: Bool) -> Account:
-    """Returns the replays of which any work is chosen, with that work."""
+    """Returns the replays with any selected work, and that work."""
     replays = replays_of(trace)
     size = np.diff(replays.begin)
     every = np.repeat(np.arange(len(replays)), size)
@@ -118,7 +118,7 @@ def _known(
 
 
 def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) -> Int64:
-    """How long the device of each replay ran nothing since the replay before on it, -1 = it is the first."""
+    """Idle time of each replay's device since its previous replay, -1 = first replay."""
     found = np.full(len(start), MISSING, np.int64)
     device = np.full(len(start), MISSING, np.int64)
     device[of[::-1]] = trace.device[row[::-1]]
@@ -132,7 +132,7 @@ def _gaps(trace: TraceTable, row: Int64, of: Int64, start: Int64, end: Int64) ->
 
 
 def usual_launch_ns(trace: TraceTable) -> int | None:
-    """Returns the median duration of the calls that launch one piece of work each, None where there are none."""
+    """Returns the median duration of calls that launch a single piece of work; None without any."""
     launched = trace.launch[of_kind(trace.kind, *DEVICE_WORK) & (trace.launch != MISSING)]
     calls, count = np.unique(launched, return_counts=True)
     calls = calls[(count == 1) & ~trace.calls_that(CallRole.GRAPH)[calls]]
@@ -142,7 +142,7 @@ def usual_launch_ns(trace: TraceTable) -> int | None:
 
 
 def labels_of(replays: Replays) -> list[str]:
-    """Returns what each graph is called: by its recorded id where no other has it."""
+    """Returns the name of each graph: its recorded id if unique."""
     recorded = replays.graphs.recorded.tolist()
     times = Counter(recorded)
     return [
@@ -152,6 +152,6 @@ def labels_of(replays: Replays) -> list[str]:
 
 
 def tied_times(work: Work) -> dict[Tie, int]:
-    """Returns the device time by what tells an operator, module or phase behind it; the parts sum to all of it."""
+    """Returns the device time by kind of match; the parts sum to the total."""
     total = sum_by(work.tie, work.dur_ns, len(Tie))
     return {tie: int(total[tie]) for tie in Tie if tie != Tie.LAUNCHED}

@@ -1,4 +1,4 @@
-"""Tables of graphs: one row a graph, a node, a replay, and a recording that does not fit."""
+"""Tables of graphs, nodes, replays and rejected captures."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from tb_plugin.payloads import Column, Sort
 from tb_plugin.views.graphs.metrics import METRICS
 from tb_plugin.views.graphs.replay_table import Account, labels_of, usual_launch_ns
 
+# Shorter node sequences repeat by chance.
 SHORTEST = 4
-"""Fewer nodes than that repeat by chance."""
+# Minimum share of the graph that a repeated part must cover.
 LEAST_COVERED = 0.5
-"""A part that covers less of the graph is none."""
-_LENGTHS_TRIED = 32
-"""Lengths that are tried: the distances at which most nodes come back."""
+# The most frequent distances between equal nodes.
+_MAX_LENGTHS_TRIED = 32
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """A part of a sequence: ``count`` times ``length`` places from ``begin`` on."""
+    """A repeated part of a sequence: ``count`` repeats of ``length`` items from ``begin``."""
 
     begin: int
     length: int
@@ -45,14 +45,14 @@ class Repeated:
 
     @property
     def end(self) -> int:
-        """Returns the place behind the last one."""
+        """Returns the position after the last repeat."""
         return self.begin + self.length * self.count
 
 
 def repeated_part(token: npt.NDArray[np.integer], weight: Int64) -> Repeated | None:
-    """Returns the repetition that covers most of a sequence, of several the one with the shortest part; None = none.
+    """Returns the repetition that covers most of a sequence, preferring shorter parts; None without any.
 
-    Where it may begin at several places, it begins where it has most weight, of equal ones at the first.
+    Of several possible starts it takes the one with the most weight, then the first.
     """
     best: Repeated | None = None
     for length in _lengths(token):
@@ -73,18 +73,18 @@ def _heaviest(token: npt.NDArray[np.integer], part: Repeated, weight: Int64) -> 
 
 
 def _lengths(token: npt.NDArray[np.integer]) -> list[int]:
-    """Distances between places that hold the same, ascending."""
+    """Distances between equal items, ascending."""
     order = np.argsort(token, kind="stable")
     apart = np.diff(order)[token[order][1:] == token[order][:-1]]
     apart = apart[apart >= SHORTEST]
     count = np.bincount(apart)
     known = np.flatnonzero(count)
-    common = known[np.argsort(-count[known], kind="stable")[:_LENGTHS_TRIED]]
+    common = known[np.argsort(-count[known], kind="stable")[:_MAX_LENGTHS_TRIED]]
     return sorted(common.tolist())
 
 
 def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Where the longest run of true flags begins, and its length."""
+    """Start and length of the longest run of true flags."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
     if not len(edges):
         return 0, 0
@@ -101,11 +101,11 @@ TIES: Mapping[Tie, str] = MappingProxyType(
 OWN = "this trace"
 FIRST: Mapping[str, str] = MappingProxyType({"start_ns": "First at", "dur_ns": "First takes"})
 Parts = Mapping[int, Repeated | None]
-"""What repeats in each graph, by its number."""
+"""The repeated part of each graph, by its number."""
 
 
 def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
-    """Returns one row a graph with chosen replays, most device time first."""
+    """Returns one row per graph with selected replays, most device time first."""
     groups = group(account.graph)
     number = account.graph[groups.first]
     labels = labels_of(account.replays)
@@ -164,7 +164,7 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
 
 
 def parts_of(account: Account) -> Parts:
-    """Returns what repeats in each chosen graph."""
+    """Returns the repeated part of each selected graph."""
     graphs, of_node = account.replays.graphs, _node_times(account)
     found: dict[int, Repeated | None] = {}
     for graph in np.unique(account.graph).tolist():
@@ -175,7 +175,7 @@ def parts_of(account: Account) -> Parts:
 
 
 def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
-    """Returns the nodes of the graphs in their order, with what they came to over all replays that are alike."""
+    """Returns the nodes of the graphs in order, summed over all matching replays."""
     work = account.work
     known = np.flatnonzero(work.node != MISSING)
     groups = group(work.node[known])
@@ -212,7 +212,7 @@ def nodes_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
 
 
 def replays_table(account: Account) -> Frame:
-    """Returns every chosen replay, by time."""
+    """Returns every selected replay, by time."""
     labels = labels_of(account.replays)
     known = account.call != MISSING
     data = {
@@ -235,7 +235,7 @@ def replays_table(account: Account) -> Frame:
 
 
 def refusals_table(trace: TraceTable, account: Account) -> Frame:
-    """Returns why recordings that could have told do not fit the graphs that were replayed."""
+    """Returns the reasons why captures do not match replayed graphs."""
     labels, shown = labels_of(account.replays), set(account.graph.tolist())
     refused = [each for each in origins_of(trace).refusals if each.graph in shown]
     data = {
@@ -244,7 +244,7 @@ def refusals_table(trace: TraceTable, account: Account) -> Frame:
         "graph_node": pa.array([each.position + 1 for each in refused], pa.int64()),
         "refusal": pa.array([each.text for each in refused], pa.large_string()),
     }
-    # A recording may be refused twice: as captures, and as work that ran without a graph.
+    # A recording may be rejected twice: as a capture and as eager work.
     key = ("captured_graph", "refused_source", "refusal")
     columns = METRICS.columns(*data)
     return Frame("graph_refusals", "Recordings that do not fit", columns, pa.table(data), key, "captured_graph")
@@ -257,7 +257,7 @@ def _firsts(of: Int64, count: int) -> Int64:
 
 
 def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
-    """The tie of most of each graph's device time, and its time with known operators."""
+    """The match with most device time of each graph, and its time with known operators."""
     work = account.work
     tied = sum_by(work.graph, np.where(work.operator != MISSING, work.dur_ns, 0), count)
     by_tie = np.zeros((count, len(Tie)), np.int64)
@@ -266,7 +266,7 @@ def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
 
 
 def _around(trace: TraceTable, account: Account, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """What was open around most launches of each graph: phase, module, line of Python."""
+    """Phase, module and Python line around most launches of each graph."""
     call = account.call.astype(np.int32)
     lines = code_lines(trace)
     phase = trace.strings.take(_commonest(groups, annotation_around(trace, call)))
@@ -276,7 +276,7 @@ def _around(trace: TraceTable, account: Account, groups: Groups) -> tuple[pa.Arr
 
 
 def _commonest(groups: Groups, values: npt.NDArray[np.integer]) -> Int64:
-    """The value that most rows of each group have, of equally many the first."""
+    """The most frequent value of each group; ties: the first."""
     pairs = group(groups.of, values.astype(np.int64))
     order = np.lexsort((-pairs.first, pairs.count()))
     found = np.full(len(groups), MISSING, np.int64)
@@ -299,7 +299,7 @@ def _node_times(account: Account) -> Int64:
 
 
 def _in_repeats(account: Account, number: Int64, repeated: list[Repeated | None], device: Int64) -> pa.Array:
-    """Part of each graph's device time in what repeats."""
+    """Device time of each graph inside repeated parts."""
     begin = account.replays.graphs.begin
     until = np.append(0, np.cumsum(_node_times(account)))
     found: list[float | None] = []
@@ -311,7 +311,7 @@ def _in_repeats(account: Account, number: Int64, repeated: list[Repeated | None]
 
 
 def _repeat_of(account: Account, parts: Parts, node: npt.NDArray[np.integer]) -> pa.Array:
-    """The number of the repeat that each node stands in."""
+    """The repeat number of each node."""
     begin = account.replays.graphs.begin
     found = np.zeros(len(account.replays.graphs.kind), np.int64)
     for graph, part in parts.items():

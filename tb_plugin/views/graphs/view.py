@@ -1,4 +1,4 @@
-"""Graphs: how much of the device time captured graphs replay, what stands behind it, and where their time goes."""
+"""Graphs: replayed device time, its operators and savings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TOLD: Mapping[Tie, str] = MappingProxyType(
     }
 )
 LITTLE_KNOWN = 0.5
-"""Part of the replayed device time with operators below which it is said how to have more."""
+"""Below this share of replayed device time with operators, recording advice is shown."""
 _CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
 
@@ -38,11 +38,11 @@ class GraphsAnalysis(DeclaredView, entry=VIEW):
     """The tables of graphs, their nodes and replays."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps and phase."""
+        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all tables and what they come to. Raises BadRequest for unknown steps."""
+        """Returns all tables and their sums. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         account = account_of(trace, selection.rows)
         facts = _facts(trace, selection, account)
@@ -102,7 +102,7 @@ def _summary(facts: Mapping[str, int | float | None]) -> Figures:
 
 
 def _coverage(account: Account, facts: Mapping[str, int | float | None]) -> Breakdown:
-    """The replayed device time by what tells what stands behind it; the parts sum to it."""
+    """Replayed device time by kind of match; the parts sum to it."""
     whole, times = METRICS["graph_device_ns"], tied_times(account.work)
     slices = [
         Slice(Metric(f"by_{tie.name.lower()}", _title(tie), "ns", what, whole.window), _CATEGORIES[tie], times[tie])
@@ -118,7 +118,7 @@ def _title(tie: Tie) -> str:
 
 
 def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float | None]) -> list[Notice]:
-    """What to do where operators are not known, and what the tables leave out."""
+    """Advice if operators are unknown, and what the tables omit."""
     found = []
     device, known = facts["graphs.device_ns"] or 0, facts["graphs.with_operator_ns"] or 0
     if trace.captured.source and not trace.captured:

@@ -1,4 +1,4 @@
-"""Idle time: why devices have nothing to do, by cause and by step, with the longest pieces of each cause."""
+"""Idle time of devices by cause and step."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ from tb_plugin.views.idle import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
+# Role of forward work that a backward pass repeats.
 AGAIN = "computed again"
-"""The role of forward work that a backward pass repeats."""
+# Longest first, per cause.
 LISTED = 200
-"""So many pieces of each cause are listed: the longest."""
 _NEXT = Metric(
     "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
 )
@@ -59,11 +59,11 @@ class IdleTime(DeclaredView, entry=VIEW):
     """The view of idle time."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps."""
+        """Returns the parameters that ``part`` depends on."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the causes of all devices in the chosen steps. Raises BadRequest for unknown steps."""
+        """Returns the idle causes of all devices in the selected steps. Raises BadRequest for unknown steps."""
         idle = _chosen(trace, params.steps)
         frames = {frame.name: frame for frame in (_causes(idle), _steps(trace, idle), _pieces(trace, idle))}
         payloads: dict[str, Payload] = {
@@ -82,25 +82,23 @@ class IdleTime(DeclaredView, entry=VIEW):
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The accounts of the devices in the chosen steps."""
-
     label: tuple[str, ...]
     start_ns: Int64
     end_ns: Int64
     devices: Mapping[int, Account]
     by_step: Mapping[int, Mapping[Cause, Int64]]
-    """By device and cause: nanoseconds in each step."""
+    """Nanoseconds per step, by device and cause."""
     causes: tuple[Cause, ...]
-    """Those that have any time there, most first."""
+    """Causes with any time, largest first."""
     unrecorded: Mapping[int, Int64]
-    """By device: nanoseconds of unrecorded work in each step; it is no idle time."""
+    """Nanoseconds of unrecorded work per step, by device; not idle time."""
     todo: str
-    """What to do about unrecorded work."""
+    """Advice for unrecorded work."""
     where: str
-    """What the steps are: "the steps", or "the recording" where none are recorded."""
+    """"the steps", or "the recording" without steps."""
 
     def total(self, cause: Cause) -> int:
-        """Returns the idle time of a cause in all steps, over all devices."""
+        """Returns the idle time of a cause over all steps and devices."""
         return sum(int(of[cause].sum()) for of in self.by_step.values())
 
     @property
@@ -110,18 +108,18 @@ class _Chosen:
 
     @property
     def ratio(self) -> float | None:
-        """Returns the idle time over that of the steps without unrecorded work, over all devices."""
+        """Returns idle time divided by step time without unrecorded work, over all devices."""
         length = int((self.end_ns - self.start_ns).sum()) * len(self.devices) - self.unrecorded_ns
         return self.idle_ns / length if length else None
 
     @property
     def unrecorded_ns(self) -> int:
-        """Returns the time in which devices run unrecorded work, over all of them."""
+        """Returns the time of unrecorded work over all devices."""
         return sum(int(of.sum()) for of in self.unrecorded.values())
 
     @property
     def windows(self) -> Ranges:
-        """Returns when the chosen steps are."""
+        """Returns the time ranges of the selected steps."""
         return union(self.start_ns, self.end_ns)
 
 
@@ -140,7 +138,7 @@ def _chosen(trace: TraceTable, steps: tuple[str, ...] | None) -> _Chosen:
 
 
 def _idle_columns(idle: _Chosen, *keys: str, share: tuple[str, ...] = ()) -> list[Column]:
-    """Columns in which idle time has the name and the window that it has on the whole page."""
+    """Columns whose idle time has the same name and window as the page."""
     columns = METRICS.columns(*keys, share=share)
     metric = METRICS.metric("idle_ns", f"Idle in {idle.where}", CHOSEN_STEPS)
     return [structs.replace(each, metric=metric) if each.metric.key == metric.key else each for each in columns]
@@ -163,7 +161,7 @@ def _summary(idle: _Chosen) -> Figures:
         *(
             METRICS.figure(f"idle_{word_of(cause)}_ns", idle.total(cause))
             for cause in idle.causes[:2]
-            if cause != Cause.UNEXPLAINED  # stands last, as a share
+            if cause != Cause.UNEXPLAINED  # comes last, as a share
         ),
         METRICS.figure("idle_unexplained_ratio", idle.total(Cause.UNEXPLAINED) / total if total else None),
     ]
@@ -171,7 +169,7 @@ def _summary(idle: _Chosen) -> Figures:
 
 
 def _answer(idle: _Chosen) -> Notice:
-    """The largest causes in words: those that are at least a tenth of the idle time, two at most."""
+    """The largest causes in words: at most two, each at least a tenth of the idle time."""
     keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
     told = [i for i, cause in enumerate(idle.causes[:2]) if not i or 10 * idle.total(cause) >= idle.idle_ns]
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in told]
@@ -194,7 +192,7 @@ def _answer(idle: _Chosen) -> Notice:
 
 
 def _average(idle: _Chosen) -> Breakdown:
-    """The causes of a step's idle time, a mean over the steps."""
+    """Mean idle time per step by cause."""
     count = max(len(idle.label), 1)
     parts = idle_slices({cause: idle.total(cause) for cause in idle.causes}, CHOSEN_STEPS, "idle")
     shares = [structs.replace(part, value=part.value / count) for part in parts]
@@ -216,7 +214,6 @@ def _series(idle: _Chosen) -> Series:
 
 
 def _causes(idle: _Chosen) -> Frame:
-    """A row for each cause."""
     windows, count = idle.windows, max(len(idle.label), 1)
     pieces, longest = dict.fromkeys(Cause, 0), dict.fromkeys(Cause, 0)
     for account in idle.devices.values():
@@ -247,7 +244,6 @@ def _touches(windows: Ranges, account: Account) -> npt.NDArray[np.bool_]:
 
 
 def _steps(trace: TraceTable, idle: _Chosen) -> Frame:
-    """A row for each step and device."""
     keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
     names = {device: trace.devices[device].id if device != MISSING else "" for device in idle.devices}
     data = {
@@ -274,7 +270,6 @@ def _interleaved(columns: Sequence[Int64 | np.int64]) -> Int64:
 
 
 def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
-    """The longest pieces of each cause, the longest first."""
     windows = idle.windows
     rows = [_listed(trace, device, account, windows) for device, account in idle.devices.items()]
     device, start, end, cause, following = (
@@ -310,7 +305,7 @@ def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
 
 
 def _roles(trace: TraceTable, following: Int64) -> pa.Array:
-    """The role of the work that ended each gap, null for none."""
+    """The role of the work that ended each gap; null for none."""
     roles, words = roles_of(trace), {role: text for text, role in WORDS.items()}
     found = np.full(len(trace) + 1, MISSING, np.int64)
     found[recomputed(trace).work] = len(words)
@@ -334,7 +329,7 @@ def _listed(trace: TraceTable, device: int, account: Account, windows: Ranges) -
 
 
 def _host(trace: TraceTable, start: Int64, end: Int64, following: Int64) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """What the thread that launched the next work did longest in each piece, the operator around it, its line of Python."""
+    """Longest activity of the launching thread in each piece, its operator and its Python line."""
     lines = code_lines(trace)
     name, _, row = host_of(trace).did_before(following, start, end)
     around = np.append(trace.operator, MISSING)[row]

@@ -1,4 +1,4 @@
-"""Kernels by what their profile states of them: by type, by the part of the device that ran them, and one by one."""
+"""Tables of kernel facts that the profiler reports."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ METRICS = SHARED.adding(
     )
 )
 MOST_ROWS = 100_000
-"""The longest kernels are listed: each has dozens of facts."""
+"""Maximum number of listed kernels, longest first: each has dozens of facts."""
 STATISTICS = ("calls", "total_ns", "total_share", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
 _NOT_STATED = "not stated"
 
 
 def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
-    """Returns the columns ``STATISTICS`` of groups of kernels, by their durations."""
+    """Returns the columns ``STATISTICS`` of groups of kernels, from their durations."""
     calls, total = groups.count(), groups.sum(dur)
     p50, p99 = groups.percentiles(dur, 0.5, 0.99)
     data = {
@@ -58,7 +58,7 @@ def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
 
 
 def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
-    """Returns the tables that a profile gives rise to which states facts of these kernels; none of another one."""
+    """Returns the tables of reported kernel facts; empty without such facts."""
     facts, frames = trace.recorder.kernels, dict[str, Frame]()
     if not facts.first:
         return frames
@@ -78,7 +78,7 @@ def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
 
 
 def cores(trace: TraceTable, kernels: Int64, linked: bool) -> Breakdown | None:
-    """Returns the kernel time by the part of the device that ran it; None where the profile states none.
+    """Returns the kernel time by kind of core; None if not reported.
 
     ``linked``: slices lead to the table by type and core.
     """
@@ -120,7 +120,7 @@ def _texts(trace: TraceTable, ids: Int32) -> pa.Array:
 
 
 def _rows(trace: TraceTable, kernels: Int64, stated: list[OpenColumn]) -> Frame:
-    """The longest kernels, each with every fact that the profile has of one of them, under its own name."""
+    """The longest kernels with every reported fact under its own name."""
     rows = kernels[np.argsort(-trace.dur_ns[kernels], kind="stable")[:MOST_ROWS]]
     devices = pa.array([*(device.id for device in trace.devices), None], pa.string())
     data = {
@@ -157,7 +157,7 @@ def _in(unit: str) -> str:
 
 
 def _values(trace: TraceTable, column: OpenColumn, rows: Int64) -> tuple[pa.Array, Unit]:
-    """A fact of each of these rows, null where it has none."""
+    """A fact of each of these rows; null if missing."""
     values, has = column.at(rows)
     if column.is_text:
         return trace.strings.take(np.where(has, values, MISSING)), "code"

@@ -1,4 +1,4 @@
-"""Kernels: time by name and by launch properties, and copies and sets with their bytes."""
+"""Kernels: time by name and launch configuration, and copies."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Kernels(DeclaredView, entry=VIEW):
     """The kernel tables."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps, and on whether communication counts."""
+        """Returns the parameters that ``part`` depends on."""
         return (*params.chosen, params.get("communication"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -116,7 +116,7 @@ class Kernels(DeclaredView, entry=VIEW):
 
 
 def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
-    """The kernels that count: all, or with ``communication=0`` those that do not communicate. Raises BadRequest."""
+    """The selected kernels; ``communication=0`` excludes collectives. Raises BadRequest."""
     chosen = params.get("communication", "1")
     if chosen not in ("0", "1"):
         raise BadRequest("communication is 0 or 1.", "communication", f"Got {chosen[:40]!r}.")
@@ -124,7 +124,7 @@ def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
 
 
 def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.NDArray[np.generic]:
-    """A column of the device section, spread over all rows of the table."""
+    """A column of the device section for all rows of the table."""
     values = getattr(trace.device_args, column)
     spread = np.full(len(trace), missing, values.dtype)
     spread[trace.device_args.row] = values
@@ -132,7 +132,7 @@ def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.ND
 
 
 def _weighted(groups: Groups, values: Float64, dur: Int64) -> pa.Array:
-    """Mean weighted by duration, absent values as 0; null for every group when no kernel has a value."""
+    """Mean weighted by duration; missing values count as 0. Null for every group if no kernel has a value."""
     if not (values >= 0).any():
         return pa.nulls(len(groups), pa.float64())
     weighted = groups.sum_real(np.where(np.isnan(values), 0.0, values) * dur)
@@ -170,7 +170,7 @@ def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
 
 
 def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
-    """By name, operator, grid, block, registers and shared memory; what was not recorded is a group of its own."""
+    """Groups by name, operator, grid, block, registers and shared memory; missing values form their own group."""
     op_name = operator_names(trace, kernels)
     launch = {key: np.asarray(_section(trace, key)[kernels], np.int64) for key in LAUNCH}
     groups = group(trace.name[kernels], op_name, *launch.values())
@@ -224,7 +224,7 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _copies(trace: TraceTable, copies: Int64) -> Frame:
-    """Memcpy and memset by name, and by direction where one is recorded. Bandwidth counts events whose bytes are known."""
+    """Memcpy and memset by name and recorded direction. Bandwidth uses events with known bytes."""
     direction = np.asarray(_section(trace, "direction")[copies], np.int64)
     stated = bool((direction != MISSING).any())
     groups = group(trace.name[copies], trace.kind[copies], direction)
@@ -253,7 +253,7 @@ def _copies(trace: TraceTable, copies: Int64) -> Frame:
 
 
 def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tuple[str, ...], units: str = "") -> Frame:
-    if not units:  # no device has any: a column of them would say nothing
+    if not units:  # no device has any
         keys = [key for key in keys if key not in ("uses_matrix_unit", "matrix_eligible")]
     hidden = (
         "class_by",

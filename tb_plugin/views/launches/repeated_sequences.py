@@ -1,7 +1,7 @@
-"""Sequences of kernels that repeat on a stream: what a person could fuse, compile, or capture in a graph.
+"""Repeated kernel sequences: candidates for fusion or CUDA graphs.
 
-Sequences grow one kernel at a time, and only where both the one without its first and the one without its last kernel are
-frequent; equal ones share a number that is made of two smaller ones. So each length costs what is still frequent.
+Sequences grow by one kernel at a time, and only if both shorter sequences (without the first or last kernel) are frequent. A
+sequence's number combines the numbers of these two, so each length costs only what is still frequent.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 LONGEST, LEAST = 16, 5
-"""A sequence has 2 to so many kernels, and so many repeats at least."""
+"""Maximum kernels per sequence, and minimum number of repeats."""
 COMPARED, LISTED = 500, 200
-"""So many sequences are compared, those with most time in gaps, and so many are listed."""
+"""Maximum number of compared sequences (most gap time first) and of listed ones."""
 ROUNDS = 4
-"""So often the rest is searched again."""
+"""Number of searches in the remaining kernels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """A sequence of kernels and where it repeats; repeats of all sequences share no kernel."""
+    """A kernel sequence and its repeats, which never share a kernel with another sequence."""
 
     length: int
     first: Int64
@@ -44,17 +44,17 @@ class Repeat:
 
 @dataclass(frozen=True, eq=False)
 class _Stream:
-    """Kernels by stream and time, one after the other."""
+    """Kernels by stream and time."""
 
     row: Int64
     symbol: Int64
-    """Equal for kernels of one name on one stream."""
+    """Number that kernels of one name and stream share."""
     joined: Bool
-    """The next kernel follows: nothing else ran between on the stream, and nobody waited for the device between."""
+    """The next kernel follows directly: no other work on the stream, and no host wait for the device between."""
     gaps: Int64
-    """Time in gaps before each, from the very first on."""
+    """Cumulative gap time before each kernel."""
     busy: Int64
-    """Time in kernels before each, and of all."""
+    """Cumulative kernel time before each, and the total."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class _Candidate:
 
 
 def repeats(trace: TraceTable, chosen: Bool) -> list[Repeat]:
-    """Returns the sequences of the chosen kernels that repeat, most time in their gaps first."""
+    """Returns repeated sequences of the selected kernels, most gap time first."""
     stream = _stream(trace, chosen)
     found: list[Repeat] = []
     for _ in range(ROUNDS):
@@ -79,7 +79,7 @@ def repeats(trace: TraceTable, chosen: Bool) -> list[Repeat]:
                 found.append(_repeat(stream, candidate.length, candidate.at[free]))
         if not taken.any():
             break
-        # A sequence that lay in a longer one is looked for again in what that left.
+        # Sequences contained in a longer one are searched again in the remaining kernels.
         stream = replace(stream, joined=stream.joined & ~taken[:-1] & ~taken[1:])
     return sorted(found, key=lambda each: (-each.gaps_ns, -each.kernel_ns, int(each.first[0])))
 
@@ -107,7 +107,7 @@ def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
     joined = counts[:-1] & counts[1:] & (stream[:-1] == stream[1:])
     joined &= ~_waited_between(trace, start, call)
     gap = np.maximum(np.where(stream[:-1] == stream[1:], start[1:] - end[:-1], 0), 0)
-    # Neighbours among the kernels are neighbours among all work wherever they are joined.
+    # Adjacent kernels are adjacent among all work if they are joined.
     kept = np.flatnonzero(counts)
     before = np.append(0, np.cumsum(gap))
     symbol = group(stream[kept], trace.name[work[kept]]).of
@@ -116,7 +116,7 @@ def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
 
 
 def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]) -> Bool:
-    """Whether a wait for the device began between the launches of neighbours; between their begins where one has none."""
+    """Whether a device wait starts between the launches of adjacent kernels, or between their starts without launches."""
     waits = np.flatnonzero((trace.kind == EventKind.RUNTIME) & waits_for_device(trace))
     begins = np.sort(trace.start_ns[waits])
     launch = np.searchsorted(begins, trace.start_ns[call], side="right") if len(trace) else call
@@ -128,24 +128,24 @@ def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class _Frequent:
-    """Sequences of one length that occur often enough, by number; their occurrences by number and place."""
+    """Frequent sequences of one length; occurrences by number and place."""
 
     length: int
     of: Int64
     at: Int64
     count: Int64
     good: Bool
-    """Occurrences never overlap: what does is a shorter one again and again. Two kernels may be alike."""
+    """Occurrences that do not overlap: overlapping ones repeat a shorter sequence. Pairs of equal kernels are allowed."""
 
     @property
     def first(self) -> Int64:
-        """Returns where each occurs first."""
+        """Returns the first occurrence of each."""
         first: Int64 = self.at[np.cumsum(self.count) - self.count]
         return first
 
 
 def _candidates(stream: _Stream) -> list[_Candidate]:
-    """Sequences that are worth to be compared, most time in gaps first, then in kernels, then the longest, then the first."""
+    """Sequences to compare: most gap time, then most kernel time, longest, earliest."""
     found: list[_Candidate] = []
     number = np.append(stream.symbol, MISSING)
     shorter: _Frequent | None = None
@@ -165,7 +165,7 @@ def _candidates(stream: _Stream) -> list[_Candidate]:
 
 
 def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
-    """Frequent sequences of one kernel more than those whose ``number`` stands where they begin: two that overlap."""
+    """Frequent sequences with one more kernel, built from two overlapping ones."""
     at = np.flatnonzero(stream.joined & (number[:-1] != MISSING) & (number[1:] != MISSING))
     of, count = numbered(number[at] * (len(stream.row) + 1) + number[at + 1])
     often = np.bincount(of, minlength=count) >= LEAST
@@ -179,7 +179,7 @@ def _longer(stream: _Stream, number: Int64, length: int) -> _Frequent:
 
 
 def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number: Int64) -> list[_Candidate]:
-    """Of sequences of a length those that no longer one contains as often as they occur."""
+    """Sequences that no longer sequence contains equally often."""
     wanted = some.good.copy()
     if longer is not None:
         for shift in (0, 1):
@@ -199,7 +199,7 @@ def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number:
 
 
 def _apart(some: _Frequent) -> Bool:
-    """Which occurrences overlap none before them; only those of two equal kernels ever do."""
+    """Occurrences that do not overlap an earlier one; only pairs of equal kernels can."""
     of, at = some.of, some.at
     if some.length > 2 or not len(at):
         return np.ones(len(at), np.bool_)

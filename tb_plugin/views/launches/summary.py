@@ -1,4 +1,4 @@
-"""What launches come to: figures, facts, histograms and the answer in a sentence."""
+"""Launches: figures, facts, histograms and the answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SHOWN = ("launches", "starved_ns", "launch_api_p50_ns", "launch_queue_p50_ns", 
 
 
 def totals(launches: Launched) -> Facts:
-    """Returns the numbers of all these launches by the key of their metric; percentiles of none are None."""
+    """Returns the totals of these launches by metric key; percentiles are None without launches."""
     latency = launches.latency_ns[~launches.is_queued]
     return {
         "launches": len(launches.row),
@@ -58,7 +58,7 @@ def _percentiles(key: str, values: Int64) -> Facts:
 
 
 def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts:
-    """Returns the facts of launches and of the queue of each device."""
+    """Returns the facts of launches and of each device's queue."""
     facts = {fact: all_of[key] for fact, key in _FACTS.items()}
     for each in depths:
         device = trace.devices[each.device].id if each.device >= 0 else ""
@@ -73,14 +73,14 @@ def launch_facts(trace: TraceTable, all_of: Facts, depths: list[Depth]) -> Facts
 
 
 def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo: str) -> dict[str, Payload]:
-    """Returns the sentence, the figures and the distributions; nothing where no launch is recorded.
+    """Returns answer, figures and distributions; empty without launches.
 
-    ``todo`` is what to do about unrecorded work.
+    ``todo`` is the advice for unrecorded work.
     """
     if not len(launches.row):
         return {}
     figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]
-    if all_of["short_launches"]:  # of others the finding launch_bound speaks
+    if all_of["short_launches"]:  # the rule launch_bound covers the others
         figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "CUDA graph saving (max)"))
     if len(depths) == 1:
         figures.insert(2, METRICS.figure("starved_ratio", depths[0].starved))
@@ -98,7 +98,6 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo
 
 
 def _answer(all_of: Facts, todo: str) -> Notice:
-    """How often a device waited for a launch, what that came to, and whether a graph would help."""
     text = "{empty_queue_launches} of {launches} launches found the queue empty, costing {starved_ns} of idle time."
     keys = ["empty_queue_launches", "launches", "starved_ns"]
     if all_of["short_launches"] and all_of["capture_ns"]:
@@ -116,7 +115,7 @@ def _answer(all_of: Facts, todo: str) -> Notice:
 
 
 def _distribution(name: str, key: str, values: Int64, what: str) -> Series:
-    """A histogram whose bins end at 1, 2, 5, 10, ... us."""
+    """A histogram with bins ending at 1, 2, 5, 10, ... us."""
     edges, bins = [0], (1, 2, 5)
     power = 1_000
     while len(values) and edges[-1] <= int(values.max()):

@@ -1,4 +1,4 @@
-"""Tables of launches: by kernel, by operator, those that begin late, the queues of devices, and repeated sequences."""
+"""Tables of launches, queues and repeated sequences."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tb_plugin.views.launches.repeated_sequences import Repeat, repeats
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
+# Latest first.
 LATE_LISTED = 200
-"""So many late launches are listed: the latest."""
+# Separates the kernels of a sequence.
 ARROW = " → "
-"""Between the kernels of a sequence."""
 _MEDIANS = ("launch_api_p50_ns", "launch_queue_p50_ns", "launch_latency_p50_ns")
 _EVENT = Metric("event", "Event", "count", "Number of the first work in order of time, as the timeline knows it.")
 
 
 def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns the launches by the name of what they launched."""
+    """Returns launches by the name of the launched work."""
     groups = group(trace.name[launches.row])
     name = trace.strings.take(trace.name[launches.row[groups.first]])
     readable = pa.array(readable_names(name.to_pylist()), pa.large_string())
@@ -41,7 +41,7 @@ def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
 
 
 def by_operator(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns the launches by the operator that made them."""
+    """Returns launches by the operator that made them."""
     names = np.append(trace.name, MISSING)[trace.operator[launches.row]].astype(np.int64)
     groups = group(names)
     operator = pc.fill_null(trace.strings.take(names[groups.first]), NO_OPERATOR)
@@ -71,7 +71,7 @@ def _grouped(
         "launch_latency_p95_ns": latency_p95,
         **extra,
     }
-    # Ten numbers leave no room for the names: half of them wait in the column chooser.
+    # Ten numbers leave no room for names, so half of them start hidden.
     shown = (key, "launches", "starved_ns", "capture_ns", "short_launches", *_MEDIANS)
     hidden = tuple(column for column in data if column not in shown)
     columns = METRICS.columns(*data, hidden=hidden, share=("starved_ns",))
@@ -80,7 +80,7 @@ def _grouped(
 
 
 def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
-    """Median and 95th percentile of the latencies on an empty queue; null for groups without one."""
+    """Median and 95th percentile of latencies on an empty queue; null without any."""
     empty = np.flatnonzero(~launches.is_queued)
     inner = group(groups.of[empty])
     found = []
@@ -92,7 +92,7 @@ def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
 
 
 def late(trace: TraceTable, launches: Launched) -> Frame:
-    """Returns the launches on an empty queue that begin unusually late, the latest first."""
+    """Returns unusually late launches on an empty queue, latest first."""
     at = np.flatnonzero(launches.is_outlier)
     outliers = launches.of(at[np.lexsort((launches.row[at], -launches.latency_ns[at]))[:LATE_LISTED]])
     operator = np.append(trace.name, MISSING)[trace.operator[outliers.row]].astype(np.int64)
@@ -134,7 +134,7 @@ def queues(trace: TraceTable, depths: list[Depth]) -> Frame:
 
 
 def sequences(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Frame:
-    """Returns the sequences of chosen kernels that repeat on a stream, most time in gaps first."""
+    """Returns repeated sequences of the selected kernels on a stream, most gap time first."""
     found = repeats(trace, chosen)
     first = np.array([each.first[0] for each in found], np.int64)
     last = np.array([each.rows[-1] for each in found], np.int64)
@@ -173,7 +173,7 @@ def _names(trace: TraceTable, repeat: Repeat) -> str:
 
 
 def _lengths(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Int64:
-    """From the first chosen kernel of each stream to the end of its last one."""
+    """From the first selected kernel of each stream to the end of its last one."""
     streams = hardware_streams(trace)
     rows = covered_work(trace)
     rows = rows[chosen[rows] & (trace.kind[rows] == EventKind.KERNEL)]

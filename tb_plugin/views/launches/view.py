@@ -1,4 +1,4 @@
-"""Launches: what devices wait for them, in which phases, and which runtime calls cost the host most, and who made them."""
+"""Launches: launch phases, queue and runtime calls."""
 
 from __future__ import annotations
 
@@ -75,28 +75,28 @@ CALLERS = ("name", "operator", "caller_phase", "caller_frame")
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The chosen calls, by time: rows of the trace, and numbers of each as in ``RuntimeCalls``."""
+    """Selected calls by time: rows of the trace, and values as in ``RuntimeCalls``."""
 
     row: Int64
     spans: Spans
     nested_in: Int32
-    """Position of the call around each, -1 = none."""
+    """Position of the enclosing call, -1 = none."""
     device_idle_ns: Int64 | None
     launched: Int64
     bytes: Int64
     keys: Mapping[str, tuple[npt.NDArray[np.integer], pa.Array]]
-    """What rows are told apart by: numbers and the texts that they count into, -1 = none."""
+    """Grouping columns: numbers and their texts, -1 = none."""
 
 
 class Launches(DeclaredView, entry=VIEW):
     """The tables of launches, and of runtime and driver calls."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps and phase."""
+        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns all tables and what they come to. Raises BadRequest for unknown steps."""
+        """Returns all tables and their sums. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         calls = _chosen(trace, selection.rows)
         frames = {
@@ -127,7 +127,6 @@ class Launches(DeclaredView, entry=VIEW):
 
 
 def _launches(trace: TraceTable, selection: Selection) -> Part:
-    """What is said of the launches themselves: those whose call is chosen."""
     every = launched(trace, selection.steps)
     chosen = every.of(selection.rows[every.call])
     at = chosen_steps(trace, selection.steps)
@@ -173,16 +172,16 @@ def _chosen(trace: TraceTable, selected: npt.NDArray[np.bool_]) -> _Chosen:
 
 
 def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[str, ...]) -> Frame:
-    """Calls that agree in all of ``by``; first those in which the device idled longest, else those that took longest."""
+    """Calls grouped by ``by``; sorted by device idle time if known, else by their own time."""
     groups = group(*(calls.keys[key][0] for key in by))
     texts = {key: _texts(groups, *calls.keys[key]) for key in by}
     numbers = _numbers(trace, calls, groups)
-    # The times stand before the callers: texts are wide, and these must be in sight.
+    # Times come before the callers: texts are wide and would push them out of view.
     data = {key: texts[key] for key in NAMES} | {key: numbers[key] for key in TIMES if key in numbers} | texts | numbers
     idle = calls.device_idle_ns is not None and bool(calls.device_idle_ns.any())
     first = "device_idle_ns" if idle else "host_self_ns"
     order = [(first, "descending"), ("host_self_ns", "descending"), *((key, "ascending") for key in by)]
-    # Without calls in calls self is total; beside who made the calls there is no room for what stands in the other table.
+    # Without nested calls, self equals total. The table by caller omits columns of the other table.
     hidden: tuple[str, ...] = () if (calls.nested_in != MISSING).any() else ("host_self_ns",)
     if by != NAMES:
         hidden += ("max_ns", "launched", "bytes")
@@ -204,7 +203,7 @@ def _texts(groups: Groups, values: npt.NDArray[np.integer], texts: pa.Array) -> 
 
 
 def _numbers(trace: TraceTable, calls: _Chosen, groups: Groups) -> dict[str, pa.Array]:
-    """The numeric columns; what is unknown of all calls is left out."""
+    """Numeric columns; columns without any value are omitted."""
     dur = trace.dur_ns[calls.row]
     outermost = outermost_of(groups.of, calls.spans, calls.nested_in)
     known = calls.bytes != MISSING
@@ -220,7 +219,7 @@ def _numbers(trace: TraceTable, calls: _Chosen, groups: Groups) -> dict[str, pa.
 
 
 def _summary(facts: dict[str, int | None]) -> list[Figure]:
-    """How many calls there are, their time on all threads, and how much of it a device idled."""
+    """Number of calls, their time on all threads, and the device idle time."""
     figures = [
         METRICS.figure("calls", facts["launches.calls"]),
         METRICS.figure("host_self_ns", facts["launches.host_ns"], "In runtime calls"),
@@ -230,7 +229,7 @@ def _summary(facts: dict[str, int | None]) -> list[Figure]:
 
 
 def _answer(frames: dict[str, Frame]) -> dict[str, Payload]:
-    """The call of the first row, and who made most of it."""
+    """The first row's call and its main caller."""
     calls, by_caller = frames["runtime_calls"], frames["runtime_calls_by_caller"]
     if not calls.data.num_rows:
         return {}

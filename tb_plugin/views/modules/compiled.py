@@ -1,4 +1,4 @@
-"""What of modules ran as compiled code, and the table of it."""
+"""Compiled code in modules, and its table."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ TIMES = ("device_total_ns", "backward_device_total_ns", "host_total_ns", "backwa
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """The chosen calls of compiled regions, and how module calls have to do with them.
+    """Selected calls of compiled regions and their relation to module calls.
 
-    ``owner``: of each region's call the innermost module call around it; ``wrapper``: of each module call the call of the
-    wrapper that stands for it; positions, -1 = none.
+    Positions, -1 = none. ``owner``: the innermost module call around each region call. ``wrapper``: the wrapper call that
+    stands for each module call.
     """
 
     calls: HostCalls
-    """Their key is the region's name (string id)."""
+    """Keys are string ids of region names."""
     code: Int32
     graph: Int32
     backward: Int32
@@ -48,11 +48,11 @@ class Compiled:
 
 
 def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> Compiled:
-    """Returns the chosen calls of compiled code, and in which of the module calls they ran."""
+    """Returns the selected calls of compiled code and the module calls that contain them."""
     every = regions_of(trace)
     at = np.flatnonzero(selection.rows[every.row])
     row = every.row[at]
-    # What was replayed has no time: calls of the trace alone stand around one.
+    # Replayed calls have no CPU time, so only calls of the trace can contain one.
     ran = np.flatnonzero(~modules.is_replayed)
     spans = modules.spans
     track, start, end, parent = spans.track[ran], spans.start[ran], spans.end[ran], modules.parent[ran]
@@ -69,12 +69,12 @@ def compiled_in(trace: TraceTable, selection: Selection, modules: HostCalls) -> 
 def compiled_summary(
     trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups
 ) -> dict[str, list[str | None]]:
-    """Returns for groups of module calls what was compiled and which regions ran: ``compiled_code`` and ``regions``."""
+    """Returns ``compiled_code`` and ``regions`` for groups of module calls."""
     if not compiled:
         return {}
     ran = np.flatnonzero(compiled.owner != MISSING)
     outer = compiled.wrapper[compiled.owner[ran]]
-    # A region of a wrapped module is the wrapper's as well.
+    # A region of a wrapped module also belongs to the wrapper.
     call = np.concatenate((compiled.owner[ran], outer[outer != MISSING]))
     region = np.concatenate((ran, ran[outer != MISSING]))
     node, name = groups.of[call], compiled.calls.key[region]
@@ -86,7 +86,7 @@ def compiled_summary(
             code.setdefault(int(node[one]), trace.strings[source])
     stood = np.flatnonzero(compiled.wrapper != MISSING)
     places = groups.of[compiled.wrapper[stood]]
-    # What a wrapper stands for says more than the code of its region.
+    # The wrapped module says more than the code of its region.
     for one in group(places).first.tolist() if len(stood) else []:
         code[int(places[one])] = module_label(trace.strings[int(trace.name[modules.row[stood[one]]])])
     return {
@@ -100,7 +100,7 @@ def _number(trace: TraceTable, name: int) -> str:
 
 
 def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> Frame:
-    """Returns the compiled code by region: what was compiled, in which modules it ran, and which graphs it called."""
+    """Returns compiled code by region: its code, modules and graphs."""
     calls = compiled.calls
     groups = group(calls.key)
     sums = sums_of(calls, groups)
@@ -128,7 +128,7 @@ def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> 
 
 
 def _first_known(values: Int32, groups: Groups) -> Int64:
-    """The first value of each group that is not -1, if there is any."""
+    """The first value other than -1 of each group, or -1."""
     found = np.full(len(groups), MISSING, np.int64)
     known = np.flatnonzero(values != MISSING)[::-1]
     found[groups.of[known]] = values[known]
@@ -136,7 +136,7 @@ def _first_known(values: Int32, groups: Groups) -> Int64:
 
 
 def _modules_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, groups: Groups) -> pa.Array:
-    """The names of the modules in which each group of regions ran, in order of execution; null: in none."""
+    """Names of the modules around each group of regions, in order of execution; null without any."""
     ran = np.flatnonzero(compiled.owner != MISSING)
     call = compiled.owner[ran]
     names: dict[int, list[str]] = {}
@@ -148,6 +148,5 @@ def _modules_of(trace: TraceTable, modules: HostCalls, compiled: Compiled, group
 
 
 def _graphs(trace: TraceTable, names: Int64) -> pa.Array:
-    """The keys of graphs; null where none was called."""
     found = [GRAPH.match(trace.strings[int(name)]) if name != MISSING else None for name in names]
     return pa.array([match and match[1] for match in found], pa.string())

@@ -1,4 +1,4 @@
-"""The metrics of this view alone: backward time and compiled code."""
+"""Metrics of Modules: backward time and compiled code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a module ran as compiled code, as nodes of the tree beneath it."""
+"""Compiled regions as nodes of the module tree."""
 
 from __future__ import annotations
 
@@ -22,19 +22,17 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class RegionNodes:
-    """Places at which regions ran, beneath the nodes of modules that ran them.
+    """Nodes for compiled regions below the modules that ran them.
 
-    The times of a node are those of its calls outside of the modules that they call: these are nodes of their own.
+    Times exclude nested modules, which are nodes of their own.
     """
 
     name: Int64
-    """Name of the region (string id)."""
     parent: Int64
-    """Node of a module, or, counted on from these, a node before."""
+    """Node of a module, or an earlier region node (numbered after the modules)."""
     first: Int64
-    """Row of the first call."""
     code: Int64
-    """Name of the first Python call in it, -1: not known."""
+    """Name of the first Python call in it, -1 = unknown."""
     sums: dict[str, Int64]
 
     def __len__(self) -> int:
@@ -44,12 +42,12 @@ class RegionNodes:
 def region_nodes(
     trace: TraceTable, selection: Selection, modules: HostCalls, nodes: Groups, compiled: Compiled
 ) -> RegionNodes:
-    """Returns the nodes of the regions whose calls lie in calls of modules; ``nodes`` are those of the modules' calls."""
+    """Returns the nodes of regions inside module calls; ``nodes`` are the nodes of these calls."""
     inside = np.flatnonzero(compiled.owner != MISSING)
     none = np.empty(0, np.int64)
     if not len(inside):
         return RegionNodes(none, none, none, none, {})
-    # What was replayed has no time on the host: it is nobody's part.
+    # Replayed regions have no CPU time to subtract.
     rows = np.union1d(modules.row[~modules.is_replayed], compiled.calls.row[~compiled.calls.is_replayed])
     scopes = len(origins_of(trace).scopes)
     every = host_calls(trace, selection, Called(rows, rows, np.zeros(scopes, np.bool_), np.zeros(scopes, np.int64)))
@@ -58,7 +56,7 @@ def region_nodes(
     place[at] = np.arange(len(at))
     parent = place[every.parent[at]].astype(np.int32)
     forest = Forest(parent)
-    # Of the time of a call that of what it calls goes: regions bring theirs back, modules have it themselves.
+    # Subtract the time of nested calls: regions add theirs again, modules have their own.
     own = every.host_total_ns - sum_by(
         every.parent[every.parent != MISSING], every.host_total_ns[every.parent != MISSING], len(rows)
     )

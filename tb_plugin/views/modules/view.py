@@ -1,4 +1,4 @@
-"""Modules: host and device time of each nn.Module, forward and backward, where it stands in the model."""
+"""Modules: CPU and device time of each nn.Module."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# Suffix of a call that repeats a forward call in the backward pass.
 RECOMPUTED = " (recomputed)"
-"""Stands behind the name of a call that repeats a forward call inside the backward pass."""
+# Prefix of a region number in the name of a compiled node.
 COMPILED = "compiled region "
-"""Stands before the number of a region, in the name of a node that is compiled code."""
 _TEXTS = ("module", "compiled_code", "regions")
 TIMES = (
     "device_total_ns",
@@ -52,11 +52,11 @@ class Modules(DeclaredView, entry=VIEW):
     """The module tree."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps: nothing else matters."""
+        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the tree and the table over all places. Raises BadRequest for unknown steps."""
+        """Returns the module tree and the table of modules. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         rows = selection.of(trace, EventKind.MODULE)
         calls = host_calls(trace, selection, _called(trace, rows))
@@ -93,9 +93,9 @@ class Modules(DeclaredView, entry=VIEW):
 
 
 def _called(trace: TraceTable, rows: Int64) -> Called:
-    """What modules are called by, in the trace by these rows, and in captures: name and id.
+    """Names and ids of modules, for calls in the trace and in captures.
 
-    Captures in other traces tell no ids: there the name stands for a module of that name here, else for one of its own.
+    Captures in other traces have no ids: a name there stands for the trace's module of that name, if any.
     """
     scopes = origins_of(trace).scopes
     number = np.full(len(trace) + 1, MISSING, np.int64)
@@ -111,7 +111,7 @@ def _called(trace: TraceTable, rows: Int64) -> Called:
 
 
 def _columns(calls: HostCalls) -> list[str]:
-    """Columns that say something: device ones with a device, backward ones with a recorded backward pass."""
+    """Columns that apply: device columns with a device, backward columns with a recorded backward pass."""
     backward = bool(calls.backward_host.any() or calls.backward_device.any())
     keys = ["module", "calls", *(["replayed_calls"] if len(calls.held) else [])]
     if calls.device.any() or calls.backward_device.any():
@@ -123,7 +123,6 @@ def _columns(calls: HostCalls) -> list[str]:
 
 
 def _apart_notice(apart: UnmatchedBackward) -> Notice:
-    """Says how much of the backward pass no row holds, and why."""
     figures = [METRICS.figure("backward_apart", apart.operators), METRICS.figure("backward_apart_ns", apart.host_ns)]
     who = noun(apart.operators, "backward operator counts", "backward operators count")
     text = f"{{backward_apart}} {who} for no module ({{backward_apart_ns}} on the host): "
@@ -139,15 +138,15 @@ def _apart_notice(apart: UnmatchedBackward) -> Notice:
 
 
 def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
-    """Which calls repeat a forward call of their module inside the backward pass, and the parents of all calls then.
+    """Calls that repeat a forward call of their module in the backward pass, and the updated parents of all calls.
 
-    One that stands in no other call goes under the last forward call of its module before it.
+    A repeated call without a parent goes under the last earlier forward call of its module.
     """
     above = calls.parent
     outermost = calls.in_backward & ((above == MISSING) | ~calls.in_backward[above])
     again = np.flatnonzero(outermost)
     first = np.flatnonzero(~calls.in_backward)
-    # Positions are in order of time: of equal modules the last one before.
+    # Positions are in order of time, so this finds the last earlier call of an equal module.
     key = np.sort(calls.key[first] * len(outermost) + first)
     at = np.searchsorted(key, calls.key[again] * len(outermost) + again) - 1
     found = np.append(key, MISSING)[at]
@@ -161,21 +160,21 @@ def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
 
 
 def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Tree:
-    """Calls at the same place (path of modules) are one node; its totals hold everything beneath it.
+    """Merges calls with the same module path into one node; totals include nested calls.
 
-    What of a module is compiled code is a node beneath it, and leaves the module's own numbers as they are.
+    Compiled regions become child nodes and do not change the module's own numbers.
     """
     again, above = _recomputed(calls)
     nodes = group(Forest(above).paths(calls.key, again.astype(np.int64)))
     moved = above != calls.parent
     data = sums_of(replace(calls, parent=above), nodes)
-    # What was moved ran at another time: no duration above it holds its own.
+    # Moved calls ran at another time, so parent durations do not include them.
     apart = np.where(moved, calls.host_total_ns, 0)
     data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(apart) - apart)
     above = above[nodes.first]
     regions = region_nodes(trace, selection, calls, nodes, compiled)
     parent = np.concatenate((np.where(above == MISSING, MISSING, nodes.of[above]), regions.parent))
-    # What only captures hold comes behind, in the order in which they have it.
+    # Calls that only exist in captures come last, in their own order.
     first = np.where(calls.is_replayed, len(trace) + np.arange(len(calls.row)), calls.row)[nodes.first]
     order = preorder(parent, -np.concatenate((first, regions.first)).astype(np.int64))  # in order of execution
     order, above_of = cut(order, parent, NODES_SENT)
@@ -202,7 +201,7 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
 
 
 def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Frame:
-    """One row a module, over all places where it is called."""
+    """One row per module, over all its calls."""
     groups = group(calls.key)
     data: dict[str, object] = dict(sums_of(calls, groups))
     data["module"] = [module_label(trace.strings[int(i)]) for i in calls.name[groups.first]]

@@ -1,6 +1,6 @@
-"""Operators: host and device time by name, by name and input shapes, and by call stack.
+"""Operators: CPU and device time by name, shapes and stack.
 
-All tables are made from one set of calls (``operator_calls``); what has no operator is in ``no_operator``.
+All tables use the same calls (``operator_calls``); device time without an operator is in ``no_operator``.
 """
 
 from __future__ import annotations
@@ -84,24 +84,22 @@ TIMES = ("host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
 
 @dataclass(frozen=True)
 class _Shown:
-    """Which columns say something about a trace."""
+    """Columns that apply to a trace."""
 
     device: bool
     units: str
-    """What the matrix units of its devices are called, "" when they have none."""
+    """The vendor's word for matrix units, "" without any."""
     cores: str
-    """What the parts of the device are called whose time the tool counts apart, "" where it does not."""
+    """The word for device cores that the profiler counts separately, "" without any."""
     runtime: bool
-    """Whether operators made runtime calls."""
     replayed: bool
-    """Whether the work of operators was replayed."""
 
 
 class Operators(DeclaredView, entry=VIEW):
     """The operator tables."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps."""
+        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -166,8 +164,8 @@ def _by_shape(calls: Calls, shown: _Shown) -> Frame:
 
 
 def _outermost(calls: Calls, shown: _Shown) -> Frame:
-    """Calls without an operator around them, by name: each piece of device and host time stands in one row."""
-    # Of calls that are only stated nobody knows which are outermost.
+    """Top-level calls by name: each piece of CPU and device time counts in one row."""
+    # Reported calls do not say which are top-level.
     roots = np.flatnonzero((calls.parent == MISSING) & ((calls.row != MISSING) | calls.is_replayed))
     groups = group(calls.name[roots])
     data = {
@@ -193,7 +191,7 @@ def _outermost(calls: Calls, shown: _Shown) -> Frame:
 
 
 def _by_stack(calls: Calls, shown: _Shown) -> Frame:
-    """Calls with a known stack, by name, shapes and stack; totals leave out calls nested in one of the same name."""
+    """Calls with a known stack, by name, shapes and stack; totals skip calls nested in one of the same name."""
     known = calls.stack != MISSING
     groups = group(calls.name[known], calls.shape[known], calls.stack[known])
     data = _sums(calls, groups, outermost_of(calls.name, calls.spans, calls.parent), known)
@@ -227,12 +225,12 @@ def _columns(*names: str, shown: _Shown) -> list[str]:
 
 
 def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = None) -> dict[str, pa.Array]:
-    """The numeric columns. ``counted`` marks calls whose totals count; ``chosen`` the calls that were grouped."""
+    """The numeric columns. ``counted`` marks calls that count in totals; ``chosen`` are the grouped calls."""
     some: Bool | slice = slice(None) if chosen is None else chosen
     once = counted[some]
 
     def self_sum(values: Int64) -> Int64:
-        # Many columns are empty: what no device did, what ran on no matrix unit.
+        # Many columns are empty, for example matrix unit time.
         return groups.sum(values[some]) if values.any() else np.zeros(len(groups), np.int64)
 
     def total_sum(values: Int64) -> Int64:
@@ -263,14 +261,14 @@ def _sums(calls: Calls, groups: Groups, counted: Bool, chosen: Bool | None = Non
 
 
 def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> Int64:
-    """How many replays have work of the calls of each group; ``grouped`` says which calls the groups are of."""
+    """Number of replays with work of each group; ``grouped`` are the calls behind the groups."""
     of = np.full(len(calls.row), MISSING, np.int64)
     of[grouped] = groups.of
     return calls.held.count(of, len(groups))
 
 
 def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
-    """The table, with a row for device time that has no operator."""
+    """Adds a row for device time without an operator."""
     table = pa.table(data)
     if not no_operator_ns:
         return table
@@ -288,7 +286,7 @@ def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
 
 
 def _with_shares(table: pa.Table, *keys: str) -> pa.Table:
-    """The table with the part that each row has of the sum of these columns."""
+    """Adds each row's share of the sum of these columns."""
     for key in keys:
         table = table.append_column(key.replace("_ns", "_share"), pa.array(shares(table[key].to_numpy())))
     return table
@@ -325,16 +323,15 @@ def _frame(name: str, title: str, keys: list[str], table: pa.Table, row_key: tup
 
 
 def _left_out(calls: Calls) -> Figures:
-    """What Host self of all operators leaves out of runtime calls."""
     runtime, own = int(calls.runtime_self_ns.sum()), int(calls.host_self_ns.sum())
     figures = [METRICS.figure("runtime_self_ns", runtime), METRICS.figure("runtime_ratio", runtime / (runtime + own))]
     return Figures("left_out", "Host self leaves out", "", figures)
 
 
 def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Payload]:
-    """Self times of all operators, and total times of the outermost ones: both add up to the whole.
+    """Donuts of self time of all operators and total time of top-level ones; both sum to the whole.
 
-    Total times of all operators do not, since nested operators are part of those around them.
+    Total times of nested operators would count twice.
     """
     titles = {
         "device_self_ns": "Device self time",
@@ -347,8 +344,6 @@ def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Pay
     for key in shown:
         if key.endswith("_self_ns"):
             found[key[:-3]] = donut(key[:-3], titles[key], by_name, key, view="operators")
-        elif (
-            outermost.data.num_rows or not by_name.data.num_rows
-        ):  # of calls that are only stated nobody knows which are outermost
+        elif outermost.data.num_rows or not by_name.data.num_rows:  # reported calls do not say which are top-level
             found[key[:-3]] = donut(key[:-3], titles[key], outermost, key, "operators", outermost.name)
     return found

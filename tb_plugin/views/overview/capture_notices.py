@@ -1,4 +1,4 @@
-"""What is to know of the recording that was to tell of replayed graphs: where it tells nothing, and why."""
+"""Notices on the capture of replayed graphs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from tb_plugin.views.overview.metrics import METRICS
 
 
 def capture_notices(trace: TraceTable) -> list[Notice]:
-    """Returns why the capture of a trace tells nothing of some graphs, or not of all their nodes; none without captures."""
+    """Returns why the capture of a trace does not identify some graphs or nodes; empty without captures."""
     return [*_partial(trace), *_refused(trace)]
 
 
 def _partial(trace: TraceTable) -> list[Notice]:
-    """How far captures agree with graphs that have other nodes behind."""
     agreements = [*origins_of(trace).agreements.values()]
     if not agreements:
         return []
@@ -47,7 +46,7 @@ def _refused(trace: TraceTable) -> list[Notice]:
     refused = [each for each in origins_of(trace).refusals if each.source]
     if not refused:
         return []
-    # Of several recordings the one that is meant, where it is one alone.
+    # With several captures, the selected one, if it is unique.
     sources = {each.source for each in refused}
     source = METRICS.figure("capture", captured.source if len(sources) > 1 else sources.pop())
     return [

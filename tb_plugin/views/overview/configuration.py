@@ -1,4 +1,4 @@
-"""Configuration: software, hardware and profiler options as the file states them."""
+"""Configuration: software, hardware and profiler options from the file."""
 
 from __future__ import annotations
 
@@ -34,15 +34,14 @@ PLAIN = {
     "PT_PROFILER_JOB_VERSION": "Job version",
     "PT_PROFILER_JOB_ATTEMPT_INDEX": "Job attempt",
 }
-_ELSEWHERE = (
+# Keys that other parts of the page show, or that describe the file instead of the run.
+_SHOWN_ELSEWHERE = (
     "schemaVersion", "deviceProperties", "distributedInfo", "displayTimeUnit", "baseTimeNanoseconds", "traceName",
     "stackFrames", "file_info", "file_process",
 )  # fmt: skip
-"""Keys whose content stands in other places of the page, or is about the file and not about the run."""
-_MOST = 100
-"""Further settings that are shown; beyond them their number."""
+_MAX_EXTRA_SETTINGS = 100
 LONGEST = 300
-"""Characters of a setting that are shown; metadata is free text and may be anything."""
+"""Maximum characters of a setting; metadata is free text of any length."""
 
 
 def _setting(key: str, title: str, value: object) -> Figure:
@@ -51,7 +50,7 @@ def _setting(key: str, title: str, value: object) -> Figure:
 
 
 def configuration(trace: TraceTable) -> Figures:
-    """Returns what the file says about the machine, the software, the process group and the profiler's options."""
+    """Returns software, machine, process group and profiler options as recorded in the file."""
     figures = _software(trace.metadata)
     options = _options(trace.metadata)
     if options or not is_range_trace(trace):
@@ -61,8 +60,7 @@ def configuration(trace: TraceTable) -> Figures:
 
 
 def _rest(data: Mapping[str, object]) -> list[Figure]:
-    """What else the file says of itself, under its own names; of objects each member."""
-    told = {*PLAIN, *VERSIONS, *OPTIONS, *_ELSEWHERE}
+    told = {*PLAIN, *VERSIONS, *OPTIONS, *_SHOWN_ELSEWHERE}
     found: list[Figure] = []
     for key, value in data.items():
         if key in told:
@@ -71,10 +69,10 @@ def _rest(data: Mapping[str, object]) -> list[Figure]:
             {f"{key}.{name}": member for name, member in value.items()} if isinstance(value, dict) else {key: value}
         )
         found += [_setting(name, name[:LONGEST], _text(member)) for name, member in members.items()]
-    if len(found) > _MOST:
+    if len(found) > _MAX_EXTRA_SETTINGS:
         definition = "Settings of the trace file that are not listed here."
         more = Metric("further_settings", "Further settings", "count", definition, "the trace file")
-        return [*found[:_MOST], Figure(more, len(found) - _MOST)]
+        return [*found[:_MAX_EXTRA_SETTINGS], Figure(more, len(found) - _MAX_EXTRA_SETTINGS)]
     return found
 
 
@@ -83,7 +81,7 @@ def _text(value: object) -> str:
 
 
 def head_settings(head: Mapping[str, object]) -> list[Figure]:
-    """Returns what is known before any event was read: keys may follow the events, so that what is missing is not said."""
+    """Returns the settings known before any event is read. Later keys may add more, so it reports nothing as missing."""
     figures = [_setting("deviceProperties", "Devices", devices)] if (devices := _devices(head)) else []
     figures += _software(head)
     if on := _options(head):
@@ -102,7 +100,7 @@ def _options(data: Mapping[str, object]) -> str:
 
 
 def _devices(data: Mapping[str, object]) -> str:
-    """Names of the devices of the machine, with their number: 8 × Tesla V100-SXM2-16GB."""
+    """Names of the devices with their number: 8 × Tesla V100-SXM2-16GB."""
     listed = data.get("deviceProperties")
     names = [str(item.get("name", "")) for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     counts = Counter(filter(None, names))
@@ -110,7 +108,7 @@ def _devices(data: Mapping[str, object]) -> str:
 
 
 def _version(key: str, value: object) -> str:
-    """12080 is CUDA 12.8: thousands are the major version, tens the minor one. HIP packs 7 digits instead."""
+    """Version text. CUDA: thousands are the major, tens the minor version (12080 is 12.8). HIP uses 7 digits."""
     if (
         key.startswith(("cuda", "cupti"))
         and isinstance(value, int)
@@ -146,16 +144,16 @@ def _matrix(device: DeviceInfo, ratios: DeviceRatios) -> list[Figure]:
 
 
 def _title(device: DeviceInfo, text: str) -> str:
-    """A title with the vendor's word for its multiprocessors, "" when there is none."""
+    """A title with the vendor's word for multiprocessors, "" without any."""
     return text.format(device.multiprocessor) if device.multiprocessor else ""
 
 
 def device_card(
     device: DeviceInfo, ratios: DeviceRatios | None, time: DeviceTime | None, window: str, more: Sequence[Figure] = ()
 ) -> Figures:
-    """Returns one device: what it is, and how well it was used; ``window`` says which steps, where not all recorded ones.
+    """Returns the card of a device: hardware and utilization. ``window`` names the selected steps, if not all.
 
-    ``more`` are figures of its family.
+    ``more``: figures specific to the device family.
     """
     figures = [
         Figure(METRICS.metric("memory_bytes"), device.memory_bytes),

@@ -1,4 +1,4 @@
-"""On which kinds of cores the kernels of a device ran, and how fast these were."""
+"""Kernel time and frequency by kind of device core."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ METRICS = OF_RULE.adding(
 )
 UNKNOWN = "Not stated"
 _REST = "Other cores"
-_MOST = 9
-"""So many kinds of cores are told apart; real devices have eight."""
+# Real devices have eight.
+_MAX_CORE_KINDS = 9
 _COLOURS = 10
 _SLUG = re.compile(r"[^a-z0-9]+")
 
 
 @remembered
 def core_time(trace: TraceTable, device: int) -> dict[str, int]:
-    """Returns the durations of a device's kernels by the kind of cores they ran on, most first; {} where none is stated.
+    """Returns the durations of a device's kernels by kind of core, largest first; {} if none are reported.
 
-    Kinds that have one name on pages are one.
+    Kinds with the same display name are merged.
     """
     facts = facts_of(trace)
     if facts is None or not has_device_facts(trace, trace.recorder.kernels.core):
@@ -64,13 +64,13 @@ def core_time(trace: TraceTable, device: int) -> dict[str, int]:
     for place in order:
         word = trace.strings[int(kind[place])]
         title = UNKNOWN if kind[place] == MISSING else titles.get(word, word)
-        title = title if title in found or len(found) < _MOST else _REST
+        title = title if title in found or len(found) < _MAX_CORE_KINDS else _REST
         found[title] = found.get(title, 0) + int(time[place])
     return found
 
 
 def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
-    """Returns the kernel time of a device by kind of cores; None where nothing is stated."""
+    """Returns the kernel time of a device by kind of core; None if not reported."""
     times = core_time(trace, device)
     if not sum(times.values()) or times.keys() == {UNKNOWN}:
         return None
@@ -96,7 +96,7 @@ def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
 
 
 def _colour(title: str, facts: DeviceFacts | None) -> str:
-    """The colour of a kind of cores: the same on all pages."""
+    """The color of a kind of core, the same on all pages."""
     known = list(dict.fromkeys(name for _, name in facts.cores)) if facts else []
     if title in (UNKNOWN, _REST):
         return "rest"
@@ -108,7 +108,7 @@ def _slug(text: str) -> str:
 
 
 def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
-    """Returns the mean frequency of a device's cores while its kernels run, and the share of that time in which it is low."""
+    """Returns the mean core frequency while kernels run, and the share of that time below normal frequency."""
     frequency = core_frequency(trace, device)
     if frequency is None:
         return {}
@@ -121,17 +121,17 @@ def frequency_of(trace: TraceTable, device: int) -> Mapping[str, float]:
 
 
 def frequency_figures(trace: TraceTable, device: int) -> list[Figure]:
-    """Returns the same as figures of the device's card."""
+    """Returns the values of ``frequency_of`` as figures of the device card."""
     return [METRICS.figure(key, value, window=WHOLE) for key, value in frequency_of(trace, device).items()]
 
 
 def core_facts(trace: TraceTable, device: int) -> dict[str, Number]:
-    """Returns kernel time by kind of cores, those that are not known as one, and the frequency of cores."""
+    """Returns kernel time by kind of core (unknown kinds together) and the core frequency."""
     name, stated = trace.devices[device].id, facts_of(trace)
     known = {UNKNOWN, *(title for _, title in (stated.cores if stated else ()))}
     facts: dict[str, Number] = {}
     for title, time in core_time(trace, device).items():
-        # Text of a file makes no name of a fact.
+        # Text from a file must not become the name of a fact.
         key = f"device.{name}.core.{_slug(title if title in known else _REST)}_ns"
         facts[key] = int(facts.get(key) or 0) + time
     return facts | {f"device.{name}.{key}": value for key, value in frequency_of(trace, device).items()}

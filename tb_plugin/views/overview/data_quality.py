@@ -1,6 +1,6 @@
 """Notices about the quality of the data.
 
-In one file: the notices share their helpers, and the last table gives their order.
+All notices are in one file because they share helpers; the last table sets their order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def data_notices(trace: TraceTable, parts: Isolation | None = None) -> list[Notice]:
-    """Returns what to know about the trace itself, most consequential first."""
+    """Returns the notices about the trace itself, most important first."""
     run = (parts or Isolation()).run
     notices = [notice for title, look in _LOOKS.items() for notice in run(title, partial(look, trace), list[Notice]())]
     order: dict[Severity, int] = {"high": 0, "medium": 1, "low": 2, "info": 3}
@@ -54,8 +54,8 @@ def _count(number: int, title: str = "Affected") -> Figure:
 
 
 RULES, PATTERN = "class_rules", "step_pattern"
+# Issue codes that do not stem from a user's class rule or step pattern.
 _SERVER_STEPS = "steps_missing.server"
-"""Codes of the issues that a person's rule about classes of kernels, or pattern of steps, is none."""
 _READING: dict[str, tuple[str, Severity, str]] = {
     "dropped": (
         "events_dropped",
@@ -70,7 +70,7 @@ _READING: dict[str, tuple[str, Severity, str]] = {
 
 
 def _reading(trace: TraceTable) -> list[Notice]:
-    # Durations that were cut have a notice that says how long they were, the others in OWN_WORDS words of their own.
+    # Durations that were shortened have their own notice, others are in OWN_WORDS.
     notices = [OWN_WORDS.get(issue.code, _issue)(issue) for issue in trace.report.issues if issue.code != OVERFLOWED]
     if not trace.report.complete:
         notices.append(
@@ -89,7 +89,7 @@ def _reading(trace: TraceTable) -> list[Notice]:
 
 
 def _cut(report: ReadReport) -> str:
-    """Which file ends early, where the profile has several."""
+    """Name of the truncated file, if the profile has several."""
     names = ", ".join(report.cut_files).replace("{", "(").replace("}", ")")
     if names:
         return f"Truncated: {names}. {{affected}} events of the profile were read."
@@ -127,7 +127,6 @@ def _window(trace: TraceTable) -> list[Notice]:
 
 
 def _missing_kernels(trace: TraceTable) -> list[Notice]:
-    """Computation that the profile states, and of which most kernels are not recorded."""
     missing = missing_computation(trace)
     if missing is None:
         return []
@@ -150,7 +149,6 @@ def _missing_kernels(trace: TraceTable) -> list[Notice]:
 
 
 def _clipped(trace: TraceTable) -> list[Notice]:
-    """Durations that were not believed."""
     cut = trace.clipped
     if not len(cut.row):
         return []
@@ -222,7 +220,7 @@ OWN_WORDS = {
     "second_event_list": _lost_recording,
     "trailing_events": _lost_recording,
 }
-"""Issues by code whose notice says more than what became of some events."""
+"""Issues with their own notice, by code."""
 
 
 def _device_events(trace: TraceTable) -> list[Notice]:
@@ -230,7 +228,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
     work = of_kind(trace.kind, *DEVICE_WORK)
     if not work.any():
         if trace.coverage.whole is not None or not trace.report.complete:
-            return []  # there may be some outside the window, or in what was cut off
+            return []  # a window or a truncated file may hide some
         if (trace.kind == EventKind.RUNTIME).any() or trace.metadata.get("deviceProperties"):
             notices.append(
                 _notice(
@@ -284,7 +282,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
 
 
 def _why_without(trace: TraceTable, rows: Int64) -> str:
-    """What device work without an operator is, and what to do where most of it is replayed."""
+    """Reason for device work without an operator, and the fix if most of it is replayed."""
     dur = trace.dur_ns[rows]
     if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
         return f"Most of it belongs to graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
@@ -292,7 +290,6 @@ def _why_without(trace: TraceTable, rows: Int64) -> str:
 
 
 def _device_numbers(trace: TraceTable) -> list[Notice]:
-    """Where rows and allocator events call one device by different numbers."""
     used = [device for i, device in enumerate(trace.devices) if (trace.device == i).any()]
     memory = trace.memory
     allocating = np.unique(memory.device_id[(memory.device_type != HOST_TYPE) & (memory.device_id >= 0)])
@@ -325,12 +322,12 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
     return notices
 
 
+# Reasons why repeating launches were not accepted as steps.
 _UNANSWERED = {
     RARE: " None were inferred: no launch sequence repeats four times and covers half of the trace.",
     LAYER: " None were inferred: the repeating part may be a layer instead of a step.",
     BEGIN: " None were inferred: launches repeat, but the start of a step is not known.",
 }
-"""Why nothing that repeats was taken for steps."""
 
 
 def _steps(trace: TraceTable) -> list[Notice]:
@@ -362,7 +359,6 @@ def _steps(trace: TraceTable) -> list[Notice]:
 
 
 def _unread_marks(trace: TraceTable) -> list[Notice]:
-    """Names the marks of a server that no pattern reads."""
     names = trace.strings.take(np.unique(trace.name[trace.kind == EventKind.ANNOTATION]))
     unread = names.filter(pa.array(~marking(names, trace.recorder.steps)))
     return [
@@ -380,7 +376,7 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
 
 
 def _lost(trace: TraceTable, option: str, what: str) -> str:
-    """What is said in place of how to record something: it was recorded, or may stand in what is missing of the file."""
+    """Text used instead of recording advice if the data was recorded, or may be in the missing part of the file."""
     if trace.metadata.get(option):
         return f"{option} was on, but the part that was read contains no {what}."
     return "" if trace.report.complete else f"The part that was read contains no {what}."
@@ -389,7 +385,7 @@ def _lost(trace: TraceTable, option: str, what: str) -> str:
 def _options(trace: TraceTable) -> list[Notice]:
     operators = trace.kind == EventKind.OPERATOR
     if not operators.any() or trace.coverage.whole is not None:
-        return []  # of a window nobody knows what there is outside
+        return []  # the data outside a window is unknown
     notices = []
     if not (trace.operators.shapes != MISSING).any():
         notices.append(
@@ -404,13 +400,13 @@ def _options(trace: TraceTable) -> list[Notice]:
         notices.append(
             _notice("memory_missing", "info", lost or "No memory events were recorded.", "" if lost else todo)
         )
-    return [notice for notice in notices if trace.recorder.todo(notice.rule)]  # other recorders have no such options
+    return [notice for notice in notices if trace.recorder.todo(notice.rule)]  # other profilers lack these options
 
 
 def crossings(trace: TraceTable) -> int:
-    """Returns how many host events cross another of their thread, Python calls left out: that these do is usual."""
+    """Returns the number of host events that overlap another event of their thread only partly, without Python calls."""
     is_python = trace.kind == EventKind.PYTHON
-    is_python[trace.python.row] = True  # calls of modules that were recorded as Python calls
+    is_python[trace.python.row] = True  # module calls recorded as Python calls
     return int((trace.overlaps & ~is_python).sum())
 
 
@@ -439,7 +435,7 @@ def _format(trace: TraceTable) -> list[Notice]:
 
 
 def _phases(trace: TraceTable) -> list[Notice]:
-    """Annotations beyond the bound: what lies in them is not looked for, in Phases and where a view is limited to one."""
+    """Annotations beyond the limit, which Phases and the phase filter ignore."""
     deep = int((annotation_rows(trace) & ~looked_into(trace)).sum())
     if not deep:
         return []

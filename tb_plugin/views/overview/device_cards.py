@@ -1,4 +1,4 @@
-"""Cards of each device: its time, idle time, classes of kernels and kinds of cores."""
+"""Cards of each device."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DEVICE_PARTS = (
 )
 
 AT_WORK = "from the first to the last device event, inside and outside steps"
-"""Steps may begin before it: a device may idle longer in the steps than in all of this."""
+"""Window of a device's times. Steps may start before it, so a device may idle longer in the steps than here."""
 
 
 def cards_of_devices(
@@ -45,7 +45,9 @@ def cards_of_devices(
     window: str,
     parts: Isolation,
 ) -> dict[str, Payload]:
-    """Returns the cards of all devices. Those about time only for devices in ``shown``; a failing kind costs itself."""
+    """Returns the cards of all devices; cards about time only for devices in ``shown``. If one kind fails, the others
+    remain.
+    """
 
     def of_each(title: str, name: str, card: Callable[[int, DeviceInfo], Payload | None]) -> dict[str, Payload]:
         def make() -> dict[str, Payload]:
@@ -78,7 +80,7 @@ def cards_of_devices(
 
 
 def _all_of_it(trace: TraceTable) -> str:
-    """Of how much of the recording the times of a device are the sum, for others on the page are means."""
+    """Number of steps behind a device's sums; other values on the page are means."""
     count = len(trace.steps.label) if trace.steps.recorded else 0
     return f"sum of {counted(count, 'step')} and the time outside" if count else "sum over the recording"
 
@@ -118,7 +120,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
 
 @remembered
 def idle_causes(trace: TraceTable, device: int) -> dict[Cause, int]:
-    """Returns the idle time of a device between its first and last work, by cause, nanoseconds."""
+    """Returns the idle time of a device from its first to its last work by cause, nanoseconds."""
     start, end = worked(trace, device)
     return {cause: int(time[0]) for cause, time in idle_account(trace, device).by_cause(*_window(start, end)).items()}
 
@@ -128,7 +130,7 @@ def _window(start: int, end: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 
 def idle_facts(trace: TraceTable, steps: Steps, devices: dict[str, DeviceTime]) -> dict[str, Number]:
-    """Returns idle time by cause: of each device, and of a step (a mean over the steps and over the devices)."""
+    """Returns idle time by cause, per device and per step (mean over steps and devices)."""
     facts: dict[str, Number] = {}
     of_steps = dict.fromkeys(Cause, 0)
     for i, device in enumerate(trace.devices):

@@ -1,4 +1,4 @@
-"""What each device does in a step: computed from its kernels, and beside that as the profile states it."""
+"""Device time per step, computed from kernels or reported by the profiler."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Int64 = npt.NDArray[np.int64]
 
 MEAN = "mean per step"
 MOST_DEVICES = 64
-"""Devices whose stated steps are shown, at most."""
+"""Maximum number of devices whose reported steps are shown."""
 METRICS = SHARED.adding(
     define(
         STEP,
@@ -87,9 +87,9 @@ PARTS = (
     ("step_free_ns", "idle"),
     ("step_finishing_ns", "rest"),
 )
-"""What a step falls into on a device, and their colours."""
-_RECEIVING = (("step_exposed_rest_ns", "communication"), ("step_receiving_ns", "transfer_in"))
-"""What exposed communication falls into where a device receives."""
+"""Parts of a step on a device, with their colors."""
+# Parts of exposed communication if the profiler reports receive time.
+_EXPOSED_PARTS = (("step_exposed_rest_ns", "communication"), ("step_receiving_ns", "transfer_in"))
 _STATED_PARTS = (
     ("compute_alone_ns", "compute"),
     ("overlap_ns", "overlap"),
@@ -101,7 +101,7 @@ _COLUMNS = ("step_total_ns", "compute_ns", *(key for key, _ in PARTS), "step_rec
 
 @dataclass(frozen=True, eq=False)
 class DeviceSteps:
-    """What a device did in steps: by key a time of each. The parts sum to ``step_total_ns`` exactly."""
+    """Times of a device in steps: one array per key. The parts sum to ``step_total_ns`` exactly."""
 
     label: tuple[str, ...]
     times: Mapping[str, Int64]
@@ -112,7 +112,7 @@ class DeviceSteps:
 
 
 def device_steps(trace: TraceTable, device: int, steps: Steps) -> DeviceSteps | None:
-    """Returns what device number ``device`` does in each of these steps; None without kernels or steps."""
+    """Returns the times of device number ``device`` in each step; None without kernels or steps."""
     kernels = _kernels(trace, device)
     if kernels is None or not len(steps.label):
         return None
@@ -140,8 +140,6 @@ def device_steps(trace: TraceTable, device: int, steps: Steps) -> DeviceSteps | 
 
 @dataclass(frozen=True, eq=False)
 class _Kernels:
-    """When kernels of a device run."""
-
     compute: Ranges
     communication: Ranges
     receiving: Ranges
@@ -165,7 +163,7 @@ def _kernels(trace: TraceTable, device: int) -> _Kernels | None:
 
 
 def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """When a device first and last works in each window; both its end where it does not."""
+    """Start of the first and end of the last work of a device in each window; both are the window's end if it is idle."""
     after = np.searchsorted(busy.end, start, side="right")
     before = np.searchsorted(busy.start, end, side="left") - 1
     none = after > before
@@ -175,13 +173,13 @@ def _bounds(busy: Ranges, start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
-    """Returns the mean step of a device as a bar of its parts."""
+    """Returns the mean step of a device as a bar of parts."""
     means = {key: found.mean(key) for key in found.times}
     means["step_exposed_rest_ns"] = means["exposed_communication_ns"] - means["step_receiving_ns"]
     shown = list(PARTS)
     if means["step_receiving_ns"]:
         at = [key for key, _ in PARTS].index("exposed_communication_ns")
-        shown[at : at + 1] = _RECEIVING
+        shown[at : at + 1] = _EXPOSED_PARTS
     parts = [Slice(METRICS.metric(key, window=MEAN), category, means[key]) for key, category in shown]
     return Breakdown(
         f"device_steps_{device}",
@@ -195,7 +193,7 @@ def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
 
 
 def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, Breakdown]]:
-    """Returns the mean step of each device, by its id, as the profile states it."""
+    """Returns the mean reported step of each device, by id."""
     for device, mean in means.items():
         if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
             continue
@@ -213,7 +211,7 @@ def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tu
 
 
 def reported_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
-    """Returns the means over the steps of what is stated, by device; rows that name none are about the only one."""
+    """Returns the means of the reported values over the steps, by device. Rows without a device belong to the only one."""
     keys = _times_in(table)
     only = trace.devices[0].id if len(trace.devices) == 1 else "0"
     rows = table.group_by("device").aggregate([(key, "mean") for key in keys]).sort_by("device").slice(0, MOST_DEVICES)
@@ -230,20 +228,20 @@ def _times_in(table: pa.Table) -> list[str]:
 
 
 def steps_frame(found: Mapping[str, DeviceSteps]) -> Frame:
-    """Returns what devices did in steps, a row for each device and step."""
+    """Returns one row per device and step."""
     data = {
         "device": pa.array([device for device, each in found.items() for _ in each.label], pa.string()),
         "step": pa.array([label for each in found.values() for label in each.label], pa.string()),
         **{key: pa.array(np.concatenate([each.times[key] for each in found.values()])) for key in _COLUMNS},
     }
     table = pa.table(data)
-    # Compute less overlap: the bar has it.
+    # Without overlapped time: the bar contains it.
     columns = [Column(METRICS.metric(key, window=STEP), hidden=key == "compute_alone_ns") for key in data]
     return Frame("steps_of_devices", "Steps on the device", columns, table, ("device", "step"), "step")
 
 
 def reported_frame(table: pa.Table) -> Frame:
-    """Returns the times of steps as the profile states them."""
+    """Returns the reported step times."""
     data = {
         "device": pc.cast(table["device"], pa.string()),
         "step": table["step"],
@@ -272,16 +270,15 @@ def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[s
 
 @dataclass(frozen=True)
 class OfDevices:
-    """What the page tells about steps on devices whose profiles state more than all do; nothing about others."""
+    """Payloads on steps of devices, for profiles that report more than kernels; empty for others."""
 
     bars: Mapping[str, Breakdown]
-    """By the id of the device."""
     frames: Mapping[str, Frame]
     facts: dict[str, Number]
 
 
 def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | None) -> OfDevices:
-    """Returns what devices did in steps: computed where their kernels are recorded, else as the profile states it."""
+    """Returns device times in steps: from kernels if recorded, else as reported by the profiler."""
     stated = reported_steps(trace, chosen)
     found = {}
     if missing_computation(trace) is None:
@@ -292,7 +289,7 @@ def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | No
     if steps.recorded and len(steps.label) > 1:
         title += f", mean of {len(steps.label)} steps"
     bars = {device: steps_breakdown(device, each, title) for device, each in found.items()}
-    # Grouping loads parts of Arrow that most traces never need: 10 MB.
+    # Imported lazily: grouping loads Arrow code that most traces never need.
     means = reported_means(trace, stated) if len(stated) else {}
     bars |= {device: bar for device, bar in reported_breakdowns(means) if device not in bars}
     if not bars and not len(stated):

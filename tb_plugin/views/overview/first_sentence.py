@@ -1,4 +1,4 @@
-"""The first sentence of the Overview: what limits the program, and the name and line with most of that time."""
+"""The Overview's first sentence: the limit of the program."""
 
 from __future__ import annotations
 
@@ -62,43 +62,42 @@ _WITHOUT_NAME = (Limit.NOTHING, Limit.UNKNOWN_KERNELS, Limit.GPU_NOT_RECORDED, L
 _SLOW_LAUNCHES = ": each launch costs the host {launch_every_ns}, half of the kernels take at most {kernel_median_ns}"
 _FUSIBLE = "Fusing {run_classes} kernels could save up to {saving_high_ns} of {step_time_mean_ns} per step"
 MIN_EARLIER = 0.1
-_LARGEST = 3
-"""Groups of kernel classes in the first sentence."""
+_MAX_KERNEL_GROUPS = 3
 _CLASSES = {
     KernelClass.OTHER: "unknown",
     KernelClass.COPY: "elementwise and copy",
     KernelClass.ELEMENTWISE: "elementwise and copy",
 }
-_TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
+# View and parameters of the table that contains rows of a kind.
+_EVIDENCE_TABLES: dict[EventKind, tuple[str, dict[str, str]]] = {
     EventKind.KERNEL: ("kernels", {}),
     EventKind.MEMCPY: ("kernels", {"group": "copies"}),
     EventKind.MEMSET: ("kernels", {"group": "copies"}),
     EventKind.OPERATOR: ("operators", {}),
 }
-"""View, and what of it, that has rows of a kind in a table."""
-_WAITS = ("runtime", "dataloader", "other")
-"""Categories of which one event on the timeline says more than a table: what the device waits for."""
+# Waits are easier to see on the timeline than in a table.
+_WAIT_CATEGORIES = ("runtime", "dataloader", "other")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One of the categories that a step is made of; nanoseconds over all steps together."""
+    """A category of step time; nanoseconds summed over all steps."""
 
     category: str
     part_ns: int
     name: int
-    """String of the name with the largest share of the part, each moment counted for the innermost row; MISSING: no row."""
+    """String id of the name with the largest share (each moment counts for the innermost row); MISSING: none."""
     name_ns: int
     caller: int
-    """String of the operator that launched or made most of what has that name; MISSING where none is known."""
+    """String id of the operator that launched or called most of it; MISSING: unknown."""
     line: str | None
-    """The line of Python that most of it was launched or made under; None where none is known."""
+    """Python line that launched or called most of it; None: unknown."""
     row: int
-    """The row of that name that covers most of the part; MISSING: none does."""
+    """Row of that name with the largest share of the category; MISSING: none."""
 
 
 def _part(trace: TraceTable, category: str) -> Ranges:
-    """When a category counts; "other" is the rest of the recording."""
+    """Time ranges of a category; "other" is the rest of the recording."""
     if category != "other":
         return shares(trace)[category]
     rest = Ranges(np.array([trace.coverage.start_ns]), np.array([trace.coverage.end_ns]))
@@ -108,13 +107,13 @@ def _part(trace: TraceTable, category: str) -> Ranges:
 
 
 def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chosen: Chosen) -> Cost | None:
-    """Returns what most of the limiting time goes to; None where no category limits."""
+    """Returns the largest cost within the limiting category; None without one."""
     if verdict is None or not verdict.category:
         return None
     category, part_ns = verdict.category, verdict.part_ns
     within = intersect(union(steps.start_ns, steps.end_ns), _part(trace, category))
     if category == "other":
-        # An idle thread (a progress bar's, a watchdog) does not hold up the training.
+        # Idle threads (progress bar, watchdog) do not delay the training.
         rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
         idle = [thread.number for thread in threads_of(trace, chosen) if thread.idle]
         rows = rows[~np.isin(thread_numbers(trace, rows), idle)]
@@ -126,14 +125,14 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
     named = trace.name[rows] == name
     caller, _ = _most(_operators(trace, rows[named]), own[named])
     row = int(rows[named][own[named].argmax()]) if name != MISSING else MISSING
-    # Rows that run side by side make no part larger than it is.
+    # Concurrent rows must not count the same time twice.
     return Cost(category, part_ns, name, min(name_ns, part_ns), caller, _line(trace, rows[named], own[named]), row)
 
 
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
-    """The line of Python with most of the time of these rows, or of their launches; Python itself needs none.
+    """The Python line with most of the time of these rows, or of their launches.
 
-    None where the line of most of that time is not known: another line would be blamed for it.
+    None if most of that time has no known line: another line would be blamed for it.
     """
     if of_kind(trace.kind[rows], EventKind.PYTHON).all():
         return None
@@ -148,7 +147,7 @@ def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
 
 
 def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
-    """How much of ``within`` each row covers and none of the rows inside it; nanoseconds."""
+    """Nanoseconds of ``within`` that each row covers, excluding nested rows."""
     covered = measure_within(within, trace.start_ns[rows], trace.ends(rows))
     if of_kind(trace.kind[rows], *DEVICE_WORK).any():
         return covered  # device rows do not nest
@@ -158,7 +157,7 @@ def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
 
 
 def _most(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
-    """The name with most time and that time; MISSING where no named row has any. Of equal ones the first string."""
+    """The name with the most time and that time; MISSING if no named row has any. Ties: the first string."""
     known = names != MISSING
     if not time[known].any():
         return MISSING, 0
@@ -169,14 +168,14 @@ def _most(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
 
 
 def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
-    """Names of the operators that launched or made the rows."""
+    """Names of the operators that launched or called the rows."""
     return operator_names(trace, rows)
 
 
 def cost_notices(
     trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
 ) -> list[Notice]:
-    """Returns the sentence that says what limits the program; nothing without a verdict."""
+    """Returns the sentence about the program's limit; empty without one."""
     verdict = findings.verdict
     if verdict is None:
         return []
@@ -244,21 +243,21 @@ def cost_notices(
     return [sentence, *earlier]
 
 
-_STATED: dict[Limit, tuple[str, str]] = {
+# Parts of reported step times by limit, for programs whose idle time has no known cause.
+_REPORTED_PARTS: dict[Limit, tuple[str, str]] = {
     Limit.COMMUNICATION: ("exposed_ns", _TEXTS[Limit.COMMUNICATION]),
     Limit.GPU_NOT_RECORDED: ("free_ns", f"The device idles for {_PART}"),
     Limit.GPU: ("computing_ns", f"Computation takes {_PART}"),
 }
-"""Parts of stated times of steps by what limits a program whose idle time has no known cause."""
 
 
 def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
-    """Returns the sentence that says what limits the program by the times of steps that the profile states; none without."""
+    """Returns the sentence about the limit according to reported step times; empty without them."""
     table = reported_steps(trace, chosen)
     length = reported_step_length(table)
     if not length:
         return []
-    means = {limit: pc.mean(table[key]).as_py() or 0.0 for limit, (key, _) in _STATED.items()}
+    means = {limit: pc.mean(table[key]).as_py() or 0.0 for limit, (key, _) in _REPORTED_PARTS.items()}
     waits = {limit: time for limit, time in means.items() if limit is not Limit.GPU and time >= MIN_SHARE * length}
     limit = max(waits, key=lambda each: waits[each], default=Limit.GPU)
     figures = [
@@ -267,7 +266,7 @@ def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Not
         METRICS.figure("largest_share", means[limit] / length),
         METRICS.figure("limit", limit.value),
     ]
-    text = f"{_STATED[limit][1]}, as the profile states. Most kernels are missing from the recording."
+    text = f"{_REPORTED_PARTS[limit][1]}, as the profile states. Most kernels are missing from the recording."
     return [Notice("largest_cost", "info", text, "", figures, measure="largest_share")]
 
 
@@ -280,7 +279,7 @@ def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
-    """Says how long devices run work that was launched before the recording, where that is a tenth of the steps or more."""
+    """Time of work launched before the recording, if at least a tenth of the steps."""
     time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
         return []
@@ -298,7 +297,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
 
 
 def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
-    """What fusing kernels saves, and which; nothing where the GPU does not limit, or another finding comes first."""
+    """Saving by kernel fusion and the kernels to fuse; empty if the GPU is not the limit or another finding ranks first."""
     first = findings.found[0] if findings.found else None
     if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
         return []
@@ -307,14 +306,14 @@ def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
 
 
 def _that_run(trace: TraceTable) -> str:
-    """The devices that run unrecorded work, in words, with the verb."""
+    """Devices with unrecorded work and the verb, in words."""
     ids = [trace.devices[each].id for each in device_busy(trace) if len(unrecorded_work(trace, each))]
-    named = ", ".join(ids[:_LARGEST]) + (", ..." if len(ids) > _LARGEST else "")
+    named = ", ".join(ids[:_MAX_KERNEL_GROUPS]) + (", ..." if len(ids) > _MAX_KERNEL_GROUPS else "")
     return f"device {named} runs" if len(ids) == 1 else f"{len(ids)} devices ({named}) run"
 
 
 def _launching(findings: Findings) -> list[Figure]:
-    """Time of a launch and of the median kernel, where launches are slower than kernels."""
+    """Time of a launch and of the median kernel, if launches are slower than kernels."""
     keys = ("launch_every_ns", "kernel_median_ns")
     return [
         figure
@@ -332,7 +331,7 @@ def _mix(verdict: Verdict) -> str:
         title = _CLASSES.get(each, _title(each))
         groups[title] = groups.get(title, 0) + time
     total = sum(groups.values())
-    largest = sorted(groups, key=lambda each: (-groups[each], each))[:_LARGEST]
+    largest = sorted(groups, key=lambda each: (-groups[each], each))[:_MAX_KERNEL_GROUPS]
     return ", ".join(f"{100 * groups[each] / total:.0f} % {each}" for each in largest)
 
 
@@ -342,14 +341,14 @@ def _title(kernel_class: KernelClass) -> str:
 
 
 def _profiler(trace: TraceTable, steps: Steps) -> int:
-    """The row of the profiler's own work that the program waits for longest."""
+    """The profiler's own work with the longest wait of the program."""
     own = np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     within = intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns))
     return int(own[measure_within(within, trace.start_ns[own], trace.ends(own)).argmax()])
 
 
 def _mostly(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Figure]]:
-    """The name with most of the time, its caller and its line: in words, and as figures."""
+    """The name with most of the time, its caller and line, in words and as figures."""
     text, figures = "", []
     if cost.name != MISSING:
         share = ", mostly" if 2 * cost.name_ns >= cost.part_ns else "; longest:"
@@ -367,17 +366,17 @@ def _mostly(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Figure
 
 
 def _evidence(trace: TraceTable, cost: Cost) -> Link:
-    """Where the rows of the name stand: a range that somebody named is a phase, no operator, nor work of a device."""
+    """Link to the rows of a name. User-defined ranges are phases, not operators or device work."""
     text = "Show evidence"
     if cost.row == MISSING:
         return Link("timeline", {}, text)
     name, kind = trace.strings[cost.name], EventKind(int(trace.kind[cost.row]))
-    if cost.category in _WAITS or not (kind in _TABLES or annotation_rows(trace)[cost.row]):
+    if cost.category in _WAIT_CATEGORIES or not (kind in _EVIDENCE_TABLES or annotation_rows(trace)[cost.row]):
         return Link("timeline", {"search": name, **at_event(trace, cost.row)}, text)
-    if kind in _TABLES:
-        view, params = _TABLES[kind]
+    if kind in _EVIDENCE_TABLES:
+        view, params = _EVIDENCE_TABLES[kind]
         return Link(view, {**params, "search": name}, text)
     phases = phases_of(trace)
-    # What the page was limited to, or how its names were made, is not what this speaks of.
+    # Filters of the page and name patterns do not apply to this link.
     label = phases.labels[phases.of[cost.name]]
     return Link("phases", {"form": "table", "search": label, "phase": "", "pattern": ""}, text)

@@ -1,4 +1,4 @@
-"""How well the trace was recorded, in figures, and what it holds outside of its steps."""
+"""Trace health: recording quality and data outside the steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_plugin.views.overview.data_quality import crossings
 from tb_plugin.views.overview.metrics import METRICS
 
 WORTH = 0.01
-"""Share of the steps' time from which idle time outside of them is spoken of."""
+"""Minimum idle time outside the steps, as a share of step time, to be shown."""
 _GROUPS = (
     ("Python calls", (EventKind.PYTHON, EventKind.MODULE)),
     ("operators", (EventKind.OPERATOR,)),
@@ -29,9 +29,9 @@ _GROUPS = (
 
 
 def trace_health(trace: TraceTable, breakdown: StepShares, window: str) -> Figures:
-    """Returns the card of what the numbers can be trusted for; what says how to record better is in its notes.
+    """Returns the trace health card, with recording advice in its notes.
 
-    ``window`` says which steps are meant where these are not all recorded ones.
+    ``window`` names the selected steps, if not all.
     """
     figures = [*_links(trace), *_edges(trace)]
     total = int(breakdown.total.sum())
@@ -62,7 +62,7 @@ def _links(trace: TraceTable) -> list[Figure]:
 
 
 def _edges(trace: TraceTable) -> list[Figure]:
-    """How far the recordings of host and device are apart at both ends."""
+    """Differences between the start and end of CPU and device recordings."""
     work = of_kind(trace.kind, *DEVICE_WORK)
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     if not work.any() or not host.any():
@@ -74,7 +74,6 @@ def _edges(trace: TraceTable) -> list[Figure]:
 
 
 def _largest_group(trace: TraceTable) -> list[Figure]:
-    """What most of the events are."""
     counts = [(int(of_kind(trace.kind, *kinds).sum()), name) for name, kinds in _GROUPS]
     count, name = max(counts, key=lambda pair: pair[0])
     if not count:
@@ -84,7 +83,7 @@ def _largest_group(trace: TraceTable) -> list[Figure]:
 
 
 def outside_steps(trace: TraceTable) -> Figures | None:
-    """Returns what was recorded outside of the steps; None without recorded steps, or where it is next to nothing."""
+    """Returns what was recorded outside the steps; None without steps or if negligible."""
     steps = trace.steps
     within = union(steps.start_ns, steps.end_ns)
     length = trace.coverage.end_ns - trace.coverage.start_ns - measure(within)

@@ -1,4 +1,4 @@
-"""The metrics of this view alone: steps, devices and the trace itself."""
+"""Metrics of the Overview: steps, devices and the trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview of a trace of which nothing is known but its ranges: what took the time, and on which threads."""
+"""The Overview of traces that contain only ranges."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tb_plugin.payloads import Figures, Link, Notice, Notices, Payload, Sort
 from tb_plugin.views.overview.metrics import METRICS
 
 LISTED = 20
-"""So many names and threads are listed: the stacks have all of them."""
+"""Maximum number of listed names and threads; Stacks lists all."""
 
 Int64 = npt.NDArray[np.int64]
 
 
 def ranges_payloads(trace: TraceTable) -> tuple[dict[str, Payload], dict[str, Frame]]:
-    """Returns figures, sentences about what took most time, and tables of names, threads and operations."""
+    """Returns figures, sentences about the largest times, and tables of names, threads and operations."""
     frames: dict[str, Frame] = {}
     payloads: dict[str, Payload] = {"headline": _headline(trace)}
     found = stack_frames(trace, "both", "none")
@@ -65,7 +65,7 @@ def _headline(trace: TraceTable) -> Figures:
 
 
 def _sentences(trace: TraceTable, names: pa.Table) -> list[Notice]:
-    """Which name has most time of its own, and which is open longest, and whether it ever ended."""
+    """Names with the most self time and the longest open range, and whether it ends."""
     everything = int(names["range_own_ns"].to_numpy().sum())
     if not everything:
         return []
@@ -92,7 +92,7 @@ def _sentences(trace: TraceTable, names: pa.Table) -> list[Notice]:
 
 
 def _never_ended(trace: TraceTable, name: str) -> int:
-    """How many ranges of a name nothing ends."""
+    """Number of ranges of a name without an end."""
     rows = next((column.row for column in trace.others if column.key == NEVER_ENDED), np.empty(0, np.int32))
     on_threads = rows[of_kind(trace.kind[rows], *FRAMES["both"])]
     labels = labels_of(trace)
@@ -101,9 +101,9 @@ def _never_ended(trace: TraceTable, name: str) -> int:
 
 
 def _threads(trace: TraceTable) -> Frame:
-    """The threads that have ranges, that with most time in them first."""
+    """Threads with ranges, most time first."""
     rows = np.flatnonzero(of_kind(trace.kind, *FRAMES["both"]))
-    events = np.bincount(thread_numbers(trace, rows))  # also those of 0 ns, which are no frames
+    events = np.bincount(thread_numbers(trace, rows))  # includes ranges of 0 ns, which are not frames
     threads = sorted(threads_of(trace), key=lambda thread: -thread.host_ns)[:LISTED]
     data = pa.table(
         {
@@ -121,7 +121,7 @@ def _threads(trace: TraceTable) -> Frame:
 
 
 def _operations(trace: TraceTable) -> Frame:
-    """Operations on no thread by name, that with most time first."""
+    """Operations outside threads by name, most time first."""
     rows = np.flatnonzero(trace.kind == EventKind.ASYNC)
     groups = group(trace.name[rows])
     total = groups.sum(trace.dur_ns[rows])

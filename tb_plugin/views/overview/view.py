@@ -1,4 +1,4 @@
-"""Overview: what a step costs, what the device did meanwhile, and what to do about it."""
+"""Overview: cost of a step, device activity and findings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ EVIDENCE = {
     "runtime": ("launches", {}),
     "cpu": ("operators", {}),
 }
-"""View, and what of it, that shows what stands behind a category; the timeline for the others."""
+"""View and parameters that show the events behind a category; the timeline for others."""
 
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
@@ -73,7 +73,7 @@ class Overview(DeclaredView, entry=VIEW):
     """The first page."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps and what is left out of the findings: nothing else matters."""
+        """Returns the parameters that ``part`` depends on."""
         return (params.steps, left_out(params))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -90,7 +90,7 @@ class Overview(DeclaredView, entry=VIEW):
         facts = run("Facts", lambda: _facts(trace, breakdown, times, ratios), no_facts)
         if is_range_trace(trace):
             return _of_ranges(trace, breakdown, selection, facts, parts)
-        # Where kernels are missing nobody knows when a device had nothing to do.
+        # Without kernels, the idle time of a device is unknown.
         known = missing_computation(trace) is None
         whole, shown = trace.report.complete and known, times if known else {}
         on_devices = run(
@@ -103,7 +103,7 @@ class Overview(DeclaredView, entry=VIEW):
             of = _headline(trace, breakdown, used, meant) if known else _stated_headline(trace, params)
             return {"headline": of}
 
-        # The cost comes first: it takes most memory, and findings leave much that is remembered.
+        # The cost comes first: it needs the most memory, and findings leave large caches.
         verdict = run("Verdict", lambda: verdict_of(trace, params.steps) if known else None, None)
         cost = run("Largest costs", lambda: largest_cost(trace, steps, verdict, selection.chosen), None)
         findings = run("Findings", lambda: findings_of(trace, params.steps, out), None)
@@ -161,7 +161,7 @@ class Overview(DeclaredView, entry=VIEW):
 def _of_ranges(
     trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number], parts: Isolation
 ) -> Part:
-    """The page of a trace without anything that a training has: no rule speaks about it."""
+    """The page of a trace that contains only ranges; rules do not apply to it."""
     nothing: tuple[dict[str, Payload], dict[str, Frame]] = ({}, {})
     said, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
     about = _about(trace, breakdown, NO_STEPS, parts)
@@ -193,7 +193,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _left_out(findings: Findings, out: LeftOut) -> Figures:
-    """How many findings are not told, by who left them out."""
+    """Number of dismissed findings, by who dismissed them."""
     ignored = sum(each.rule.id in out.ignored for each in findings.left_out)
     figures = [
         METRICS.figure("findings_dismissed", len(findings.left_out) - ignored),
@@ -209,7 +209,7 @@ def _step_title(steps: Steps) -> str:
 
 
 def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios], window: str) -> Figures:
-    """Figures that mean something for this trace: waiting for input where there is a loader, communication where any was."""
+    """Figures that apply to this trace: data loading only with a loader, communication only if recorded."""
     recorded, count = trace.steps.recorded, len(breakdown.label)
     total = float(breakdown.total.mean()) if count else None
     subtitle = counted(count, "step") if recorded else "no steps recorded"
@@ -235,7 +235,7 @@ def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, Device
 
 
 def _stated_headline(trace: TraceTable, params: Params) -> Figures:
-    """What the profile states, where steps cannot be told from what was recorded."""
+    """Reported values, if steps cannot be computed from the recording."""
     length = reported_step_length(reported_steps(trace, params.steps))
     figures = [METRICS.figure("stated_step_ns", length, window=CHOSEN_STEPS if params.steps else "")]
     return Figures("headline", "Headline", "reported by the profiler", figures, "headline")
@@ -247,7 +247,7 @@ def _share(breakdown: StepShares, category: str) -> float | None:
 
 
 def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
-    """Categories to show: device ones when there is a device, communication and the data loader when there is any."""
+    """Categories that apply: device categories only with a device, others only if recorded."""
     device = ("kernel", "memcpy", "memset", "runtime")
     return [
         c
@@ -275,7 +275,7 @@ def _steps_series(breakdown: StepShares, has_device: bool) -> Series:
 
 def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     count = max(len(breakdown.total), 1)
-    # A view of launches that there is none of would have nothing to show.
+    # Without launches, their view would be empty.
     views = {c: view for c, view in EVIDENCE.items() if c != "runtime" or breakdown.parts[c].any()}
     parts = [
         Slice(
@@ -307,7 +307,6 @@ def _frame(breakdown: StepShares) -> Frame:
 def _facts(
     trace: TraceTable, breakdown: StepShares, times: dict[str, DeviceTime], ratios: dict[str, DeviceRatios]
 ) -> dict[str, Number]:
-    """The flat facts of the machine interface (docs/metrics.md)."""
     operator_category = trace.strings.where(lambda text: text.lower() in ("cpu_op", "operator"))[trace.category]
     facts: dict[str, Number] = {
         "trace.events": len(trace),

@@ -1,4 +1,4 @@
-"""Parallelism: what sharding, a pipeline, offloading and experts take of the device, and how much of it nothing hides."""
+"""Parallelism: time of sharding, pipelining, offloading and experts."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ class Parallelism(DeclaredView, entry=VIEW):
     """The view of device work with a role."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps and phase."""
+        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the table of roles and what follows from it. Raises BadRequest for unknown steps."""
+        """Returns the table of roles and its figures. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
         data = _totals(trace, selection)
         facts = _facts(trace, selection, data)
@@ -114,7 +114,6 @@ class Parallelism(DeclaredView, entry=VIEW):
 
 
 def _totals(trace: TraceTable, selection: Selection) -> dict[str, Int64]:
-    """Sums by role."""
     roles = roles_of(trace)
     mine = selection.rows[roles.row]
     row, role = roles.row[mine], roles.role[mine].astype(np.int64)
@@ -128,7 +127,7 @@ def _totals(trace: TraceTable, selection: Selection) -> dict[str, Int64]:
 
 
 def _frame(data: dict[str, Int64]) -> Frame:
-    """One row a role, methods together."""
+    """One row per role; methods are grouped."""
     order = [role for roles in METHODS.values() for role in roles if data["calls"][role]]
     method = {role: name for name, roles in METHODS.items() for role in roles}
     hides = np.array([role in (Role.ROUTE, Role.EXPERTS, Role.COPY_IN, Role.COPY_OUT) for role in order], np.bool_)
@@ -148,7 +147,7 @@ def _frame(data: dict[str, Int64]) -> Frame:
 
 
 def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> dict[str, Number]:
-    """What each method takes, of methods that are there; the imbalance where any sizes are recorded."""
+    """Time of each method in use; the imbalance if sizes are recorded."""
     facts: dict[str, Number] = {}
     every = roles_of(trace)
     chosen = selection.rows[every.row]
@@ -170,7 +169,8 @@ def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> d
     return facts
 
 
-_SHOWN = {
+# Figures of the headline, and their facts.
+_SUMMARY_FACTS = {
     "sharding_exposed_ns": "sharding_exposed_ns",
     "stage_bubble_ns": "pipeline_exposed_ns",
     "micro_batches": "micro_batches",
@@ -178,12 +178,11 @@ _SHOWN = {
     "expert_imbalance": "expert_imbalance",
     "dispatches_untold": "dispatches_untold",
 }
-"""Figures of the headline, and the facts that they show."""
 
 
 def _summary(facts: dict[str, Number], steps: int) -> Figures:
-    """Returns the figures; times are of all steps, which stands beside them."""
-    told = {key: facts[f"parallelism.{fact}"] for key, fact in _SHOWN.items() if f"parallelism.{fact}" in facts}
+    """Figures summed over all steps, as their note says."""
+    told = {key: facts[f"parallelism.{fact}"] for key, fact in _SUMMARY_FACTS.items() if f"parallelism.{fact}" in facts}
     figures = [
         METRICS.figure(
             key,

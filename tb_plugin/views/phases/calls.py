@@ -1,4 +1,4 @@
-"""What lies in the calls of annotations: device work, its backward, communication and idle time, and their sums."""
+"""Work, communication and idle time inside annotations."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Intervals on devices, and the calls that they lie in: ``call[i]`` and ``item[i]`` are a pair."""
+    """Intervals on devices and the calls that contain them: ``call[i]`` and ``item[i]`` are a pair."""
 
     start: Int64
     end: Int64
     device: Int64
     at: Int64
-    """When the work was launched."""
+    """Launch time of the work."""
     call: Int64
     item: Int64
 
     def some(self, items: Bool) -> Work:
-        """Returns the pairs of some of the items."""
+        """Returns the pairs of the selected items."""
         kept = items[self.item]
         return replace(self, call=self.call[kept], item=self.item[kept])
 
     def union_by(self, key: Int64, count: int) -> Int64:
-        """Returns for each key of pairs how long its work runs: overlaps on a device count once, devices add up."""
+        """Returns the busy time per key: overlaps on a device count once, devices add up."""
         both = group(key, self.device[self.item])
         spent = measure_by(both.of, self.start[self.item], self.end[self.item], len(both))
         total = np.zeros(count, np.int64)
@@ -50,29 +50,28 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class PhaseCalls:
-    """The chosen annotations, what phase each is of, and everything that lies inside of them."""
+    """Selected annotations, their phases, and everything inside them."""
 
     calls: Calls
     of: Int64
-    """Number of each call's phase."""
+    """Phase number of each call."""
     phases: Phases
     device: Work
     backward: Work
     collective: Bool
-    """Which work is communication."""
     roots: Work
-    """Outermost backward operators, on the host."""
+    """Top-level backward operators, on the CPU."""
     talking: Ranges
-    """When process groups work on the host."""
+    """Ranges in which process groups work on the CPU."""
     busy: Ranges
-    """When any device works."""
+    """Ranges in which any device is busy."""
     steps: Ranges
     recorded: bool
-    """Whether these are steps; else they are the whole trace."""
+    """True for recorded steps; False if the whole trace counts as one."""
 
 
 def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> PhaseCalls:
-    """Returns the chosen annotations with what lies inside of them. Raises BadRequest."""
+    """Returns the selected annotations and what is inside them. Raises BadRequest."""
     phases = phases_of(trace, pattern)
     calls = Calls(trace, np.flatnonzero(selection.rows & annotation_rows(trace)))
     work = selection.of(trace, *DEVICE_WORK)
@@ -99,7 +98,7 @@ def phase_calls(trace: TraceTable, selection: Selection, pattern: str = "") -> P
 
 
 def _placed(trace: TraceTable, calls: Calls, rows: Int64, source: npt.NDArray[np.integer]) -> Work:
-    """Rows, and the calls that were open when their sources (rows, -1 = none) began."""
+    """Rows with the calls that were open when their sources (rows, -1 = none) started."""
     known = np.flatnonzero(source != MISSING)
     call, item = calls.around(trace.track[source[known]], trace.start_ns[source[known]])
     at = np.full(len(rows), MISSING, np.int64)
@@ -118,7 +117,7 @@ def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.numbe
         return work.union_by(groups.of[work.call], count)
 
     def within(ranges: Ranges) -> Int64:
-        """How much of a set lies in the union of each group's calls: on an axis on which only the set has length."""
+        """Time of a set inside the union of each group's calls, measured on an axis where only the set has length."""
         begin, end = covered_before(ranges, calls.start), covered_before(ranges, calls.end)
         return measure_by(groups.of, begin, end, count)
 
@@ -147,6 +146,6 @@ def sums_of(found: PhaseCalls, groups: Groups) -> dict[str, npt.NDArray[np.numbe
 
 
 def _busy(work: Work) -> int:
-    """Time in which chosen work runs, each device for itself."""
+    """Busy time of the selected work, summed over devices."""
     devices = group(work.device)
     return int(measure_by(devices.of, work.start, work.end, len(devices)).sum())

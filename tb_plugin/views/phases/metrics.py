@@ -1,4 +1,4 @@
-"""The metrics of this view alone: what lies in the calls of an annotation."""
+"""Metrics of Phases."""
 
 from __future__ import annotations
 

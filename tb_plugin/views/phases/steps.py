@@ -1,4 +1,4 @@
-"""Phases step by step: the numbers behind the small bars."""
+"""Phases by step, drawn as small bars."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from tb_plugin.views.phases.metrics import METRICS
 
 Int64 = npt.NDArray[np.int64]
 
+# Maximum bars per phase; more steps share bars.
 BARS = 60
-"""Bars a phase: more steps than these share bars."""
 
 
 @dataclass(frozen=True, eq=False)
 class ByStep:
-    """What each phase took in each step in which it has anything: numbers of phase and step, and the times."""
+    """Times of each phase per step: phase number, step number and times. Empty pairs are omitted."""
 
     labels: list[str]
-    """Labels of the chosen steps, which ``step`` counts into."""
+    """Labels of the selected steps, indexed by ``step``."""
     phase: Int64
     step: Int64
     times: dict[str, Int64]
 
 
 def by_step(trace: TraceTable, found: PhaseCalls, steps: list[int]) -> ByStep:
-    """Returns the times of each phase in each of the steps (positions)."""
+    """Returns the times of each phase in each step (position)."""
     start, end = trace.steps.host_start_ns[steps], trace.steps.host_end_ns[steps]
     calls, work = found.calls, found.device
-    # A call may be open in several steps: one entry for each, cut at its bounds.
+    # A call may span several steps: one entry per step, clipped to its bounds.
     first = np.searchsorted(end, calls.start, side="right")
     count = np.maximum(np.searchsorted(start, calls.end, side="left") - first, 0)
     call = np.repeat(np.arange(len(count)), count)
@@ -59,7 +59,7 @@ def by_step(trace: TraceTable, found: PhaseCalls, steps: list[int]) -> ByStep:
 
 
 def steps_table(found: PhaseCalls, steps: ByStep) -> Frame:
-    """Returns one row for each phase and step."""
+    """Returns one row per phase and step."""
     data = {
         "phase": pa.array(found.phases.labels, pa.string()).take(pa.array(steps.phase)),
         "step": pa.array(steps.labels, pa.string()).take(pa.array(steps.step)),
@@ -76,7 +76,7 @@ def steps_table(found: PhaseCalls, steps: ByStep) -> Frame:
 
 
 def bars(found: PhaseCalls, steps: ByStep, shown: list[str], key: str) -> Series:
-    """Returns a line for each shown phase over the steps; with more than ``BARS`` steps a value is the mean of several."""
+    """Returns a line per shown phase; beyond ``BARS`` steps each value is the mean of several."""
     labels, width = steps.labels, max(1, -(-len(steps.labels) // BARS))
     begins = np.arange(0, len(labels), width)
     place = {label: i for i, label in enumerate(shown)}

@@ -1,4 +1,4 @@
-"""Phases: what every annotation of the training took on the host and on the device, where it stands, and step by step."""
+"""Phases: CPU and device time of each annotation."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from tb_plugin.views.phases.calls import PhaseCalls, phase_calls, sums_of
 from tb_plugin.views.phases.metrics import METRICS
 from tb_plugin.views.phases.steps import bars, by_step, steps_table
 
+# Maximum number of phases with bars, most time first.
 PHASES_DRAWN = 200
-"""Phases that have bars, those with most time."""
 
 
 class PhasesAnalysis(DeclaredView, entry=VIEW):
     """The phases as a tree and as a table."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the chosen steps, the phase and the pattern."""
+        """Returns the parameters that ``part`` depends on."""
         return params.chosen
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the tree, the table and the bars. Raises BadRequest for unknown steps and a pattern that is none."""
+        """Returns tree, table and bars. Raises BadRequest for unknown steps or an invalid pattern."""
         selection = select_rows(trace, *params.chosen)
         found = phase_calls(trace, selection, params.pattern)
         keys = _columns(found)
@@ -57,7 +57,6 @@ class PhasesAnalysis(DeclaredView, entry=VIEW):
 
 
 def _names(trace: TraceTable, found: PhaseCalls, params: Params) -> Figures:
-    """How names became phases."""
     figures: dict[str, Scalar] = {
         "phase_pattern": params.pattern or COUNTERS,
         "phase_names": len(np.unique(trace.name[found.calls.row])),
@@ -69,7 +68,7 @@ def _names(trace: TraceTable, found: PhaseCalls, params: Params) -> Figures:
 
 
 def _columns(found: PhaseCalls) -> list[str]:
-    """Columns that say something: device ones with a device, others where there is any."""
+    """Columns that apply: device columns with a device, others if any value exists."""
     keys = ["phase", "calls", "host_total_ns", "phase_step_ratio"]
     if len(found.busy):
         keys += ["phase_device_ns", "phase_device_ratio"]
@@ -81,10 +80,10 @@ def _columns(found: PhaseCalls) -> list[str]:
 
 
 def _table(found: PhaseCalls, keys: list[str]) -> Frame:
-    """One row a phase, over all places where it is called."""
+    """One row per phase, over all its calls."""
     groups = group(found.of)
     data: dict[str, object] = {"phase": _labels(found, groups), **sums_of(found, groups)}
-    if not len(found.busy):  # where no device works, none idles either
+    if not len(found.busy):  # without device work, idle time means nothing
         del data["phase_idle_ns"], data["phase_device_ratio"]
     table = pa.table({key: pa.array(values, pa.string() if key == "phase" else None) for key, values in data.items()})
     return Frame(
@@ -99,7 +98,7 @@ def _table(found: PhaseCalls, keys: list[str]) -> Frame:
 
 
 def _hidden(found: PhaseCalls, groups: Groups) -> tuple[str, ...]:
-    """Threads say something where a phase ran on several, the host's backward pass where there is no device."""
+    """Hides threads if every phase ran on one, and CPU backward times if there is a device."""
     several = len(group(groups.of, found.calls.track)) > len(groups)
     return (*(() if several else ("phase_threads",)), *(("phase_backward_host_ns",) if len(found.busy) else ()))
 
@@ -113,7 +112,7 @@ def _labels(found: PhaseCalls, groups: Groups) -> list[str]:
 
 
 def _tree(found: PhaseCalls, keys: list[str]) -> Tree:
-    """Calls at the same place (path of phases) are one node; places in the order of their first calls."""
+    """Merges calls with the same phase path into one node, in order of first calls."""
     above = found.calls.parent
     nodes = group(Forest(above).paths(found.of))
     data = sums_of(found, nodes)

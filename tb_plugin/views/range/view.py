@@ -1,4 +1,7 @@
-"""Range: what ran in a stretch of time that somebody marked on the timeline, event by event cut at its bounds."""
+"""Range: statistics of a selected time range.
+
+Events are clipped to its bounds.
+"""
 
 from __future__ import annotations
 
@@ -66,23 +69,23 @@ METRICS = SHARED.adding(
 Int64 = npt.NDArray[np.int64]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE)
-_AROUND = (
+# Kinds that only enclose others or have no time, so they have no self time. Annotations do if nothing else exists.
+_ENCLOSING_KINDS = (
     EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC, EventKind.INSTANT,
 )  # fmt: skip
-"""Kinds that only lie around others, or have no time: none is their own. So are annotations, unless there is nothing else."""
-_ON_THREADS = (*FRAMES["both"], EventKind.OVERHEAD)
-"""Kinds of which those of one name on one thread lie inside each other: a call of a call of it."""
+# Kinds whose events of one name and thread may nest.
+_NESTING_KINDS = (*FRAMES["both"], EventKind.OVERHEAD)
 
 
 class Range(DeclaredView, entry=VIEW):
     """Statistics of a range of time."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the range; the steps are said, not applied."""
+        """Returns the range. Steps do not filter it."""
         return (params.steps, params.get("start_ns"), params.get("end_ns"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns tables by name and by device of ``[start_ns, end_ns)``, by default of everything. Raises BadRequest."""
+        """Returns tables by name and device of ``[start_ns, end_ns)``, by default of the whole trace. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         rows = np.flatnonzero(touching(trace.start_ns, trace.end_ns, start, end))
@@ -104,12 +107,11 @@ class Range(DeclaredView, entry=VIEW):
 
 
 def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
-    """One row for each name and kind."""
     kind = trace.kind[rows]
     groups = group(trace.name[rows], kind)
     dur = trace.dur_ns[rows]
     inside = groups.sum(_once(trace, rows, groups.of, begins, ends))
-    around = _AROUND if is_range_trace(trace) else (*_AROUND, EventKind.ANNOTATION)
+    around = _ENCLOSING_KINDS if is_range_trace(trace) else (*_ENCLOSING_KINDS, EventKind.ANNOTATION)
     count = groups.count()
     kinds = pa.array([one.name.lower() for one in EventKind], pa.string())
     data = pa.table(
@@ -145,14 +147,14 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
 
 
 def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Time inside the range, of events of one name on one thread without what an earlier one of them covers."""
+    """Time inside the range; nested events of the same name and thread count once."""
     inside = ends - begins
-    among = np.flatnonzero(of_kind(trace.kind[rows], *_ON_THREADS))
+    among = np.flatnonzero(of_kind(trace.kind[rows], *_NESTING_KINDS))
     key, _ = numbered(name[among] * len(trace.tracks) + trace.track[rows[among]])
     first, last = side_by_side((key, begins[among]), (key, ends[among]))
     order = np.lexsort((-last, first))
     reach = np.maximum.accumulate(last[order])
-    # Of each event the one before it that lasts longest, where it is of the same name and thread.
+    # The longest earlier event of the same name and thread.
     longest = np.maximum.accumulate(np.where(last[order] == reach, np.arange(len(order)), 0))[:-1]
     here, before = among[order[1:]], among[order[longest]]
     same = key[order[1:]] == key[order[longest]]
@@ -161,7 +163,7 @@ def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int6
 
 
 def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> Int64:
-    """Time inside the range less that of the calls beneath: of Python calls other Python calls, else of the operator tree."""
+    """Time inside the range without direct children: Python calls for Python, else the operator tree."""
     own = ends - begins
     if is_range_trace(trace):
         among = np.flatnonzero(of_kind(trace.kind[rows], *FRAMES["both"]))
@@ -181,7 +183,7 @@ def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> 
 
 
 def _by_device(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
-    """How long each device that worked in the range was busy."""
+    """Busy time of each device in the range."""
     work = of_kind(trace.kind[rows], *DEVICE_WORK) & (trace.device[rows] != MISSING)
     found = []
     for device in np.unique(trace.device[rows[work]]).tolist():

@@ -1,4 +1,4 @@
-"""The metrics of this view alone: what a server's steps work on, and how fast."""
+"""Metrics of Serving: work and speed of server steps."""
 
 from __future__ import annotations
 

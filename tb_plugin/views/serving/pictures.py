@@ -1,4 +1,4 @@
-"""The pictures of a server's steps: their times by mode, what kernels take, and time over batch and tokens."""
+"""Pictures of server steps: times, kernels, batch and tokens."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tb_plugin.views.serving.metrics import METRICS
 from tb_plugin.views.serving.served_selection import Taken
 from tb_plugin.views.serving.tables import word
 
+# Origin of steps, in words.
 HOW = {
     "profiler": "steps of the profiler",
     "annotation": "steps by annotations of {}",
     "inferred": "steps inferred from repeating launches",
 }
-"""Where steps come from, in words."""
+# Maximum number of dots; beyond it every second, third, ... step is drawn.
 DOTS = 3_000
-"""So many dots at most: of more steps every second, third, ... is drawn."""
 
 
 def times(found: Taken) -> Breakdown:
-    """Returns the time of the chosen steps by mode."""
+    """Returns the time of the selected steps by mode."""
     total = METRICS["mode_total_ns"]
     parts = [
         Slice(
@@ -38,12 +38,12 @@ def times(found: Taken) -> Breakdown:
 
 
 def category_of(mode: Mode) -> str:
-    """Returns the name of the colour of a mode."""
+    """Returns the color of a mode."""
     return f"mode_{word(mode)}"
 
 
 def classes(found: Taken) -> Series:
-    """Returns what the kernels of each mode do: a bar a mode, in it the classes."""
+    """Returns kernel time by class, one bar per mode."""
     times = found.class_time
     metric = METRICS["mode_class_ratio"]
     lines = [
@@ -61,7 +61,7 @@ def classes(found: Taken) -> Series:
 
 
 def scatters(found: Taken) -> dict[str, Payload]:
-    """Returns step time over batch, and over tokens, where steps state them and there are several."""
+    """Returns step time over batch size and over tokens, if at least two steps report them."""
     served, found_scatters = found.trace.steps.served, dict[str, Payload]()
     for name, key, values in (("by_batch", "batch", served.batch), ("by_tokens", "step_tokens", served.tokens)):
         known = found.steps[values[found.steps] != MISSING]

@@ -1,4 +1,4 @@
-"""What a question is about: the chosen steps, and of them those that the figures of decoding are about."""
+"""Selected steps of a server and those used for decode figures."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
+# Cause of a slow step whose device is not idle longer.
 WORK = "Its own work"
-"""Why a step takes longer whose device does not idle more."""
 
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """The chosen steps of a trace and their numbers. All arrays of positions count into the steps of the trace."""
+    """Selected steps of a trace and their numbers. Positions are those of the trace's steps."""
 
     trace: TraceTable
     numbers: ServedSteps
     steps: Int64
     told: Int64
-    """Those that the figures of decoding are about: the steady state, else all that are chosen."""
+    """Steps used for decode figures: the steady state, else all selected steps."""
     is_steady: bool
 
     def of(self, mode: Mode, *, told: bool = False) -> Int64:
-        """Returns the chosen steps of a mode, or those of them that the figures are about."""
+        """Returns the selected steps of a mode, or only those used for the figures."""
         steps = self.told if told else self.steps
         return steps[in_mode(self.trace, mode)[steps]]
 
     @cached_property
     def modes(self) -> list[Mode]:
-        """Returns the modes that the chosen steps have, most time first."""
+        """Returns the modes of the selected steps, most time first."""
         time = {mode: int(self.time_ns[self.of(mode)].sum()) for mode in Mode if len(self.of(mode))}
         return sorted(time, key=lambda mode: (-time[mode], mode))
 
@@ -53,7 +53,7 @@ class Taken:
 
     @cached_property
     def class_time(self) -> dict[Mode, dict[KernelClass, int]]:
-        """Returns the summed durations of the kernels that the steps of each mode launch, by class; of modes with kernels."""
+        """Returns the summed kernel durations of each mode by class; only modes with kernels."""
         numbers, trace = self.numbers, self.trace
         kernels = trace.kind[numbers.row] == EventKind.KERNEL
         mode = trace.steps.served.mode[numbers.step]
@@ -63,7 +63,7 @@ class Taken:
 
     @cached_property
     def why(self) -> dict[int, str]:
-        """Returns of each outlier what it spends more on than the median decode step: a cause of idle time, or its work."""
+        """Returns the main extra time of each outlier over the median decode step: an idle cause or its own work."""
         unusual = self.steps[self.numbers.is_unusual[self.steps]]
         usual = np.flatnonzero(
             in_mode(self.trace, Mode.DECODE) & ~self.numbers.is_unusual & (self.numbers.period_ns != MISSING)
@@ -85,7 +85,7 @@ class Taken:
 
 
 def taken(trace: TraceTable, steps: Int64, *, everything: bool) -> Taken:
-    """Returns the chosen steps; figures are about the steady state unless they are to be about everything."""
+    """Returns the selected steps; the steady state is used for figures unless all are requested."""
     numbers = served_steps(trace)
     begin, end = numbers.steady
     steady = not everything and end > begin

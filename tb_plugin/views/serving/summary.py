@@ -1,4 +1,4 @@
-"""What a server's steps say first: tokens per second, the time of a decode step, and where it goes."""
+"""The answer and headline of Serving."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _gap(found: Taken, *, told: bool = True) -> float | None:
 
 
 def figures_of(found: Taken) -> dict[str, float | None]:
-    """Returns the numbers by key: tokens of the chosen steps, and of those that the figures are about tokens and decoding."""
+    """Returns the numbers by key: tokens of the selected steps; decode numbers of the steps used for figures."""
     decoding, numbers = found.of(Mode.DECODE, told=True), found.numbers
     time = found.time_ns[decoding]
     cycles = decoding[numbers.period_ns[decoding] != MISSING]
@@ -44,12 +44,12 @@ def figures_of(found: Taken) -> dict[str, float | None]:
     }
 
 
-_IN_WORDS = ("decode_work_ns", "decode_idle_ns")
-"""Numbers that the sentence says, and the headline does not."""
+# Shown in the sentence instead of the headline.
+_ONLY_IN_SENTENCE = ("decode_work_ns", "decode_idle_ns")
 
 
 def headline(found: Taken) -> Figures:
-    """Returns the numbers that a person asks for first."""
+    """Returns the headline figures."""
     notes = {
         "tokens_per_second": _which(found),
         "steady_tokens_per_second": _batch(found),
@@ -58,7 +58,7 @@ def headline(found: Taken) -> Figures:
     figures = [
         METRICS.figure(key, value, note=notes.get(key, ""))
         for key, value in figures_of(found).items()
-        if value is not None and key not in _IN_WORDS
+        if value is not None and key not in _ONLY_IN_SENTENCE
     ]
     if earlier := int(found.numbers.unrecorded_ns[found.told].sum()):
         figures.append(METRICS.figure("unrecorded_ns", earlier, note="in these steps", window=STEADY))
@@ -118,24 +118,23 @@ def answer_of(found: Taken) -> list[Notice]:
 
 
 def _which(found: Taken) -> str:
-    """Which steps are chosen, in words."""
     return "all steps" if len(found.steps) == len(found.trace.steps.label) else "the selected steps"
 
 
 def _batch(found: Taken) -> str:
-    """The batch of the steps that the figures are about, in words; empty where they do not state it."""
+    """Batch size of the steps used for figures, in words; empty if unknown."""
     batch = found.trace.steps.served.batch[found.told]
     low, high = (int(batch.min(initial=batch[0])), int(batch.max(initial=batch[0]))) if len(batch) else (MISSING, 0)
     return "" if low == MISSING else f"batch {low}" if low == high else f"batch {low} to {high}"
 
 
 FEW = 4
-"""Fewer decode steps say little."""
+"""Fewer decode steps are not typical."""
 _MAKING = (Mode.DECODE, Mode.MIXED)
 
 
 def facts(found: Taken) -> dict[str, Number]:
-    """Returns the facts of the chosen steps, by mode; never of the steady state alone."""
+    """Returns the facts of all selected steps by mode, not only of the steady state."""
     numbers: dict[str, Number] = {}
     for mode in found.modes:
         time = found.time_ns[found.of(mode)]

@@ -1,4 +1,4 @@
-"""The tables of a server's steps: one row a step, and one a mode."""
+"""Tables of server steps: by step, mode and kernel class."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _STATED = {
 
 
 def word(mode: int) -> str:
-    """Returns the word for a mode on a page, "unknown" where nobody knows it."""
+    """Returns the display word of a mode, "unknown" if not recorded."""
     return Mode(mode).word or "unknown"
 
 
 def by_step(found: Taken) -> Frame:
-    """Returns one row for each chosen step, in order of time."""
+    """Returns one row per selected step, in order of time."""
     steps, trace, numbers = found.steps, found.trace, found.numbers
     served = trace.steps.served
     period, generated = numbers.period_ns[steps], served.generated[steps]
@@ -71,12 +71,12 @@ def by_step(found: Taken) -> Frame:
 
 
 def _known(values: Int64) -> pa.Array:
-    """Values, null where the trace does not say."""
+    """Values with null for missing ones."""
     return pa.array(values, mask=values == MISSING)
 
 
 def by_mode(found: Taken) -> Frame:
-    """Returns one row for each mode, most time first."""
+    """Returns one row per mode, most time first."""
     rows = [_of_mode(found, mode) for mode in found.modes]
     keys = list(rows[0]) if rows else ["mode"]
     types = {"mode": pa.string(), "mode_steps": pa.int64(), "mode_generated": pa.int64()}
@@ -115,7 +115,7 @@ def _of_mode(found: Taken, mode: Mode) -> dict[str, str | int | float | None]:
 
 
 def by_class(found: Taken) -> Frame:
-    """Returns one row for each mode and class of kernels in its steps: modes with most time first, in them classes so."""
+    """Returns one row per mode and kernel class, most time first."""
     rows = [
         (word(mode), TITLES[each], time, time / sum(of.values()))
         for mode, of in found.class_time.items()

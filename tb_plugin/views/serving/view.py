@@ -1,4 +1,4 @@
-"""Serving: what a server's steps did, how fast tokens come, and what lies between steps that decode."""
+"""Serving: steps of an inference server and its token rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Serving(DeclaredView, entry=VIEW):
     """The view of a server's steps."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps, and on whether the figures are about all of them."""
+        """Returns the parameters that ``part`` depends on."""
         return (params.steps, params.get("steady") == "all")
 
     def part(self, trace: TraceTable, params: Params) -> Part:

@@ -1,4 +1,4 @@
-"""Call stacks that operators state, as frames: where no Python calls are recorded, the operators tell who called them."""
+"""Recorded call stacks of operators as frames, if Python calls are missing."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Backtraces:
-    """The distinct stacks of a trace: the labels of their frames one after the other, each stack's outermost first."""
+    """Distinct stacks of a trace: concatenated frame labels, outermost frame first."""
 
     of: Int32
-    """Which stack each row states, -1 = none."""
+    """Stack number of each row, -1 = none."""
     first: Int64
-    """Where each stack begins in ``label``, and where the last one ends."""
+    """Start of each stack in ``label``, and the end of the last one."""
     label: Int64
-    """Position in ``texts``."""
     texts: pa.Array
-    """Those of ``labels_of``, and behind them frames that are the name of no event."""
+    """Texts of ``labels_of``, followed by frames that no event is named after."""
 
 
 @remembered
 def backtraces(trace: TraceTable, fold: str) -> Backtraces:
-    """Returns the stacks that rows state; folded, calls that a framework makes to itself are left out of them."""
+    """Returns the recorded stacks of rows. If folded, internal calls of frameworks are removed."""
     known = labels_of(trace).texts
     numbers = {text: number for number, text in enumerate(known.to_pylist())}
     stack = np.full(len(trace), MISSING, np.int32)
@@ -58,10 +57,10 @@ def backtraces(trace: TraceTable, fold: str) -> Backtraces:
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """Calls, and frames of backtraces around them, by time: parents before children."""
+    """Calls and the backtrace frames around them, by time: parents before children."""
 
     place: Int64
-    """Position of the call that each frame is, -1 for frames of backtraces."""
+    """Position of each frame's call, -1 for backtrace frames."""
     parent: Int32
     thread: Int32
     kind: Int64
@@ -72,11 +71,11 @@ def around(
     trace: TraceTable, row: Int64, parent: Int32, thread: Int32, kind: Int64, label: Int64, *, python: bool, fold: str,
     single: bool,
 ) -> Frames:  # fmt: skip
-    """Returns the calls with the frames of their backtraces around them: calls that state one are called from there alone.
+    """Returns the calls with the frames of their backtraces as only callers.
 
-    Of calls inside each other the outermost one's counts. Where frames are Python's alone (``python``), an operator stands
-    for the frame that called it; a named range is a frame of its own also there. ``single``: each call has frames of its
-    own, else calls of one thread and stack share them.
+    Of nested calls, the outermost stack counts. With ``python``, only Python frames are used: an operator stands for the
+    frame that called it, and named ranges stay frames. ``single``: each call gets its own frames; otherwise calls of one
+    thread and stack share them.
     """
     told = backtraces(trace, fold)
     stack = told.of[row]
@@ -87,7 +86,7 @@ def around(
     length = np.diff(told.first)
     calls = np.flatnonzero((stack != MISSING) & (np.append(length, 0)[stack] > 0))
     of = stack[calls].astype(np.int64)
-    # In Python's frames an operator itself is the innermost one.
+    # The operator itself is the innermost frame.
     stands = python & ~np.isin(kind[calls], (EventKind.ANNOTATION, EventKind.MODULE))
     if single:
         unit, shared = np.arange(len(calls)), np.arange(len(calls))
@@ -101,7 +100,7 @@ def around(
     made = np.repeat(told.first[of[unit]], count) + inside
     own_parent = np.where(inside > 0, np.arange(total) - 1, MISSING)
     leaf = np.where(count > 0, ends - 1, MISSING)[shared.ravel()]
-    # Frames of backtraces stand before the call for which they are made.
+    # Backtrace frames come before their call.
     order = np.argsort(np.concatenate((np.repeat(calls[unit], count), np.arange(len(row)))), kind="stable")
     place = np.empty(len(order) + 1, np.int64)
     place[order] = np.arange(len(order))

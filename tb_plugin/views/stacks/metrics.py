@@ -1,4 +1,4 @@
-"""Definitions of the numbers of stacks."""
+"""Metrics of stacks."""
 
 from __future__ import annotations
 

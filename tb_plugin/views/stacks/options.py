@@ -1,4 +1,4 @@
-"""What a person may choose of the stacks: frames, time, thread, order, folding."""
+"""Options of Stacks: frames, weight, thread, order, folding."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Bool = npt.NDArray[np.bool_]
 
 WEIGHTS = ("host", "device")
 ORDERS = ("heavy", "time")
-"""Calls at the same place are one, the heaviest first; or only calls that follow each other, in the order of time."""
+"""``heavy`` merges calls at the same place, most time first; ``time`` merges only consecutive calls, in order."""
 FOLDS = ("none", "framework")
-"""Every frame; or calls that a framework makes to itself count as part of the call that entered it."""
+"""``framework`` merges internal calls of a framework into the call that entered it."""
 ALL_THREADS = "all"
-"""The choice of all threads, idle ones as well."""
+"""Selects all threads, including idle ones."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which frames, which time, of which threads, in which order, and whether frameworks are folded.
+    """Selected frames, weight, threads, order and folding.
 
-    ``threads`` are keys, ids or names of threads; none = all that are not idle, ``ALL_THREADS`` among them = all.
+    ``threads`` are keys, ids or names; empty = all non-idle threads, ``ALL_THREADS`` = all.
     """
 
     of: str = "both"
@@ -40,7 +40,7 @@ class Choice:
 
 
 def choice_of(params: Params) -> Choice:
-    """Returns the choice of a request. Raises BadRequest."""
+    """Returns the options of a request. Raises BadRequest."""
     known = {"of": tuple(FRAMES), "weight": WEIGHTS, "order": ORDERS, "fold": FOLDS}
     defaults = Choice()
     chosen = {key: params.get(key) or getattr(defaults, key) for key in known}
@@ -52,7 +52,7 @@ def choice_of(params: Params) -> Choice:
 
 
 def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> Bool | None:
-    """Returns by number which threads a choice means; None for all. Raises BadRequest for one that there is not."""
+    """Returns flags of the selected threads by number; None = all. Raises BadRequest for an unknown thread."""
     threads = threads_of(trace, rows)
     if ALL_THREADS in texts or (not texts and not any(thread.idle for thread in threads)):
         return None
@@ -63,7 +63,7 @@ def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> B
 
 
 def _meant(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
-    """The one thread of this key, name or id, where no other one has it."""
+    """The thread with this key, or the only one with this name or id. Raises BadRequest."""
     ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
     found = [thread for thread in threads if thread.key == text]
     found = found or [thread for thread in threads if text in (thread.name, *ids.get(thread.number, ()))]

@@ -1,4 +1,4 @@
-"""Stacks laid over each other: calls at the same place, the path of names from the outermost frame, are one place."""
+"""Merged stacks: calls with the same path of names."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class _Calls:
-    """The frames of the chosen threads, by time; a chosen one carries its time, one that is only around it none."""
+    """Frames of the selected threads, by time. Frames that only surround selected calls have no time."""
 
     row: Int64
-    """-1 of frames that a capture has."""
+    """-1 for frames of a capture."""
     parent: Int32
     thread: Int32
     chosen: Bool
@@ -43,19 +43,19 @@ class _Calls:
     backward_host_ns: Int64
     backward_device_ns: Int64
     replayed_kind: Int64
-    """Of those that a capture has, which come last."""
+    """Kinds of the capture's frames, which come last."""
     replayed_label: Int64
     rest_ns: int
-    """Chosen device time that no frame launched."""
+    """Selected device time that no frame launched."""
 
 
 def merged(
     trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
 ) -> Places:
-    """Returns the chosen stacks laid over each other, those of each thread on their own where ``by_thread`` or by time.
+    """Returns merged stacks of the selected calls, per thread if ``by_thread`` or by time.
 
-    Frames around a chosen call belong to its stack also where they began before the chosen steps. ``most`` keeps the
-    places with most time. Raises BadRequest for a thread that there is not.
+    Surrounding frames may start before the selected steps. ``most`` limits the number of places, most time first. Raises
+    BadRequest for an unknown thread.
     """
     by_time = choice.order == "time"
     found = (
@@ -68,12 +68,12 @@ def merged(
 
 @remembered
 def all_places(trace: TraceTable, chosen: Chosen, choice: Choice) -> Laid:
-    """Returns all places of a choice over all its threads: the table of functions and the parts of one ask for them again."""
+    """Returns all places over all threads; cached for the table of functions and its details."""
     return lay(trace, select_rows(trace, *chosen), choice, False)
 
 
 def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool) -> Laid:
-    """Returns the chosen stacks laid over each other. Raises BadRequest for a thread that there is not."""
+    """Returns merged stacks of the selected calls. Raises BadRequest for an unknown thread."""
     calls = _calls(trace, selection, choice)
     labels = labels_of(trace)
     by_time = choice.order == "time"
@@ -108,7 +108,7 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
     first = nodes.first
 
     def sums(values: Int64 | Bool, last: int = 0) -> Int64:
-        """Of each place what its calls have; frames of backtraces have none."""
+        """Sums over the calls of each place; backtrace frames have none."""
         return nodes.sum(np.append(values if place is None else np.append(values, 0)[place], last))
 
     return Laid(
@@ -126,7 +126,7 @@ def lay(trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool
 
 
 def _one_kind(kind: Int64, label: Int64, count: int) -> None:
-    """Makes a scope that one thread opens as a Python call, and another as a module or range, the same frame."""
+    """Merges scopes that one thread opens as a Python call and another as a module or range."""
     of = np.full(count, EventKind.PYTHON, np.int64)
     for known in (EventKind.ANNOTATION, EventKind.MODULE):
         of[label[kind == known]] = known
@@ -159,9 +159,9 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
         parent = np.concatenate((parent, replayed.parent))
         behind = [np.concatenate((each, nothing)) for each in behind]
     if threads is not None:
-        # Frames of replays that nothing bears are of no thread.
+        # Frames of replays without a launching frame have no thread.
         some = np.flatnonzero(np.append(threads, choice.threads in ((), (ALL_THREADS,)))[thread])
-        # A parent is of the same thread: it stays.
+        # A parent is on the same thread and stays.
         parent = places_of(some, len(row))[parent[some]]
         kept = some[some >= len(frames.row)] - len(frames.row)
         kind, label = kind[kept], label[kept]
@@ -169,7 +169,7 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
         behind = [each[some] for each in behind]
     chosen = selection.rows[row]
     chosen[len(row) - len(kind) :] = False
-    # What nobody launched belongs to no thread.
+    # Device work without a launch has no thread.
     rest = int(dur[launcher == MISSING].sum()) if choice.threads in ((), (ALL_THREADS,)) else 0
     return _Calls(
         row, parent, thread, chosen, np.where(chosen, own, 0), device, behind[0], behind[1], kind, label, rest
@@ -177,14 +177,14 @@ def _calls(trace: TraceTable, selection: Selection, choice: Choice) -> _Calls:
 
 
 def _launcher(trace: TraceTable, work: Int64, choice: Choice) -> Int32:
-    """For device rows: the innermost frame around their launch, runtime calls left out; -1 = none."""
+    """The innermost frame around the launch of device rows, without runtime calls; -1 = none."""
     if choice.of == "operators":
         return _frame_around(trace, trace.operator[work], choice)
     return _frame_around(trace, launched_by(trace, work), choice)  # as for modules
 
 
 def _frame_around(trace: TraceTable, source: Int32, choice: Choice) -> Int32:
-    """The frame that each host row (-1: none) is, else the innermost one around it, runtime calls left out; -1 = none."""
+    """The frame of each host row (-1 = none), else the innermost frame around it, without runtime calls; -1 = none."""
     place = places_of(stack_frames(trace, choice.of, choice.fold).row, len(trace))
     if choice.of == "operators":
         return place[source]

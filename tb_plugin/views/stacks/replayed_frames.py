@@ -1,4 +1,4 @@
-"""Frames of replayed work: below what was open around the launch of the graph, what was open when it was captured."""
+"""Frames of replayed work: from the launch down into the capture."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 REPLAY = "(graph replay)"
-"""The frame between the launch of a graph and what was captured."""
+"""Name of the frame between a graph launch and the captured frames."""
+# Placeholder label, replaced when all labels are known.
 IS_REPLAY = -2
-"""Its label, before the texts of all frames are known."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReplayedFrames:
-    """Frames that stand behind those of a trace; ``parent`` and ``owner`` count both."""
+    """Frames added after those of a trace; ``parent`` and ``owner`` count both."""
 
     parent: Int32
     kind: Int64
@@ -41,7 +41,7 @@ class ReplayedFrames:
 def replayed_frames(
     trace: TraceTable, work: Int64, launcher: Int32, row: Int64, parent: Int32, choice: Choice
 ) -> ReplayedFrames:
-    """Returns the frames of replays among some device work; ``launcher`` is the frame (of ``row``) that bears each launch."""
+    """Returns the frames of replayed device work; ``launcher`` is the frame (of ``row``) around each launch."""
     origins = origins_of(trace)
     scopes = origins.scopes
     if not len(scopes):
@@ -54,7 +54,7 @@ def replayed_frames(
     bearers = Bearers(parent, label, launcher)
     labels = labels_of(trace).of[scopes.name].astype(np.int64)
     found = replayed_calls(trace, work, origins.at(work), bearers, bears, labels, counted=False)
-    # One frame for all replays that one frame bears, before what hangs in it.
+    # One replay frame per launching frame, before its captured frames.
     count = len(parent)
     above = found.parent
     roots = above < count
@@ -73,7 +73,7 @@ def replayed_frames(
 
 
 def _folded(trace: TraceTable, scopes: Scopes, bears: Bool) -> Bool:
-    """Calls of a framework that itself made, as among the frames of the trace."""
+    """Flags of internal framework calls."""
     framework = trace.strings.where(lambda text: package_of(text)[1])[scopes.name] & (scopes.kind == EventKind.PYTHON)
     inside = np.append(framework | (scopes.kind == EventKind.MODULE), False)
     nearest = np.append(

@@ -1,8 +1,7 @@
-"""Stacks: who called whom, laid over each other, weighted by host or device time (an icicle, a flame graph).
+"""Stacks: merged call stacks by CPU or device time.
 
-Calls at the same place, the path of names from the outermost frame, are one place. Every nanosecond stands at exactly
-one: host time at the innermost frame that was open, device time at the frame that launched the work. So the own times
-of all places sum to the time of the chosen rows, and so do those of all functions.
+Calls with the same path of names form one place. Host time counts at the innermost open frame, device time at the frame that
+launched the work. Self times of all places, or of all functions, sum to the selected time.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ __all__ = ["FOLDS", "FRAMES", "WEIGHTS", "Choice", "Places", "Stacks", "Thread",
 
 Int64 = npt.NDArray[np.int64]
 
+# The page gets the places with the most time; ``Tree.total_nodes`` counts all. Exports contain all.
 NODES_SENT = 10_000
-"""A page gets the places with most time; ``Tree.total_nodes`` counts all. Exports hold every one."""
 
 
 class Stacks(DeclaredView, entry=VIEW):
     """Merged stacks of Python calls and operators."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps, frames, time, threads and function."""
+        """Returns the parameters that ``part`` depends on."""
         keys = ("of", "weight", "order", "fold", "function")
         return (*params.chosen, *(params.get(key) for key in keys), params.values("thread"))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the places, the functions and the threads; of a ``function`` who called it and whom it called.
+        """Returns places, functions and threads; for a ``function``, its callers and callees.
 
-        Raises BadRequest for an unknown choice, thread or step, NotFound for an unknown function.
+        Raises BadRequest for an unknown option, thread or step, NotFound for an unknown function.
         """
         choice = choice_of(params)
         selection = select_rows(trace, *params.chosen)
@@ -77,7 +76,7 @@ class Stacks(DeclaredView, entry=VIEW):
 
 
 def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
-    """The threads with calls in the chosen steps, whichever was chosen: those with most time first, idle ones last."""
+    """All threads with calls in the selected steps, most time first, idle ones last."""
     threads = threads_of(trace, selection.chosen)
     count = 1 + max((thread.number for thread in threads), default=0)
     any_calls, events = (_events(trace, selection, of, choice.fold, count) for of in ("both", choice.of))
@@ -103,19 +102,17 @@ def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
 
 
 def _events(trace: TraceTable, selection: Selection, of: str, fold: str, count: int) -> Int64:
-    """How many chosen frames each thread has."""
+    """Number of selected frames per thread."""
     frames = stack_frames(trace, of, fold)
     return np.bincount(frames.thread[selection.rows[frames.row]], minlength=count)
 
 
 Int32 = npt.NDArray[np.int32]
 
-_NAMED = 3
-"""So many threads are named."""
+_MAX_NAMED = 3
 
 
 def _notes(trace: TraceTable, selection: Selection, choice: Choice) -> Notices | None:
-    """Returns where frames of several threads are one place, and where frames count no calls; None where neither is so."""
     frames = stack_frames(trace, choice.of, choice.fold)
     threads = chosen_threads(trace, selection.chosen, choice.threads)
     chosen = selection.rows[frames.row]
@@ -127,7 +124,6 @@ def _notes(trace: TraceTable, selection: Selection, choice: Choice) -> Notices |
 
 
 def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int32) -> Notice | None:
-    """Of scopes that one thread opens as a Python call, and another as a module or range: their frames are one."""
     label = labels_of(trace).of[trace.name[row]]
     python = trace.kind[row] == EventKind.PYTHON
     scope = of_kind(trace.kind[row], EventKind.MODULE, EventKind.ANNOTATION)
@@ -139,8 +135,8 @@ def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int
     names = {each.number: each.name for each in threads_of(trace, selection.chosen)}
 
     def told(numbers: Int32) -> str:
-        known = [names.get(number, "") for number in numbers[:_NAMED].tolist()]
-        return ", ".join(known) + (f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else "")
+        known = [names.get(number, "") for number in numbers[:_MAX_NAMED].tolist()]
+        return ", ".join(known) + (f" and {len(numbers) - _MAX_NAMED} more" if len(numbers) > _MAX_NAMED else "")
 
     alone = np.setdiff1d(first, second)
     text = (
@@ -156,7 +152,6 @@ def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int
 
 
 def _of_backtraces(trace: TraceTable, choice: Choice, row: Int64) -> Notice | None:
-    """Of frames of recorded call stacks: operators stand in them and not in the scope that was open."""
     if choice.of == "operators" or not np.isin(rows_with_stacks(trace), row).any():
         return None
     text = (

@@ -1,4 +1,7 @@
-"""Timeline: every event of a trace in lanes. What is drawn comes in tiles, as fine as the screen resolves."""
+"""Timeline: lanes and levels of all events.
+
+Events are sent in tiles at the resolution of the screen.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,19 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Payload, Table, Timeline, TimelineLevel, View
 from tb_plugin.views.timeline import VIEW
 
+# Slices of the overview strip; about its width in pixels.
 SLICES = 1200
-"""Slices of the strip above the timeline: about as many as it is pixels wide."""
 
 
 class TimelineAnalysis(DeclaredView, entry=VIEW):
-    """What the timeline of a trace consists of, whatever steps are chosen."""
+    """Lanes and levels of a trace, independent of the selected steps."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Always about all of the trace; the steps are said, not applied."""
+        """Returns the parameters that ``part`` depends on. Steps do not filter the timeline."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Lanes and levels."""
+        """Returns lanes and levels."""
         head = head_of(pyramid_of(trace))
         payloads: dict[str, Payload] = {"timeline": head}
         if len((failures := failures_of(trace)).row):
@@ -44,7 +47,7 @@ class TimelineAnalysis(DeclaredView, entry=VIEW):
 
 
 def head_of(pyramid: Pyramid) -> Timeline:
-    """Lanes, levels and how busy the whole trace is."""
+    """Returns lanes, levels and the utilization of the whole trace."""
     trace = pyramid.trace
     groups = np.append(pyramid.lane[pyramid.groups[:-1]], len(pyramid.lanes))
     work = of_kind(trace.kind, *DEVICE_WORK)
