@@ -116,7 +116,7 @@ def test_what_is_clicked_and_pointed_at_is_in_sight(open_tab: Open) -> None:
     assert bottom - canvas["y"] > 120  # below three findings
     for x, y in ((right - RIGHT - 4, bottom - 4), (canvas["x"] + LEFT + 90, bottom - 4)):
         tab.page.mouse.move(x, y)
-        frame.locator("[data-testid=tip]", has_text="click keeps it").wait_for()
+        frame.locator("[data-testid=tip]", has_text="click: select").wait_for()
         tip = box_of(frame.locator("[data-testid=tip]"))
         assert tip["x"] >= 0 and tip["y"] >= 0 and tip["x"] + tip["width"] <= 1000 and tip["y"] + tip["height"] <= 700
     # Whoever rests on a block sees its stack, from inside.

@@ -1,4 +1,4 @@
-// Typed GETs of the plugin's own routes. Paths are relative to the page, so any --path_prefix works.
+// Typed GET requests to the plugin's routes.
 import type { Catalog, Problem, Profile, Table, View } from './payloads'
 
 export type Query = Record<string, string | number | readonly string[] | null | undefined>

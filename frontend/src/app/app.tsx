@@ -1,4 +1,4 @@
-// The frame: what is open, in which state, and the view inside.
+// The page frame: profile, state and the open view.
 import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'

@@ -1,4 +1,4 @@
-// What the page shows while there is no profile to show: scanning, empty.
+// The page without profiles: scanning, empty, skipped files.
 import { Drawer, Tooltip } from '@mantine/core'
 import { useState } from 'react'
 import type { Catalog } from '../api/payloads'

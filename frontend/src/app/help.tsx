@@ -1,4 +1,4 @@
-// The keyboard's card.
+// The card of keyboard shortcuts.
 import { Kbd, Modal } from '@mantine/core'
 import css from './help.module.css'
 

@@ -1,4 +1,4 @@
-// The views. One that does not apply is listed, greyed, and says why and what would enable it.
+// The list of views; unavailable ones say why.
 import { Popover, Tooltip } from '@mantine/core'
 import { Fragment, type ReactNode } from 'react'
 import type { ViewInfo } from '../api/payloads'

@@ -1,4 +1,4 @@
-// The (i) drawer: what was repaired, dropped or missing in the trace, and what that means for the numbers.
+// The drawer about data quality.
 import { Drawer } from '@mantine/core'
 import type { Query } from '../api/client'
 import type { IssueInfo, Profile, ReadInfo, SpanInfo } from '../api/payloads'

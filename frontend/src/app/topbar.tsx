@@ -1,4 +1,4 @@
-// The bar on top: which profile and which steps, what is to know about the data, and ways out of the page.
+// The top bar: profile, steps, data quality, export.
 import { Button, Menu, Tooltip } from '@mantine/core'
 import { originalUrl, type Query, windowUrl } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'

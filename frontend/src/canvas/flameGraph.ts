@@ -1,5 +1,4 @@
-// Icicle chart: roots on top, children below in proportion of one value. A zoomed node gives its rows to what is beneath it:
-// all around it is one line.
+// Flame graph: roots at the top, width by one value.
 import { boxColors, drawBox, FONT, type Theme } from './surface'
 
 export interface FlameNode {

@@ -1,4 +1,4 @@
-// A matrix of numbers as coloured cells: numbers where they fit, the largest of several where a pixel holds more than one.
+// A matrix of numbers as coloured cells.
 import { categoryColor, inkOn, mix } from '../lib/color'
 import { type Band, type Domain, foldLines, largestOf, type Matrix, partOf, spreadLabels } from '../lib/rankMatrix'
 import { cutDistinct, cutText, FONT, type Theme } from './surface'

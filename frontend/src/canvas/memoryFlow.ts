@@ -1,4 +1,4 @@
-// Tensors over memory and time: a rectangle each, as wide as its life and as high as its size. Low addresses lie on top.
+// Tensors as rectangles over address and time.
 import type { MemoryFlowMap } from '../api/payloads'
 import { formatMark, scaleFor } from '../lib/format'
 import { boxColors, cutText, drawBox, FONT, type Theme } from './surface'

@@ -1,5 +1,4 @@
-// Segments of memory as lines of addresses at one scale: what is allocated, what waits for a stream, and the gaps between.
-// A line is so many bytes wide; segments follow each other like words of a text, and longer ones go on in the next line.
+// Segments as lines of addresses at one scale. Long segments wrap like text.
 import type { MemoryMap } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { boxColors, cutText, drawBox, FONT, FONT_TITLE, type Theme } from './surface'

@@ -1,5 +1,4 @@
-// The one Canvas2D engine's ground: a sharp canvas, the theme's colours, and the box with a label that the timeline and
-// the icicle chart both are made of.
+// Canvas basics: size, theme colours, labelled boxes.
 import { categoryColor, inkOn, mix } from '../lib/color'
 import { elided } from '../lib/names'
 import type { Tokens } from '../lib/tokens'

@@ -1,5 +1,4 @@
-// Tiles at hand, of whatever they are made: what is wanted is fetched in a few requests at a time, what was not seen for
-// longest goes first.
+// A cache of tiles: batched requests, least recently used dropped first.
 import type { TileKey } from '../lib/tiles'
 
 const MAX_BYTES = 96e6

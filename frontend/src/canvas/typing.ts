@@ -1,4 +1,4 @@
-// Who gets a key: what a person types into a field is never a shortcut.
+// Whether a key press goes to a text field.
 
 const FIELDS = /^(text|search|number|email|url|tel|password|date|time|datetime-local|month|week)$/
 

@@ -1,4 +1,4 @@
-// The aligned call tree, one level at a time: the children of a node, what they change, and where the sum stands.
+// The aligned call tree, one level at a time.
 import type { Tree } from '../api/payloads'
 
 /** Numbers of one place on both sides. */

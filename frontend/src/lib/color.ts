@@ -1,4 +1,4 @@
-// One colour per category, everywhere (color.test.ts measures that each can be told from its ground).
+// One colour per category (color.test.ts checks the contrast).
 import { HUES, ON_COLOR, type TREND } from './tokens'
 
 const CATEGORIES: Record<string, string> = {

@@ -1,4 +1,4 @@
-// Which columns of a table are drawn: those that the server shows or a person chose, without those that have nothing.
+// Visible columns of a table.
 import type { Column, Table } from '../api/payloads'
 
 /** Columns in which no row has anything, the name aside; null where not all rows are here, or none. */

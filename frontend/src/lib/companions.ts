@@ -1,4 +1,4 @@
-// A snapshot and a trace of one process: which profile lies beside which, and how their times translate.
+// Profiles of the same process, and translation of their times.
 import type { Catalog, ClockInfo } from '../api/payloads'
 import type { Address } from './profiles'
 

@@ -1,4 +1,4 @@
-// Events of a memory snapshot as a person writes them, and the words of a comparison of two moments.
+// Event numbers of a memory snapshot, as typed.
 
 /** The number that a text names, as the URL has it: '' for none, null for what is no number of an event. */
 export function parseEventNumber(text: string): string | null {

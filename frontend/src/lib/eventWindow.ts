@@ -1,4 +1,4 @@
-// The part of the axis that the timeline shows for an event: the one rule of all links into it (in_timeline.py is its twin).
+// The window that a link shows around an event (twin of in_timeline.py).
 
 /** Least room on each side, in ns: what is around a short event tells what it is. */
 const ROOM_NS = 500

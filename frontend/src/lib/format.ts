@@ -1,5 +1,4 @@
-// The only formatter of the page: a number, its unit and the scale of its column give a text. tests/format_cases.json
-// holds the cases that this file and the Python formatter must both pass.
+// The page's only number formatter. tests/format_cases.json has the cases that the Python formatter must pass as well.
 import type { Scalar, Unit } from '../api/payloads'
 
 /** What a column (or one number) is counted in: `value / factor` of `symbol`. */

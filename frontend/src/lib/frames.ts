@@ -1,4 +1,4 @@
-// Call stacks: `path(line): function`, one frame after the other, separated by ";" or line breaks.
+// Call stacks: `path(line): function`, separated by ";" or line breaks.
 
 export interface CodeFrame {
   text: string

@@ -1,4 +1,4 @@
-// What may tell of the graphs that a trace replays, as choices.
+// Choices for the capture of replayed graphs.
 import type { Catalog, Profile } from '../api/payloads'
 
 /** What the address has where no capture is wanted. */

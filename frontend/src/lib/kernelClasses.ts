@@ -1,4 +1,4 @@
-// What kernels do, by their names: GEMM, attention, ... as the Kernels view says it.
+// Kernel classes (GEMM, attention, ...) by kernel name.
 import type { Breakdown, Table } from '../api/payloads'
 
 export interface KernelClass {

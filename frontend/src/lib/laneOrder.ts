@@ -1,4 +1,4 @@
-// Which lanes of the timeline are shown, in which order: what a person pinned, moved, and filtered.
+// Order of timeline lanes: pinned, moved, filtered.
 
 export interface NamedLane {
   id: string

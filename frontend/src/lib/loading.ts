@@ -1,4 +1,4 @@
-// What a loading profile says about itself: how fast, how much longer, of which kinds.
+// Progress of a loading profile.
 import type { Loading, Profile } from '../api/payloads'
 
 export const STAGES: Record<Loading['stage'], string> = {

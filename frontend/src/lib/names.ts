@@ -1,4 +1,4 @@
-// Names of kernels and operators made readable. The full name is always one hover away.
+// Readable names of kernels and operators.
 
 const CLOSE: Record<string, string> = { '<': '>', '(': ')' }
 

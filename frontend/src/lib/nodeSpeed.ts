@@ -1,4 +1,4 @@
-// Nodes, pairs of nodes and larger sets, by how long the same collectives take there.
+// Slow nodes: collective times by node set.
 import { format } from './format'
 import type { Row } from './tableRows'
 

@@ -1,4 +1,4 @@
-// Colours of stack frames by whose code they are: one's own stands out, what belongs to nobody in particular steps back.
+// Colours of stack frames by package.
 import type { Row } from './tableRows'
 
 const PLAIN = new Set(['standard library', 'built-in', 'generated code', ''])

@@ -1,4 +1,4 @@
-// Handing a trace over to Perfetto in another tab: opened by a click, asked until it answers, then told once.
+// Transfer of a trace to a Perfetto tab.
 import type { Problem } from '../api/payloads'
 
 export const PATIENCE_MS = 20_000

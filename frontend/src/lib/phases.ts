@@ -1,4 +1,4 @@
-// Which phase a sentence names, and what each took step by step.
+// The largest phase, and its time per step.
 import type { Series, Tree } from '../api/payloads'
 import type { Row } from './tableRows'
 

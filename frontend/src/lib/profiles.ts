@@ -1,4 +1,4 @@
-// Which profile a URL means: the one that is open, and the one it is compared with.
+// The open profile and the baseline that a URL names.
 import type { Catalog, Profile, RunInfo, SpanInfo } from '../api/payloads'
 import { counted, formatTime } from './format'
 

@@ -1,4 +1,4 @@
-// A size or a time as a person types it ("1.5 MiB", "200 us"), to and from whole bytes and nanoseconds.
+// Sizes and times as typed ("1.5 MiB", "200 us").
 import type { Unit } from '../api/payloads'
 import { LADDERS } from './format'
 

@@ -1,4 +1,4 @@
-// Ranks on one axis of time: that of the first of them. A time t of another one stands at `t * scale + shift` there.
+// Ranks on the first rank's time axis: `t * scale + shift`.
 import type { ClockInfo } from '../api/payloads'
 
 /** How a rank was laid beside the first: by corrected clocks, by the wall clocks that the files state, or by first steps. */

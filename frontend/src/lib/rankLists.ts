@@ -1,4 +1,4 @@
-// Ranks as text.
+// Lists of ranks as text.
 
 /** A list of ranks as it was recorded, in few characters: `0-7`, `0-56 by 8`; one that is no such row stays as it is. */
 export function ranksShort(text: string): string {

@@ -1,4 +1,4 @@
-// Ranks in the order in which a picture shows them: a matrix of rows and columns with what separates and names them.
+// Ranks as a matrix: order, separators and labels.
 import type { Grouping, Heat } from '../api/payloads'
 import { rankOf } from './companions'
 

@@ -1,4 +1,4 @@
-// Everything there is to see of several ranks on one axis, and how busy their devices are over it.
+// Time range and utilization of several ranks.
 import { fromAxis, type Placement, toAxis } from './rankAxis'
 
 interface Part {

@@ -1,4 +1,4 @@
-// Which ranks stand on one timeline with the profile that is open: a text of the URL, and the profiles that it means.
+// The ranks of a timeline, to and from the URL.
 import type { Catalog, SpanInfo } from '../api/payloads'
 import { rankOf } from './companions'
 import { joinIds, splitIds } from './laneOrder'

@@ -1,4 +1,4 @@
-// Where two ranks laid beside each other on the timeline show why one of them is late.
+// The timeline view that shows why a rank is late.
 import type { Row } from './tableRows'
 
 /** Its worst step, and the tracks in which the cause lies. */

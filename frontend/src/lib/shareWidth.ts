@@ -1,4 +1,4 @@
-// Room that several things share.
+// Fair distribution of width.
 
 /** What each gets of `room`: all that it needs, or where that is too much a fair share, at least `least`. Sums stay whole. */
 export function shareWidth(needs: readonly number[], room: number, least: number): number[] {

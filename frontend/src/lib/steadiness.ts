@@ -1,4 +1,4 @@
-// Whether the spread of ranks changes from step to step, and the ranks by their means where it does not.
+// Whether the spread of ranks changes between steps.
 import type { Heat, Series } from '../api/payloads'
 
 const WITHIN = 0.02

@@ -1,4 +1,4 @@
-// Threads of the stacks: which of them a choice in the URL means, and how a choice is written there.
+// Selected threads of the stacks, to and from the URL.
 import { joinIds, splitIds } from './laneOrder'
 import type { Row } from './tableRows'
 

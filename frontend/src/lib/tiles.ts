@@ -1,4 +1,4 @@
-// Tiles of the timeline as they come from the server: the items of one group of lanes in one stretch of time.
+// Timeline tiles as the server sends them.
 
 /** The n-th tile of a level, of a group of lanes. */
 export interface TileKey {

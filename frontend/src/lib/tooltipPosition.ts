@@ -1,4 +1,4 @@
-// Where a box stands that tells about the place under the pointer.
+// Position of a tooltip near the pointer.
 import { clamp } from './axisTicks'
 
 export interface Point {

@@ -1,4 +1,4 @@
-// Moving through a trace that is too large to be opened whole: where other windows begin.
+// Windows of a trace that is too large to load at once.
 import type { WindowInfo } from '../api/payloads'
 import { format } from './format'
 

@@ -1,4 +1,4 @@
-// What a search finds in a tree: which nodes, and how much of a value they stand for.
+// Search hits in a tree, and their share of a value.
 export interface TreeHits {
   /** Positions of the matching nodes, in the order of the tree. */
   nodes: readonly number[]

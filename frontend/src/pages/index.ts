@@ -1,4 +1,4 @@
-// One view an analysis id. A new view: a file here and a line; without one the fallback draws it.
+// The page of each view id. A new page adds one line.
 import type { ComponentType } from 'react'
 import type { PageProps } from '../parts/page'
 import { Diff } from './compare/diff'

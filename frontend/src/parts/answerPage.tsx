@@ -1,4 +1,4 @@
-// A page of an answer, its numbers and the tables behind them: of models that are told by tables.
+// A page of one answer and its tables.
 import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Query } from '../api/client'

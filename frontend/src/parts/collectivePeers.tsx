@@ -1,4 +1,4 @@
-// The same collective on the other workers of a run: who had it when, who waited, and the way to each of them.
+// The same collective on the other workers.
 import { Button } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import { getTable, type Query } from '../api/client'

@@ -1,4 +1,4 @@
-// A box of an opened row: a title, how much there is, and what is in it; also the first rows of another table.
+// A titled box in an opened row.
 import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Row } from '../lib/tableRows'

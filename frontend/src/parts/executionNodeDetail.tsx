@@ -1,4 +1,4 @@
-// A node of an execution trace: its tensors, the operators that these tie it to, and its event in a trace beside it.
+// An execution trace's node: tensors, operators, event.
 import type { ReactNode } from 'react'
 import type { Query } from '../api/client'
 import type { View } from '../api/payloads'

@@ -1,4 +1,4 @@
-// The first event of a trace that a question to the view `find` finds: where another profile leads into its timeline.
+// The first event that the view `find` returns.
 import { getView, type Query } from '../api/client'
 import type { Range } from '../canvas/timeline/model'
 import { whenReady } from '../state/data'

@@ -1,4 +1,4 @@
-// How much device time graphs replayed, and what tells which operators or modules stand behind it.
+// Replayed device time, and how it is attributed.
 import type { View } from '../api/payloads'
 import { openView } from '../state/route'
 import { Value } from '../widgets/basics'

@@ -1,4 +1,4 @@
-// The card that answers first: a few numbers and, beside them, the sentence that matters most.
+// The first card: headline figures and key sentences.
 import type { ReactNode } from 'react'
 import type { Severity } from '../api/payloads'
 import { Card } from '../widgets/basics'

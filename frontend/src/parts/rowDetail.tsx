@@ -1,4 +1,4 @@
-// An opened row: call stacks, how long its events take, and each of them with its way into the timeline.
+// An opened row: stacks, distribution, events.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../api/client'

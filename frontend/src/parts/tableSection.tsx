@@ -1,4 +1,4 @@
-// The table half of a view: search, grouping, filters, columns, and the rows themselves. All of it lives in the URL.
+// A table with search, filters and columns; stored in the URL.
 import { ActionIcon, Checkbox, Popover, SegmentedControl, TextInput, Tooltip } from '@mantine/core'
 import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, tableCsvUrl } from '../api/client'

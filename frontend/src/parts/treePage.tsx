@@ -1,4 +1,4 @@
-// A tree as an icicle chart and as a table with the same numbers: one search, one zoom and one selection for both.
+// A tree as flame graph and table, with one selection.
 import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../api/payloads'

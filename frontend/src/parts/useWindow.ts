@@ -1,4 +1,4 @@
-// The window of the timeline: the URL holds it, the canvas moves it, Back and Z undo where it went.
+// The timeline's window, kept in the URL with undo.
 import { type RefObject, useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Move } from '../canvas/timeline/input'
 import type { Range } from '../canvas/timeline/model'

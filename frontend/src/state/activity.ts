@@ -1,4 +1,4 @@
-// Whether the picture is complete: `<html data-state="busy|idle">`. Tests wait for it; nothing else reads it.
+// `<html data-state="busy|idle">`, which tests wait for.
 import { useEffect } from 'react'
 
 const QUIET_MS = 80

@@ -1,4 +1,4 @@
-// Times that somebody wants to find again, with a note each. They stand in the URL: a link takes them along.
+// Bookmarks with notes, stored in the URL.
 import { joinList, splitList } from './hash'
 
 export interface Bookmark {

@@ -1,4 +1,4 @@
-// What lies beside the profile that is open: the trace of a snapshot's process, or the snapshot of a trace's.
+// Companion profiles of the open one.
 import { useEffect, useMemo, useState } from 'react'
 import { getProfile } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'

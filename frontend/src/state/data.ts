@@ -1,4 +1,4 @@
-// Data that follows the URL: what was asked last is kept while the next answer is under way.
+// Data that follows the URL; the last answer stays until the next.
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { type Answer, ApiError, getCatalog, getProfile, getView, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, View } from '../api/payloads'

@@ -1,4 +1,4 @@
-// The hash of TensorBoard's page as a list: our keys are `p.torch_trace.<key>`; all others are kept untouched.
+// TensorBoard's URL hash: our keys are `p.torch_trace.<key>`, others stay.
 
 export const PLUGIN = 'torch_trace'
 const PREFIX = `p.${PLUGIN}.`

@@ -1,4 +1,4 @@
-// Following a link that the server sent: a view and the URL state to open it with.
+// Links that open a view with a state.
 import type { Link } from '../api/payloads'
 import { eventWindow } from '../lib/eventWindow'
 import { joinList, splitList, type Values } from './hash'

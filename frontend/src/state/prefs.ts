@@ -1,4 +1,4 @@
-// Small preferences of one reader, kept in the browser (never needed: storage may be forbidden).
+// Preferences stored in the browser, if storage is allowed.
 import { useSyncExternalStore } from 'react'
 import { DEFAULT_EDITOR } from '../lib/frames'
 

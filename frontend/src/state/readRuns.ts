@@ -1,4 +1,4 @@
-// Runs of which somebody asked what all their workers did together: they are read, and nobody is asked again.
+// Runs whose workers were all read.
 import { useSyncExternalStore } from 'react'
 import type { Query } from '../api/client'
 

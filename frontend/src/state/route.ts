@@ -1,4 +1,4 @@
-// The URL is the state. Inside TensorBoard that is the hash of the page around our frame; alone it is our own.
+// The URL as the page's state: TensorBoard's hash, or our own.
 import { useSyncExternalStore } from 'react'
 import type { Figure } from '../api/payloads'
 import { isOtherTab, mergeHash, readHash, type Values } from './hash'

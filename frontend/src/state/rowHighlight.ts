@@ -1,4 +1,4 @@
-// What the timeline highlights: the filters of the row of a table that somebody came from. Pure; links.ts goes there.
+// Timeline highlights of a table row.
 import { rowId } from '../lib/tableRows'
 import { joinList, splitList, type Values } from './hash'
 

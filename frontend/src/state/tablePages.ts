@@ -1,4 +1,4 @@
-// Rows of a server-side table: fetched page by page as they come into sight.
+// Rows of a server-side table, page by page.
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { ApiError, getTable, type Query } from '../api/client'
 import type { Problem, Table } from '../api/payloads'

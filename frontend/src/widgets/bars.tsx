@@ -1,4 +1,4 @@
-// Small bars in a cell of a table: one value after the other, the tallest fills the height.
+// Small bars in a table cell.
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import css from './bars.module.css'

@@ -1,4 +1,4 @@
-// Small pieces that every view uses: cards, values, metric help, copy.
+// Basic parts: cards, values, metric help, copy.
 import { ActionIcon, Skeleton, Tooltip, useComputedColorScheme } from '@mantine/core'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Figure, Metric, Scalar, Unit } from '../api/payloads'

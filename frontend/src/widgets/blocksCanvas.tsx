@@ -1,4 +1,4 @@
-// The active-memory timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
+// React wrapper of the active-memory timeline.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { type BlockColoring, type ColorKeyEntry, envelopeColor, lineOf } from '../canvas/blocks/colors'
 import { BlocksEngine, type BlocksModel } from '../canvas/blocks/engine'

@@ -1,4 +1,4 @@
-// Parts of a total: one bar, a table with bars, or a donut with a legend that carries values.
+// Parts of a total: bar, table or donut.
 import { Tooltip } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Breakdown, Link, Slice } from '../api/payloads'

@@ -1,4 +1,4 @@
-// The aligned call tree of two profiles, one level at a time: paired bars, the change, and the running sum of changes.
+// The aligned call tree of two profiles.
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Metric, Tree } from '../api/payloads'
 import { childrenOf, type Level, type LevelRow, levelView, nodeAt, type Order, pathOf } from '../lib/callTree'

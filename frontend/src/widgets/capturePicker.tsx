@@ -1,4 +1,4 @@
-// What recorded the capture of the graphs that a trace replays: found beside it, chosen, or none.
+// The picker of a graph capture.
 import { Alert } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import type { Catalog, Profile } from '../api/payloads'

@@ -1,4 +1,4 @@
-// A series as a chart, and the same numbers as a table.
+// A series as chart or table.
 import { type ReactNode, useMemo, useRef } from 'react'
 import type { Series } from '../api/payloads'
 import { formatNumber } from '../lib/format'

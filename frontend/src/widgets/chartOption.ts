@@ -1,4 +1,4 @@
-// A series payload as a chart: stacked bars, lines or a histogram. All texts are set as text, never as markup.
+// ECharts options of a series. Texts are never set as markup.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Line, Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'

@@ -1,4 +1,4 @@
-// A curve over time that one drags over to look closer. The wheel stays the page's; buttons do the same by keyboard.
+// A zoomable curve over time.
 import { ActionIcon, Tooltip } from '@mantine/core'
 import { type CSSProperties, type PointerEvent, type ReactNode, useMemo, useState } from 'react'
 import type { Series } from '../api/payloads'

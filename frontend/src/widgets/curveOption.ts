@@ -1,4 +1,4 @@
-// A series over time as steps: values hold until the next event. Profiler steps stand behind it, the peak is marked.
+// ECharts options of a step curve over time.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'

@@ -1,4 +1,4 @@
-// Named numbers: the headline row and the list card.
+// Named numbers as headline or list.
 import type { Figure, Figures, Severity } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { isChange, type Scale, scaleOf } from '../lib/format'

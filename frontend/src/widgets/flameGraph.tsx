@@ -1,4 +1,4 @@
-// The icicle chart of a tree: width by one value; a click zooms; arrow keys walk; the tree table is its text form.
+// The flame graph of a tree.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../api/payloads'
 import {

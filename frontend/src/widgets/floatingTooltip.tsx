@@ -1,4 +1,4 @@
-// What is told beside the pointer: as large as it comes out, and never beyond the window.
+// A tooltip at the pointer.
 import { type ReactNode, useLayoutEffect, useRef } from 'react'
 import { tooltipPosition } from '../lib/tooltipPosition'
 import css from './tip.module.css'

@@ -1,4 +1,4 @@
-// A heat map: one row a line, one column an x, stronger is more. For many workers, where bars are too thin to read.
+// A heat map of rows over x.
 import { Tooltip } from '@mantine/core'
 import type { CSSProperties } from 'react'
 import type { Series } from '../api/payloads'

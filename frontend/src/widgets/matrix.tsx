@@ -1,4 +1,4 @@
-// A matrix of ranks on a canvas: stronger is more. A click keeps a cell; arrow keys walk from cell to cell.
+// A matrix of ranks on a canvas.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Unit } from '../api/payloads'
 import { cellAt, cellShades, drawMatrix, hasNumbers, heightOf, layoutOf } from '../canvas/matrix'

@@ -1,4 +1,4 @@
-// Tensors over memory and time on a canvas. A drag is the part to look at; arrow keys walk from tensor to tensor.
+// Tensors over address and time on a canvas.
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { MemoryFlowMap } from '../api/payloads'
 import {

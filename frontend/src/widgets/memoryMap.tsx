@@ -1,4 +1,4 @@
-// The memory of a device at one moment, on a canvas that is as high as what is in sight. Arrow keys walk from block to block.
+// A map of device memory on a canvas.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { MemoryMap } from '../api/payloads'
 import {

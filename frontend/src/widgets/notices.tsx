@@ -1,4 +1,4 @@
-// Findings: severity, the same few words for all, a sentence with its figures, what to do, where to read on, and the evidence.
+// Notices: severity, sentence, advice and evidence.
 import { useMemo } from 'react'
 import type { Link, Notice } from '../api/payloads'
 import { format, isChange, type Scale, scaleOf } from '../lib/format'

@@ -1,4 +1,4 @@
-// Any payload, by its kind: what a view without a page of its own is drawn with.
+// Any payload, drawn by kind.
 
 import { useState } from 'react'
 import type { Breakdown, Counters, Link, Payload, TimelineTrack, Tree } from '../api/payloads'

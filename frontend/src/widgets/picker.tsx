@@ -1,4 +1,4 @@
-// One choice of the top bar: a label while there is nothing to choose, a filtering list otherwise.
+// A filtering list for one choice.
 import { Combobox, ScrollArea, useCombobox } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import { format } from '../lib/format'

@@ -1,4 +1,4 @@
-// Run, worker and span: the way to any profile of the log directory.
+// Pickers of run, worker and span.
 import { useMemo } from 'react'
 import type { Catalog, RunInfo, SpanInfo } from '../api/payloads'
 import { format, formatTime } from '../lib/format'

@@ -1,4 +1,4 @@
-// A profile that is being read, or that could not be.
+// A loading or failed profile.
 import { Button, Progress } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Profile, SpanInfo } from '../api/payloads'

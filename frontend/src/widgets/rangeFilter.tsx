@@ -1,4 +1,4 @@
-// A filter by a range of a number: at least, at most, or both, typed with their unit.
+// A filter by a number's range.
 import { Button, Popover, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Unit } from '../api/payloads'

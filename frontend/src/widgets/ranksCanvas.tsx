@@ -1,4 +1,4 @@
-// The React shell of several ranks on one axis: hands sections, links and selection to the engine.
+// React wrapper of the multi-rank timeline.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranks/engine'
 import { hoveredCollective, linkedRanksText } from '../canvas/ranks/links'

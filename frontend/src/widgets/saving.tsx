@@ -1,4 +1,4 @@
-// What mending a finding would save: its bounds in words, and beside the whole step as a bar.
+// A finding's saving as text and bar.
 import type { Notice, Saving } from '../api/payloads'
 import { columnScale, exactText, format, formatRange, type Scale } from '../lib/format'
 import css from './saving.module.css'

@@ -1,4 +1,4 @@
-// A scatter: one dot a thing, by two of its numbers; its groups are named below it.
+// A scatter plot with groups.
 import { useMemo, useRef } from 'react'
 import type { Scatter } from '../api/payloads'
 import { categoryColor } from '../lib/color'

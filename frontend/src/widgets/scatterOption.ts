@@ -1,4 +1,4 @@
-// A scatter payload as a chart. All texts are set as text, never as markup.
+// ECharts options of a scatter plot. Texts are never set as markup.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Scatter } from '../api/payloads'
 import type { Theme } from '../canvas/surface'

@@ -1,4 +1,4 @@
-// Speed against size, both over powers of ten: a dot for each size, and the line that fits them. All texts are set as text.
+// ECharts options of speed against size. Texts are never set as markup.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Line, Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'

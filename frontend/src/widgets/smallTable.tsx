@@ -1,4 +1,4 @@
-// A short table as it came, without paging: each text as long as there is room for it, numbers in one unit for each family.
+// A short table without paging.
 import { Tooltip } from '@mantine/core'
 import { useMemo, useRef } from 'react'
 import type { Column, Table } from '../api/payloads'

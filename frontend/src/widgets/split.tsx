@@ -1,4 +1,4 @@
-// Two parts of a page, one above the other, and the bar between them that a person drags. The upper one fills what is left.
+// Two panels with a draggable divider.
 import { type KeyboardEvent, type PointerEvent, type ReactNode, useRef, useState } from 'react'
 import { clamp } from '../lib/axisTicks'
 import css from './split.module.css'

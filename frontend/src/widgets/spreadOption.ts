@@ -1,4 +1,4 @@
-// How far ranks lie apart at each step, as a chart: the middle half and nine tenths of them as areas, the median as a line.
+// ECharts options of the spread of ranks.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'

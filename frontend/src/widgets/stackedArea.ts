@@ -1,4 +1,4 @@
-// Categories over time, one on top of another: each area reaches down to the axis, and the lower ones are drawn over it.
+// Stacked areas over time.
 import type { Series } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 

@@ -1,4 +1,4 @@
-// Which steps the numbers are about: all, one, or several.
+// The step picker.
 import { Checkbox, Popover, ScrollArea, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import type { StepInfo } from '../api/payloads'

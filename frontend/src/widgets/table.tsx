@@ -1,4 +1,4 @@
-// The big table: server-side rows, sorted, searched and filtered there; only what is in sight is in the page.
+// The large table: server-side rows, virtual scrolling.
 import { Button } from '@mantine/core'
 import {
   type ColumnDef,

@@ -1,4 +1,4 @@
-// Cells and headers of the big table.
+// Cells and headers of the large table.
 import type { Column, Scalar } from '../api/payloads'
 import { exactText, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
 import { shortFrame } from '../lib/frames'

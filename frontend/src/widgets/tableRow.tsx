@@ -1,4 +1,4 @@
-// The head of a column and the cells of a row of the big table.
+// Column heads and rows of the large table.
 import { Tooltip } from '@mantine/core'
 import type { CSSProperties } from 'react'
 import type { Column, Table } from '../api/payloads'

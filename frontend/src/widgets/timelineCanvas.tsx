@@ -1,4 +1,4 @@
-// The timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
+// React wrapper of the timeline.
 import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import type { ColorBy } from '../canvas/timeline/colors'
 import { type Overlays, TimelineEngine } from '../canvas/timeline/engine'

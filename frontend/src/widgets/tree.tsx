@@ -1,4 +1,4 @@
-// A tree as a table: rows open and close, one row can be chosen together with the icicle chart.
+// A tree table.
 import { ActionIcon, Tooltip } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'

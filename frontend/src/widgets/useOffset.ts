@@ -1,4 +1,4 @@
-// Where an element begins in what scrolls it.
+// An element's offset in its scroll container.
 import { type RefObject, useLayoutEffect, useState } from 'react'
 
 /** Pixels from the begin of what `scroller` scrolls to an element in it. */

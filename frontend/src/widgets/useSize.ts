@@ -1,4 +1,4 @@
-// How large an element is: canvases and tables are drawn for the room that they have.
+// An element's size.
 import { type RefObject, useEffect, useState } from 'react'
 
 function useSize(ref: RefObject<HTMLElement | null>, sizeOf: (node: HTMLElement) => number): number {

@@ -1,4 +1,4 @@
-// From one total to another, part by part: floating bars between two that stand on the ground.
+// ECharts options of a waterfall.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Breakdown, Metric } from '../api/payloads'
 import type { Theme } from '../canvas/surface'

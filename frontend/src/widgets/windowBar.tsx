@@ -1,4 +1,4 @@
-// A trace that is too large to be opened whole: which part is open, why, and the way to the others.
+// The loaded window of a large trace, and its neighbours.
 import { Button, NativeSelect } from '@mantine/core'
 import type { Profile, WindowInfo } from '../api/payloads'
 import { format } from '../lib/format'

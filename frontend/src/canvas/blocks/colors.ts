@@ -1,4 +1,4 @@
-// Colours of bands: one for every stack, line, module or category, the same in every picture of a snapshot.
+// Colours of blocks by stack, line, module or category.
 import type { Bands } from '../../api/payloads'
 import { categoryColor, mix } from '../../lib/color'
 import { HUES } from '../../lib/tokens'

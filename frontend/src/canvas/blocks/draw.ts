@@ -1,4 +1,4 @@
-// Draws the active-memory timeline: pictures of tiles beside each other, axes, marks, and the outline of a block over its life.
+// Drawing of the active-memory timeline.
 import type { Bands } from '../../api/payloads'
 import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { type Scale, scaleFor } from '../../lib/format'

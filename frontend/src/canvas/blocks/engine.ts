@@ -1,5 +1,5 @@
-// The engine of the active-memory timeline: a scene, the canvas that shows it, and the tiles that it wants. A frame only
-// copies pictures of tiles: they are painted once for a vertical scale (layout.ts). Its hands are input.ts.
+// The engine of the active-memory timeline. A frame only copies tile pictures, which layout.ts paints once per vertical
+// scale.
 import type { Bands } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import { fitCanvas as sharpen, type Theme } from '../surface'

@@ -1,4 +1,4 @@
-// The hands of the active-memory timeline: wheel, drag, pinch, clicks and keys, told to the engine.
+// Mouse, touch and keys of the active-memory timeline.
 import { clamp } from '../../lib/axisTicks'
 import type { Move } from '../timeline/input'
 import type { Range } from '../timeline/model'

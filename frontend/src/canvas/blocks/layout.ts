@@ -1,5 +1,4 @@
-// A tile of the active-memory timeline as pixels, and back from a place to the block that lies there. A column's blocks lie on
-// each other in the order of the tile, the rest on top of them.
+// A tile as pixels, and the block at a pixel. A column's blocks are stacked in tile order, the rest on top.
 import type { Bands, BandsEnvelope } from '../../api/payloads'
 
 /** What the height of a picture shows, in bytes. */

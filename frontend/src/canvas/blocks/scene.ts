@@ -1,4 +1,4 @@
-// What a picture of the active-memory timeline shows, and where on it what lies.
+// The state of an active-memory picture, and its coordinates.
 import type { Bands, BandsEnvelope } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import type { Theme } from '../surface'

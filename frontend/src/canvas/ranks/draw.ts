@@ -1,4 +1,4 @@
-// Draws the sections of several ranks: a head each, with how busy its devices are, and the tracks of those that are open.
+// Drawing of several ranks' sections.
 
 import { cutText, FONT, FONT_TITLE } from '../surface'
 import type { Strip } from '../timeline/colors'

@@ -1,4 +1,4 @@
-// The engine of several ranks on one axis: sections below each other, each drawn as a timeline of its own in its own time.
+// The engine of several ranks on one time axis.
 
 import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'

@@ -1,4 +1,4 @@
-// What is at a place of a section, and where an event of it is.
+// The event at a point of a section, and back.
 
 import { rowAt, rowTop } from '../timeline/layout'
 import { firstEndingAfter, type Item, type Spot } from '../timeline/model'

@@ -1,4 +1,4 @@
-// Where the sections of ranks stand below each other, and which of them are in sight.
+// Vertical positions of rank sections.
 
 /** Height of the head of a section: its name, and beside it how busy its devices are. */
 export const SECTION = 30

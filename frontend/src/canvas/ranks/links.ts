@@ -1,4 +1,4 @@
-// The same collective on several ranks: bands that lead from section to section.
+// Bands between the calls of a collective on several ranks.
 import { counted } from '../../lib/format'
 import { toAxis } from '../../lib/rankAxis'
 import { isOfOtherRun } from '../../lib/rankSelection'

@@ -1,4 +1,4 @@
-// What a picture of several ranks on one axis is made from: each rank is a section with a scene of its own.
+// The state of a picture of several ranks.
 import { fromAxis, type Placement, SAME } from '../../lib/rankAxis'
 import type { TimelineModel } from '../timeline/model'
 import type { HeadStage, Scene } from '../timeline/scene'

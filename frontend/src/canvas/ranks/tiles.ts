@@ -1,4 +1,4 @@
-// Which tiles the sections of ranks want: those in sight and some around them, asked for when something changed.
+// Tiles requested by visible sections and their neighbours.
 
 import { visibleTracks } from '../timeline/scene'
 import { isEqualList, type VisibleSection } from './scene'

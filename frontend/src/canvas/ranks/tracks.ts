@@ -1,4 +1,4 @@
-// The tracks of an open section: which there are, and how high they stand.
+// Tracks of an open section.
 
 import { type Layout, layoutTracks, tracksOf as timelineTracks } from '../timeline/layout'
 import type { Lane, Range, TimelineModel } from '../timeline/model'

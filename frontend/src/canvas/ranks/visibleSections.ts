@@ -1,4 +1,4 @@
-// What the page hears of the sections in sight: who scrolls is not held up by it.
+// Reports of visible sections, delayed while scrolling.
 
 /** The page hears of them when the sight rests so long, and so often at least. */
 const REST_MS = 120

@@ -1,5 +1,4 @@
-// Colours of items: by what they are, by their names, by the module around them or by what kernels do; and the strip of
-// those too narrow for a box.
+// Colours of timeline items, and strips of narrow ones.
 
 import { COPY, classOf, isKernel, type KernelClasses } from '../../lib/kernelClasses'
 import { boxColors, type Theme } from '../surface'

@@ -1,4 +1,4 @@
-// Charts of counters: the mean of each slice of time as an area, between its lowest and its highest value.
+// Counter charts: mean, minimum and maximum per time slice.
 import { boxColors, type Theme } from '../surface'
 
 export interface CounterSeries {

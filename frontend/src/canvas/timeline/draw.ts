@@ -1,4 +1,4 @@
-// Draws a timeline: pinned tracks, tracks, what lies over them. No events, no state but what it is given.
+// Drawing of the timeline; stateless.
 
 import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'

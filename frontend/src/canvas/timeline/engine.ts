@@ -1,4 +1,4 @@
-// The timeline's engine: a scene, the canvas that shows it, and the tiles that it wants. Its hands are input.ts.
+// The timeline's engine: scene, canvas and requested tiles.
 
 import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'

@@ -1,4 +1,4 @@
-// The head of the timeline: the strip of the whole trace, the axis, the steps; and what lies over all tracks.
+// The head of the timeline: overview strip, axis, steps, markers.
 
 import { divisions, multiples, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'

@@ -1,5 +1,4 @@
-// The timeline's hands: wheel, drag, pinch and clicks, told to the engine (keys: keys.ts). One state machine of the
-// pointer: splitting it would only pass the same fields around.
+// Mouse and touch input of the timeline. One pointer state machine: splitting it would pass the same fields around.
 import { clamp } from '../../lib/axisTicks'
 import { AXIS, GUTTER, HEAD, STRIP } from './layout'
 import type { Item, Range, Spot } from './model'

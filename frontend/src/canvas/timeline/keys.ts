@@ -1,4 +1,4 @@
-// The timeline's keys. They work wherever no text field has the focus; the arrows only where nothing else needs them.
+// Keyboard input of the timeline; arrows work only if unused elsewhere.
 
 import { isTyping } from '../typing'
 import type { MovableWindow, TimelineEvents } from './input'

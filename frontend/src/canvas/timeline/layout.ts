@@ -1,4 +1,4 @@
-// Where the tracks of the timeline stand: lanes of events and charts of counters, pinned ones above the others.
+// Vertical positions of timeline tracks, pinned ones first.
 import type { CounterSeries } from './counters'
 import type { Lane } from './model'
 

@@ -1,4 +1,4 @@
-// What the colours mean when they stand for names, modules or classes: those in sight that take most time.
+// The colour legend: visible names with the most time.
 import { firstEndingAfter } from './model'
 import { type Scene, visibleTracks } from './scene'
 

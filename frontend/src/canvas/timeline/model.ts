@@ -1,4 +1,4 @@
-// What the timeline stands on: lanes and their lines, levels of detail, and the items of the tiles that are there.
+// Lanes, levels of detail and loaded items of a timeline.
 import type { Timeline } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import type { FetchTiles, TileColumns, TileKey } from '../../lib/tiles'

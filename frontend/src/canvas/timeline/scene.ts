@@ -1,4 +1,4 @@
-// What a picture of the timeline is made from, and where things are on it.
+// The state of a timeline picture, and its coordinates.
 
 import type { Timeline } from '../../api/payloads'
 import type { Theme } from '../surface'

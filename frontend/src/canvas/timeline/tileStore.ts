@@ -1,4 +1,4 @@
-// The tiles of the timeline at hand.
+// Loaded timeline tiles.
 import type { FetchTiles, TileColumns, TileKey } from '../../lib/tiles'
 import { type Budget, type StoreEvents, TileCache } from '../tileCache'
 

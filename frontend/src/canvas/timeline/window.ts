@@ -1,4 +1,4 @@
-// The window of a canvas with an axis of time, and the ways to move it.
+// The visible time window, and ways to move it.
 import { clamp } from '../../lib/axisTicks'
 import type { Move, TimelineEvents } from './input'
 import type { Item, Range } from './model'

@@ -1,4 +1,4 @@
-// An opened row of a comparison: every measure on both sides, and the way into each side's own view.
+// An opened row of a comparison: both sides.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'

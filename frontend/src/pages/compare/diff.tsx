@@ -1,4 +1,4 @@
-// Diff: what became slower or faster from a baseline to the open profile, by category, by call and by row.
+// Diff: changes from a baseline to the open profile.
 import { Button, SegmentedControl } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'

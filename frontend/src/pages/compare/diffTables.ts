@@ -1,4 +1,4 @@
-// Which tables of a comparison the page offers.
+// Tables of a comparison.
 import type { View } from '../../api/payloads'
 import { payloadByName } from '../../parts/payloadByName'
 import type { Group } from '../../parts/tableSection'

@@ -1,4 +1,4 @@
-// Diff of two memory snapshots: what is held at the peak and at the end of each, by stack.
+// Diff of two memory snapshots, by stack.
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'

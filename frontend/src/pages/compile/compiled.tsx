@@ -1,4 +1,4 @@
-// Compiled code: what compiling took, the regions and what each call costs, where they break off, and the kernels they are of.
+// Compiled code: compilation, regions, graph breaks, kernels.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Graphs: how much of the device time is replayed, what stands behind it, and each graph with its nodes and its replays.
+// Graphs: replayed device time, nodes and replays.
 
 import { Button } from '@mantine/core'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Idle time: why devices have nothing to do, step by step and cause by cause, and the longest stretches of each cause.
+// Idle time of devices, by cause and step.
 import { Button } from '@mantine/core'
 import type { Table, View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'

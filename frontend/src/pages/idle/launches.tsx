@@ -1,4 +1,4 @@
-// Launches: what devices wait for them, in which phases, kernels that repeat, and the runtime calls that cost the host most.
+// Launches: queue depth, latencies, short kernels, runtime calls.
 
 import { Button } from '@mantine/core'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Stacks of a memory snapshot: who holds the bytes at a moment, or allocated them between two, as a flame graph.
+// Allocation stacks of a memory snapshot as a flame graph.
 import { Button, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'

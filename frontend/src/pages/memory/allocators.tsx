@@ -1,4 +1,4 @@
-// Totals that a profile states of each of several allocators: the curves of one or of all, and their peaks.
+// Allocator totals that the profile reports.
 import { Checkbox, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Figures, Profile, View } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// A line about what was recorded together with the profile that is open, and the way there.
+// Links to profiles recorded together with the open one.
 import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { Catalog, Profile } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// Which device a page of memory is about, where a profile has several.
+// The device picker of memory pages.
 import { NativeSelect, SegmentedControl } from '@mantine/core'
 import type { Figures } from '../../api/payloads'
 import type { Values } from '../../state/hash'

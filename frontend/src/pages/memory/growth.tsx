@@ -1,4 +1,4 @@
-// Growth: which stacks hold more after each step, the curve of one of them, and what changed between two moments.
+// Growth: stacks that retain more after each step.
 import { Button } from '@mantine/core'
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Memory: the curve of a device, who held what at its peak, and the tables of the part of the curve that is chosen.
+// Memory of a trace: curve, live memory, tables.
 import { Button, NativeSelect } from '@mantine/core'
 import { createContext, memo, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'

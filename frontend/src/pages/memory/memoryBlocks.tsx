@@ -1,4 +1,4 @@
-// The blocks of an allocator: their filters, all of which stand in the URL, and an opened block or sum of blocks.
+// Blocks of an allocator: filters and an opened row.
 import { Button, Menu, NativeSelect } from '@mantine/core'
 import { useEffect } from 'react'
 import type { Breakdown, Table } from '../../api/payloads'

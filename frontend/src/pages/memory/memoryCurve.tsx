@@ -1,4 +1,4 @@
-// A curve of memory over time in its card: dragging looks closer at the whole page, a click chooses a moment.
+// A memory curve: drag zooms, click selects a time.
 import { type ReactNode, useMemo } from 'react'
 import type { Profile, Series } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'

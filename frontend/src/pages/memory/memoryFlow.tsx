@@ -1,4 +1,4 @@
-// Memory flow: where tensors lay in memory and from when to when; how much was in use, and what was there at any moment.
+// Memory flow: addresses and lifetimes of tensors.
 import { Button, SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// The way from the Memory page of a trace to the memory flows that lie at the same worker.
+// Links from Memory to the worker's memory flows.
 import { Button } from '@mantine/core'
 import type { Catalog, Profile } from '../../api/payloads'
 import { ofWorker } from '../../lib/companions'

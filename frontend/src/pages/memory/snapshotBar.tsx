@@ -1,4 +1,4 @@
-// Choices that views of a memory snapshot share: the device, and the events after which memory is looked at.
+// Device and event pickers of snapshot views.
 import { NativeSelect, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Figures } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// In which form a view shows the same calls: the value of `form` in the URL, the first one without a word.
+// The choice among a page's forms (`form` in the URL).
 import { SegmentedControl } from '@mantine/core'
 import { setRoute, useRoute } from '../../state/route'
 

@@ -1,4 +1,4 @@
-// Modules: the model as it was called, as an icicle chart and as a tree with the same numbers; by module; its compiled code.
+// Modules: call tree, table by module, compiled code.
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Table, View } from '../../api/payloads'

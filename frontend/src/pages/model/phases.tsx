@@ -1,4 +1,4 @@
-// Phases: every annotation as a row of a tree, with what it took on the host, on the device and step by step.
+// Phases: annotations as a tree with their times.
 import { ActionIcon, Button, TextInput, Tooltip } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// The row of donuts above a table. A slice filters the table.
+// Donuts above a table; a slice filters it.
 import { SegmentedControl, Tooltip, UnstyledButton } from '@mantine/core'
 import { useState } from 'react'
 import type { Link, Payload } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// An execution trace: its nodes with their tensors, and the way to the trace that was recorded with it.
+// Nodes and tensors of an execution trace.
 import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Kernels: where the device's compute time went, by kernel, by launch, and the copies beside them.
+// Kernels and copies: where device time goes.
 import { Button, Checkbox, Select, TextInput } from '@mantine/core'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Operators: the top ten as donuts, all of them as a table, one of them in every detail.
+// Operators: donuts, table and details.
 import type { View } from '../../api/payloads'
 import { GraphReplays } from '../../parts/graphReplays'
 import type { PageProps } from '../../parts/page'

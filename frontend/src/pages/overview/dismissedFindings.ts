@@ -1,4 +1,4 @@
-// Findings that a person has dismissed: ids of their rules, in the URL of every view.
+// Dismissed findings: rule ids in the URL.
 import { useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
 import { readRoute, setRoute, useRoute } from '../../state/route'

@@ -1,4 +1,4 @@
-// One finding: what it would save, what was seen, what to do, and on demand why, how sure, and the events that show it.
+// One finding: saving, text, fix and evidence.
 import { Button } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'

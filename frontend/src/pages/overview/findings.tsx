@@ -1,4 +1,4 @@
-// Findings: what to change first and what that would save, then every other finding by what it would save.
+// Findings, ordered by saving.
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Figure, Metric, Notice, Severity, View } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// What the job says of the rank that is open, once its traces were read; before, the way to where that is told.
+// One sentence about the open rank's role in its job.
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Notice } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// Overview: the answer in a sentence and a few numbers, the steps, what to do, and where the device's time went.
+// Overview: answer, steps, findings, device time.
 import { SegmentedControl } from '@mantine/core'
 import { type CSSProperties, useMemo, useState } from 'react'
 import type { Breakdown, Figures, Link, Notices, Series, Severity, Slice, View } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// The short form of Findings: the first of them in a line each, and the way to each of their cards.
+// The first findings, one line each.
 import type { Figure, Figures, Notice, Notices } from '../../api/payloads'
 import type { Scale } from '../../lib/format'
 import { openView } from '../../state/route'

@@ -1,4 +1,4 @@
-// A view about all workers while they are read: what that takes before it begins, how far it is, and its end.
+// Consent to and progress of reading all workers.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'

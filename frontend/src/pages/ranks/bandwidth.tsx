@@ -1,4 +1,4 @@
-// How fast data move, where sizes are known: bandwidth against size, what fits it, and whether nodes are slower than others.
+// Bandwidth against message size, and slow nodes.
 import type { Table, View } from '../../api/payloads'
 import { counted } from '../../lib/format'
 import { nodeSets, slowestText } from '../../lib/nodeSpeed'

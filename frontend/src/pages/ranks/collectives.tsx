@@ -1,4 +1,4 @@
-// Collectives of a flight recorder: the calls of one rank, and those of all ranks: who is missing, who differs, who waits.
+// Collectives of flight recorders.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'

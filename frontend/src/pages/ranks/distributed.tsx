@@ -1,4 +1,4 @@
-// Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
+// Distributed: stragglers, waiting, communication.
 import { useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Figure, Link, Series, View } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// Parallelism: what shards, stages of a pipeline, offloading and experts take of the device, and what nothing hides of it.
+// Parallelism: device time by method, and its exposed part.
 import type { Table } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'

@@ -1,4 +1,4 @@
-// Stacked bars, one each for many ranks, that can also be read as a map or a table.
+// Stacked bars per rank, also as map or table.
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Series } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// Pictures of all ranks by one measure: rank by step, how far they lie apart, and where in the job each stands.
+// Charts of one measure over all ranks.
 import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'

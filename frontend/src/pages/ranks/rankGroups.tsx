@@ -1,4 +1,4 @@
-// Devices and process groups of a job: one by one where there are few, else a line for each kind, and all of them on demand.
+// Devices and process groups, identical ones merged.
 import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { Table, View } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// Ranks of a run of snapshots: whose peak is the largest, what each peak consists of, and what all ranks hold alike.
+// Peak memory of all ranks.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Series, View } from '../../api/payloads'

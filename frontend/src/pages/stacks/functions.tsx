@@ -1,4 +1,4 @@
-// Functions: self and total time of each, and in its opened row who called it and whom it called.
+// Functions: self and total time, callers, callees.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'

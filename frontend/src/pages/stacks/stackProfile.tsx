@@ -1,4 +1,4 @@
-// Stacks of a file of stacks: the flame graph and the functions of the Stacks page, of what the file counts.
+// Stacks of a stack file.
 import { Button, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Stacks: who called whom, merged, as an icicle chart and a tree, or function by function; whole, as files for other programs.
+// Stacks: flame graph, tree, functions, exports.
 import { Button, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Whose stacks are shown: any of the threads, which stands in the URL.
+// The thread picker of stacks.
 import { Button, Checkbox, Popover } from '@mantine/core'
 import type { Table } from '../../api/payloads'
 import { format } from '../../lib/format'

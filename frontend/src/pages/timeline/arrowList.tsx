@@ -1,4 +1,4 @@
-// The arrows that the trace records from and to the chosen event: what it follows from, and what follows from it.
+// Recorded flow arrows from and to the selected event.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Bookmarks on the time axis: listed, noted, gone to, removed. They live in the URL.
+// Bookmarks on the time axis; stored in the URL.
 import { ActionIcon, Button, Popover, TextInput, VisuallyHidden } from '@mantine/core'
 import { useEffect, useRef } from 'react'
 import { precise } from '../../lib/format'

@@ -1,4 +1,4 @@
-// What the timeline draws besides its events, and in which colours. It stands in the URL.
+// The timeline's display options; stored in the URL.
 import { Checkbox, Radio } from '@mantine/core'
 import type { ColorBy } from '../../canvas/timeline/colors'
 import { MenuButton } from '../../parts/menuButton'

@@ -1,4 +1,4 @@
-// From an event of a trace to the blocks that a snapshot of the same process says were allocated in it.
+// Links from an event to the blocks allocated in it.
 import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { Catalog, ClockInfo, Profile } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// Everything recorded about the selected event, and the ways to those that belong to it.
+// Details of the selected event.
 import { ActionIcon, Button } from '@mantine/core'
 import { Fragment } from 'react'
 import type { Query } from '../../api/client'

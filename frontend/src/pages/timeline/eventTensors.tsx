@@ -1,4 +1,4 @@
-// What an execution trace beside a trace knows of an operator: its tensors, and the operators that these tie it to.
+// Tensors of an operator, from an execution trace.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'

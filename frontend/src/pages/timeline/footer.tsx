@@ -1,4 +1,4 @@
-// The line below the timeline: how much is in sight, what was found, and what the colours mean.
+// The timeline's footer: window, hits, colour key.
 import type { Timeline } from '../../api/payloads'
 import type { ColorBy } from '../../canvas/timeline/colors'
 import type { LegendEntry } from '../../canvas/timeline/legend'

@@ -1,4 +1,4 @@
-// Which hit of a search is the chosen one, and the way from hit to hit.
+// Previous and next search hit.
 import { ActionIcon } from '@mantine/core'
 import { DownIcon, UpIcon } from '../../widgets/icons'
 import { count } from './footer'

@@ -1,4 +1,4 @@
-// Open in Perfetto: the window in sight or the whole trace, handed over to a tab that the click opens.
+// The dialog "Open in Perfetto".
 import { Button, Modal, SegmentedControl } from '@mantine/core'
 import { useState } from 'react'
 import { getWindow, type Query, windowUrl } from '../../api/client'

@@ -1,4 +1,4 @@
-// What the timeline shows besides its events: arrows, gaps, charts, and where the hits of a search or of a row lie.
+// Timeline overlays: arrows, gaps, charts, search hits.
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getTable, getView, type Query } from '../../api/client'
 import type { Counters, Flows, Table, View } from '../../api/payloads'

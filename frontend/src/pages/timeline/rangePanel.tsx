@@ -1,4 +1,4 @@
-// A range that was marked on the timeline: how long it is, how busy the devices were, and what ran in it, by name.
+// Summary of a marked time range.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
 import { type Query, windowUrl } from '../../api/client'

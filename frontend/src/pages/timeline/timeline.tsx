@@ -1,4 +1,4 @@
-// Timeline: every event of the trace. The server sends what the pixels can show; moving asks for more.
+// Timeline: every event, at the resolution of the screen.
 import { Button } from '@mantine/core'
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// Which tracks the timeline shows: pinned, moved, closed, filtered. All of it stands in the URL.
+// Pinned, moved, closed and filtered tracks; stored in the URL.
 import { ActionIcon, Button, Checkbox, Popover, Slider, TextInput } from '@mantine/core'
 import { useMemo } from 'react'
 import { GUTTER, GUTTERS } from '../../canvas/timeline/layout'

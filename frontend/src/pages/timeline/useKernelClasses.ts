@@ -1,4 +1,4 @@
-// What kernels do, by name: asked for when somebody wants to see it, and not before.
+// Kernel classes by name, loaded on demand.
 import { getTable, getView, type Query } from '../../api/client'
 import type { Breakdown, Problem, Table } from '../../api/payloads'
 import { classesOf, type KernelClasses } from '../../lib/kernelClasses'

@@ -1,4 +1,4 @@
-// The model of the timeline of a profile: its head, and tiles as they are wanted.
+// A profile's timeline model and tiles.
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Problem, Profile, Timeline } from '../../api/payloads'

@@ -1,4 +1,4 @@
-// Closer, further, and all of it: for whoever has no keyboard at hand.
+// Zoom buttons.
 import { Button } from '@mantine/core'
 import css from './zoomButtons.module.css'
 

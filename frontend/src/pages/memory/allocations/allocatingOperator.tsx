@@ -1,4 +1,4 @@
-// From a block of a snapshot to the operator that allocated it, where a trace of the same process lies beside it.
+// The operator that allocated a snapshot's block.
 import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../../api/client'

@@ -1,4 +1,4 @@
-// Memory of a snapshot: what its peak consists of, its history as curves and bands, and the tables of a moment and a part.
+// Memory snapshot: peak, history, tables.
 import { Button } from '@mantine/core'
 import { memo, useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../../api/client'

@@ -1,4 +1,4 @@
-// Everything known about the block that is kept, and its whole stack.
+// Details of the selected block, with its stack.
 import { ActionIcon, Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Query } from '../../../api/client'

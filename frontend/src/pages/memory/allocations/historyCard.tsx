@@ -1,4 +1,4 @@
-// The history of a device: curves above, every block as a band below, over the same part of it; beside them what was clicked.
+// Memory history: curves, blocks and the selected block.
 import { ActionIcon, Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
 import { type ReactNode, useCallback, useMemo, useRef } from 'react'
 import { getView, type Query } from '../../../api/client'

@@ -1,4 +1,4 @@
-// The curves of a device over the part of its history that is in sight, and what their colours mean.
+// Memory curves over the visible history.
 import { memo, useMemo } from 'react'
 import type { Query } from '../../../api/client'
 import type { Series } from '../../../api/payloads'

@@ -1,4 +1,4 @@
-// What of a snapshot's tables is drawn as marks over its history.
+// Marks over the memory history.
 import type { View } from '../../../api/payloads'
 import type { HistoryAxis, HistoryMarks } from '../../../canvas/blocks/scene'
 import { format } from '../../../lib/format'

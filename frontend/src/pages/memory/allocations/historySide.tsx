@@ -1,4 +1,4 @@
-// Beside the bands: the block that is kept, or what colours mean, and the moment that is looked at.
+// The panel beside the history: colour key and moment.
 import { Button, NativeSelect } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { View } from '../../../api/payloads'

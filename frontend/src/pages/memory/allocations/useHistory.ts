@@ -1,4 +1,4 @@
-// The part of a snapshot's history that is in sight, in units of its axis, and the tiles that draw it.
+// The visible history window and its tiles.
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getView, type Query } from '../../../api/client'
 import type { Bands, Problem } from '../../../api/payloads'

@@ -1,4 +1,4 @@
-// The history of an allocator: all its events in a list that fetches what is in sight; the chosen one is the moment that is shown.
+// A virtual list of all allocator events.
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../../api/client'
 import type { Table, View } from '../../../api/payloads'

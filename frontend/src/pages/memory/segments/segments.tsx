@@ -1,4 +1,4 @@
-// Segments: the memory of a device after any event of its history. What lies where, what is free between, and what is in the way.
+// Segments: device memory after an allocator event.
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
 import { type KeyboardEvent, useMemo } from 'react'
 import type { Query } from '../../../api/client'

@@ -1,4 +1,4 @@
-// What a timeline of several ranks says of each: where it lies on the axis, how that is known, what of it is in sight.
+// Sections of a multi-rank timeline: placement and notes.
 import { useMemo } from 'react'
 import type { Collective, RankSection } from '../../../canvas/ranks/scene'
 import type { Range } from '../../../canvas/timeline/model'

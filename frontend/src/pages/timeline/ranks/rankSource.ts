@@ -1,4 +1,4 @@
-// One rank of a timeline of several: its profile and its events, asked for once its section is in sight.
+// Data of one rank, loaded when visible.
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../../../api/client'
 import type { Catalog, Problem, Profile } from '../../../api/payloads'

@@ -1,4 +1,4 @@
-// The line below the timelines of several ranks: how much is in sight, how their times were laid beside each other, what is linked.
+// The footer of a multi-rank timeline.
 import type { CSSProperties } from 'react'
 import type { Timeline } from '../../../api/payloads'
 import { lateRanks, OTHER_RANKS } from '../../../canvas/ranks/links'

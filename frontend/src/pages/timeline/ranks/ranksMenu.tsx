@@ -1,4 +1,4 @@
-// Which ranks stand on the timeline, and how their clocks are laid beside each other. It stands in the URL.
+// Selection, order and alignment of ranks; stored in the URL.
 import { Button, Checkbox, NativeSelect, Popover, Radio, TextInput } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../../api/client'

@@ -1,4 +1,4 @@
-// Several ranks on one timeline: a section each, on the axis of the profile that is open; what they did together is linked.
+// Several ranks on one timeline, linked by collectives.
 import { Button, NativeSelect } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../../api/client'

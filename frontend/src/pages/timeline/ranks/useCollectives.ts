@@ -1,4 +1,4 @@
-// What the workers of a run know together of their timelines: corrected clocks, nodes, groups, and their collectives.
+// Corrected clocks, groups and collectives of a run's workers.
 import { useEffect, useMemo, useState } from 'react'
 import { type Answer, getTable, type Query } from '../../../api/client'
 import type { Problem, Table } from '../../../api/payloads'
