@@ -173,7 +173,7 @@ function Frame() {
   )
 }
 
-/** Above every view of a file that ends early: no number tells that by itself. */
+/** A banner above every view of a truncated file. */
 const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onMore: () => void }) => (
   <Alert color="orange" variant="light" data-testid="cut" className={css.offline} role="status">
     <b>{read.cut_files.length > 0 ? `Truncated: ${read.cut_files.join(', ')}.` : 'This file is truncated.'}</b>{' '}
@@ -186,7 +186,6 @@ const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onM
   </Alert>
 )
 
-/** Says so where a view is not limited to the chosen phase. */
 function NotLimited({ phase, view }: { phase: string; view: ViewInfo | undefined }) {
   if (!view?.available || !view.whole) return null
   return (

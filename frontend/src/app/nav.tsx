@@ -17,13 +17,13 @@ function groupsOf(views: readonly ViewInfo[]): [string, ViewInfo[]][] {
   return [...groups]
 }
 
-/** As they stand below each other: the number keys open them in this order. */
+/** In display order, which the number keys use. */
 export const inOrder = (views: readonly ViewInfo[]) => groupsOf(views).flatMap(([, members]) => members)
 
 export function Nav(props: {
   views: readonly ViewInfo[]
   active: string
-  /** What stands below all views. */
+  /** Shown below all views. */
   foot: ReactNode
   onActive: () => void
 }) {

@@ -54,10 +54,8 @@ export function QualityDrawer(props: {
   )
 }
 
-/** So many files of a profile are listed. */
 const MOST_FILES = 20
 
-/** Which files of the log directory it is, and of what format. */
 function Files({ span: { files, format: what, size_bytes } }: { span: SpanInfo }) {
   const more = files.length - MOST_FILES
   return (

@@ -18,7 +18,7 @@ import css from './topbar.module.css'
 export function TopBar(props: {
   catalog: Catalog | null
   address: Address | null
-  /** What the pickers begin with where no profile is open. */
+  /** Shown in the pickers while no profile is open. */
   wanted: Address
   profile: Profile | null
   /** run, worker, span, window, capture, steps, phase and pattern. */
@@ -89,7 +89,6 @@ export function TopBar(props: {
   )
 }
 
-/** Without notes the drawer still tells what was read. */
 const notesText = (count: number, isRead: boolean) =>
   !isRead ? 'Notes on' : count === 0 ? 'About' : count === 1 ? 'note on' : 'notes on'
 

@@ -46,7 +46,7 @@ export function cutText(context: CanvasRenderingContext2D, text: string, width: 
   return ''
 }
 
-/** Texts cut to a width: the middle goes, and different ones stay different as far as the width allows it. */
+/** Texts shortened in the middle; different texts stay different if width allows. */
 export function cutDistinct(
   context: CanvasRenderingContext2D,
   texts: readonly string[],
@@ -78,7 +78,7 @@ export function boxColors(category: string, strength: number, theme: Theme): { f
   return found
 }
 
-/** A labelled box; the label only where it can be read. */
+/** A box with a label, if it fits. */
 export function drawBox(
   context: CanvasRenderingContext2D,
   x: number,

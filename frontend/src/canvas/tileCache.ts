@@ -20,17 +20,17 @@ export type Fetch<Raw> = (level: number, tiles: readonly TileKey[], signal: Abor
 const keyOf = (level: number, group: number, number: number) => `${level} ${group} ${number}`
 const textOf = (tile: TileKey) => keyOf(tile.level, tile.group, tile.number)
 
-/** What a budget needs to know of a cache. */
+/** The part of a cache that a budget uses. */
 interface Member {
   /** When its tiles were wanted last. */
   readonly wantedAt: number
   /** Lets go of the tile that was not seen for longest; its bytes, 0 = there is none. */
   drop(): number
-  /** Asks for what is missing, as far as the budget allows. */
+  /** Requests missing tiles within the budget. */
   pump(): void
 }
 
-/** What several caches share: how much they keep, and how many requests are under way. */
+/** The shared memory and request limit of several caches. */
 export class Budget {
   private readonly members = new Set<Member>()
   private readonly bytes: number
@@ -63,7 +63,7 @@ export class Budget {
     this.wake()
   }
 
-  /** A number that grows: who wants tiles later has a larger one. */
+  /** A clock for last use. */
   tick(): number {
     this.clock++
     return this.clock
@@ -73,13 +73,13 @@ export class Budget {
     this.under++
   }
 
-  /** A request is over: another cache may ask, the one first whose tiles were wanted last. */
+  /** A request ended: the cache with the latest demand may send the next one. */
   end(): void {
     this.under--
     this.wake()
   }
 
-  /** Bytes came; those go that were not wanted for longest, of the cache that nobody looks at. */
+  /** Accounts for new bytes and drops the least recently used tiles of inactive caches. */
   keep(bytes: number): void {
     this.used += bytes
     if (this.used <= this.bytes) return
@@ -111,7 +111,7 @@ export abstract class TileCache<Raw, Kept> {
   private wanted: readonly TileKey[] = []
   private bytes = 0
   private requests = 0
-  /** Another number whenever a tile came or went: what was drawn of them before is out of date. */
+  /** Changes whenever a tile is added or dropped; older drawings are outdated. */
   version = 0
   wantedAt = 0
   private paused: ReturnType<typeof setTimeout> | undefined
@@ -126,7 +126,7 @@ export abstract class TileCache<Raw, Kept> {
     budget.join(this)
   }
 
-  /** What is kept of what came. */
+  /** The stored form of a tile. */
   protected abstract make(key: TileKey, raw: Raw): Kept
 
   protected abstract sizeOf(tile: Kept): number
@@ -158,19 +158,19 @@ export abstract class TileCache<Raw, Kept> {
     return this.tiles.has(keyOf(tile.level, tile.group, tile.number))
   }
 
-  /** What is wanted now, most wanted first; what was wanted before and has not been asked for is forgotten. */
+  /** Wanted tiles, most important first; replaces the earlier list. */
   want(keys: readonly TileKey[]): void {
     this.wanted = [...new Map(keys.map((tile) => [textOf(tile), tile])).values()]
     this.wantedAt = this.budget.tick()
     this.pump()
   }
 
-  /** What was wanted last is in sight still: others' tiles go first. */
+  /** Marks the last wanted tiles as still visible. */
   stay(): void {
     this.wantedAt = this.budget.tick()
   }
 
-  /** Nothing is wanted any more; what is there stays as long as there is room. */
+  /** Cancels all demand; loaded tiles stay cached. */
   rest(): void {
     this.wanted = []
   }

@@ -107,7 +107,7 @@ export function categoryColor(category: string): string {
 
 export type Trend = keyof typeof TREND
 
-/** What a change of time means; `value` is experiment less baseline. */
+/** The meaning of a change; `value` is experiment minus baseline. */
 export const trendOf = (value: number): Trend => (value > 0 ? 'slower' : value < 0 ? 'faster' : 'same')
 
 export const categories = () => Object.keys(CATEGORIES)
@@ -130,7 +130,7 @@ export function contrast(a: string, b: string): number {
   return (light + 0.05) / (dark + 0.05)
 }
 
-/** White or black, whichever reads better on the colour: that holds 4.58:1 (the root of 21) on any. */
+/** Black or white, whichever contrasts more: at least 4.58:1 (the root of 21). */
 export function inkOn(hex: string): string {
   return contrast(hex, ON_COLOR.light) >= contrast(hex, ON_COLOR.dark) ? ON_COLOR.light : ON_COLOR.dark
 }

@@ -1,7 +1,7 @@
 // Choices for the capture of replayed graphs.
 import type { Catalog, Profile } from '../api/payloads'
 
-/** What the address has where no capture is wanted. */
+/** The URL value for no capture. */
 export const NONE = 'none'
 /** The model of profiles that tell of graphs. */
 const MODEL = 'trace'
@@ -24,7 +24,7 @@ function captureLabel({ capture, run }: Profile): string {
   return names.length === 1 ? shortened(names[0], run) : 'none'
 }
 
-/** What the choice is without a person: known where nobody chose, else nobody asked. */
+/** The default choice. */
 function automaticChoice(profile: Profile, value: string): CaptureChoice {
   const { names = [], beside = [] } = profile.capture ?? {}
   if (value !== '') return { value: '', label: 'automatic', note: 'capture next to the trace' }
@@ -37,7 +37,7 @@ function automaticChoice(profile: Profile, value: string): CaptureChoice {
   return { value: '', label: 'none', note: several }
 }
 
-/** The choices of a trace that replays graphs: automatic, none, what lies beside it, all other traces. */
+/** Choices: automatic, none, captures next to the trace, all other traces. */
 export function captureChoices(catalog: Catalog, profile: Profile, value: string): CaptureChoice[] {
   const beside = profile.capture?.beside ?? []
   const own = [profile.run, profile.worker, profile.span].join('/')

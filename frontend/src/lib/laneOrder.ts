@@ -7,7 +7,7 @@ export interface NamedLane {
 }
 
 export interface Arrangement {
-  /** Ids that stay in sight above all others. */
+  /** Ids of pinned lanes. */
   pinned: readonly string[]
   /** Ids that were moved to the front of the others, in this order. */
   moved: readonly string[]

@@ -25,7 +25,6 @@ export function packageColors(rows: readonly Row[]): (row: Row) => string {
   }
 }
 
-/** What the colour of a frame is called in the key. */
 export function packageLabel(row: Row): string {
   const kind = String(row.node_kind)
   if (kind !== 'python') return KINDS[kind] ?? kind

@@ -5,7 +5,7 @@ interface Part {
   placement: Placement
   start: number
   end: number
-  /** Share of each of so many equal slices in which the devices work. */
+  /** Share of busy devices per time slice. */
   busy: readonly number[]
 }
 

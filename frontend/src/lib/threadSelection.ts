@@ -4,7 +4,7 @@ import type { Row } from './tableRows'
 
 export interface Thread {
   key: string
-  /** With its key where another one is called the same. */
+  /** With the thread key if names repeat. */
   name: string
   ns: number
   idle: boolean

@@ -2,13 +2,13 @@
 export interface TreeHits {
   /** Positions of the matching nodes, in the order of the tree. */
   nodes: readonly number[]
-  /** Sum of the value of those with no match around them: what calls itself counts once. */
+  /** Sum over hits without nested hits. */
   sum: number
   /** Of all roots. */
   total: number
 }
 
-/** Nodes come in pre-order: a parent stands before its children. */
+/** Nodes are in pre-order. */
 export function treeHits(
   names: readonly string[],
   parent: readonly number[],

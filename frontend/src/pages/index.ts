@@ -69,5 +69,5 @@ const PAGES: Record<string, ComponentType<PageProps>> = {
   snapshot_diff: SnapshotDiff,
 }
 
-/** An id comes from the address: it may name what every object has. */
+/** Ids come from the URL and may name inherited properties. */
 export const pageOfView = (id: string): ComponentType<PageProps> => (Object.hasOwn(PAGES, id) ? PAGES[id] : GenericPage)

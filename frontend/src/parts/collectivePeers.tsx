@@ -20,12 +20,12 @@ const MOST = 10
 
 export interface Call {
   worker: string
-  /** Row of the trace, where it is known. */
+  /** Trace row, if known. */
   event?: number | null
   start: number
 }
 
-/** Where a call of another worker is, in its own time. */
+/** A call on another worker, in its own time. */
 export interface PeerCall {
   worker: string
   event: number | null
@@ -35,12 +35,12 @@ export interface PeerCall {
 
 const figureOf = (figures: readonly Figure[], key: string) => figures.find(({ metric }) => metric.key === key)?.value
 
-/** Of an event that is (part of) a collective; nothing for others, and where a run has one worker alone. */
+/** Empty for other events and single-worker runs. */
 export function CollectivePeers(props: {
   base: Query
   catalog: Catalog
   profile: Profile
-  /** What is said of the event, and of the work that it launched. */
+  /** Figures of the event and its launched work. */
   figures: readonly Figure[]
   launched: readonly Figure[]
   onPartner?: (partner: PeerCall) => void
@@ -80,7 +80,7 @@ export function PeerCalls(props: {
   base: Query
   catalog: Catalog
   call: Call
-  /** Shows a call where the page has its worker beside others; absent: its worker is opened alone. */
+  /** Shows a call beside others; absent: opens its worker alone. */
   onPartner?: (partner: PeerCall) => void
 }) {
   const { base, catalog, call, onPartner } = props
@@ -165,7 +165,7 @@ function PeersTable(props: {
   )
 }
 
-/** Columns that are the same in all rows, or said by the sentence. */
+/** Columns that the sentence already covers. */
 const SAID = ['last_worker', 'timing', 'match_kind']
 const HOW: Readonly<Record<string, string>> = {
   number: 'matched by call number',

@@ -8,7 +8,7 @@ export interface FoundEvent extends Range {
   event: number
 }
 
-/** However long the trace is still being read; null where there is none. */
+/** Waits while the trace loads; null without a match. */
 export async function firstEvent(asked: Query): Promise<FoundEvent | null> {
   const found = await whenReady(
     () => getView('find', { ...asked, limit: 1 }),

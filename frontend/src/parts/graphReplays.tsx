@@ -5,7 +5,7 @@ import { Value } from '../widgets/basics'
 import { payloadByName } from './payloadByName'
 import textCss from '../widgets/text.module.css'
 
-/** Where most device time without an operator is of replays, and none is known. */
+/** Unattributed replayed device time. */
 function UnattributedReplays({ view }: { view: View }) {
   const without = payloadByName(view, 'no_operator', 'breakdown')
   const replays = without?.parts.find(({ metric }) => metric.key === 'graph')

@@ -50,7 +50,7 @@ export function SearchBox({
   onStep?: (by: -1 | 1) => void
   /** Why nothing can be found. */
   error?: string | null
-  /** Stands at the end of the field, in so many pixels: what is found takes no room from anything else. */
+  /** Content at the end of the search field, `width` pixels wide. */
   searchNote?: { width: number; content: ReactNode }
 }) {
   const [text, setText] = useState(value)
@@ -96,9 +96,8 @@ export function TableSection(props: {
   groups: readonly Group[]
   nameStyle?: NameStyle
   placeholder: string
-  /** Stands first in the toolbar. */
   lead?: ReactNode
-  /** Filters of the view's own, after the search; `cleared` is what takes them out of the URL. */
+  /** The view's own filters; `cleared` removes them from the URL. */
   filters?: (table: Table | null) => ReactNode
   cleared?: Values
   /** The row under the pointer or the focus. */

@@ -19,7 +19,7 @@ function decode(text: string): string {
   }
 }
 
-/** Readable in the address bar: what needs no escaping inside a hash stays. */
+/** Escapes only what a hash requires. */
 const encode = (text: string) =>
   encodeURIComponent(text).replace(/%(3A|2F|2C|40|20|3B)/g, (escaped) =>
     escaped === '%20' ? '+' : decodeURIComponent(escaped),

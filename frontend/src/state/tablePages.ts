@@ -13,7 +13,7 @@ interface Loaded {
   key: string
   table: Table | null
   rows: Row[]
-  /** What was asked but for search, filters and order: which columns are empty does not hang on these. */
+  /** The request without search, filters and order, which do not change empty columns. */
   base: Query | null
   empty: ReadonlySet<string>
   problem: Problem | null

@@ -9,7 +9,6 @@ export function Bars(props: {
   values: readonly number[]
   /** Of the bars, as `labels` of a step or several. */
   labels: readonly string[]
-  /** What a bar is about, such as a step. */
   noun: string
   category: string
   width: number

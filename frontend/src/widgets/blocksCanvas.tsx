@@ -31,13 +31,12 @@ export interface BlocksProps extends Windowed {
   model: BlocksModel
   colors: BlockColoring
   marks: HistoryMarks
-  /** Row of the block that is kept. */
   selected: number | null
   onView: (view: Range, move: Move) => void
   onPick: (row: number | null) => void
   onMoment: (event: number) => void
   onUndo: () => void
-  /** The whole stack of a block or segment, one frame after the other; empty where none is recorded. */
+  /** A block's or segment's frames; empty if not recorded. */
   stackOf: (row: number, signal: AbortSignal) => Promise<string>
   handle: Ref<BlocksHandle>
 }
@@ -45,7 +44,7 @@ export interface BlocksProps extends Windowed {
 interface Hover {
   spot: BlockSpot
   color: string
-  /** Where the pointer is in the window. */
+  /** Pointer position in the window. */
   x: number
   y: number
 }
@@ -114,7 +113,6 @@ export function BlocksCanvas(props: BlocksProps) {
 
 /** Milliseconds that the pointer rests on a stack before it is asked for. */
 const REST_MS = 120
-/** Frames of it that are shown, from inside. */
 const FRAMES = 8
 const NO_FRAMES: readonly CodeFrame[] = []
 
@@ -149,7 +147,7 @@ function linesOf({ tile, column, block }: BlockSpot, layer: HistoryLayer): [stri
 /** Stacks that were asked for, by their number. */
 const stacksByModel = new WeakMap<BlocksModel, Map<number, CodeFrame[]>>()
 
-/** The stack of what the pointer rests on, once it is there. */
+/** The hovered block's stack, once loaded. */
 function useStack(
   { block, tile }: BlockSpot,
   model: BlocksModel,

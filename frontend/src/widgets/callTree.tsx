@@ -295,7 +295,7 @@ function Numbers({ level, scale }: { level: Level; scale: Scale }) {
   )
 }
 
-/** Where the sum went with this row, between the lowest and the highest of all. */
+/** The running sum's position between its extremes. */
 function Accumulated({ from, to, low, high }: { from: number; to: number; low: number; high: number }) {
   if (high === low) return null
   const at = (value: number) => ((value - low) / (high - low)) * 100

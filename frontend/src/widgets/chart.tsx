@@ -14,7 +14,7 @@ export function Chart(props: {
   height: number | string
   selected?: ReadonlySet<string>
   compact?: boolean
-  /** The x of a bar that was clicked, and the category of the part of it that was hit. */
+  /** The clicked bar's x and category. */
   onBar?: (x: string, category: string | null) => void
 }) {
   const { series, height, selected, compact = false, onBar } = props
@@ -45,7 +45,7 @@ export function Chart(props: {
   return <PlotFrame frame={frame} drawn={drawn} height={height} label={summary(series)} />
 }
 
-/** The chart in one sentence, for those who cannot see it. */
+/** Screen reader summary. */
 function summary(series: Series): string {
   const scale = chartScale(series)
   const values = series.style === 'stacked_bars' ? totalsOf(series) : (series.lines[0]?.values ?? [])

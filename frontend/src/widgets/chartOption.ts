@@ -74,7 +74,7 @@ function cell(row: HTMLElement, text: string, className: string): void {
   row.append(item)
 }
 
-/** What stands in a chart's tooltip: nodes, because ECharts takes a text for markup. */
+/** Tooltip content as nodes, because ECharts parses strings as markup. */
 export function tipNode(title: string, rows: readonly TipRow[]): HTMLElement {
   const root = document.createElement('div')
   root.className = tipCss.tip
@@ -98,7 +98,7 @@ export function tipNode(title: string, rows: readonly TipRow[]): HTMLElement {
   return root
 }
 
-/** The look of every tooltip; `node` gives the content for what the chart says of the place: `key` of its first line. */
+/** Tooltip options; `node` renders the content for the first line's `key`. */
 export function tipLook(theme: Theme, key: string, node: (value: number) => HTMLElement) {
   return {
     trigger: 'axis',
@@ -119,7 +119,7 @@ export function tipOption(theme: Theme, pointer: 'line' | 'shadow', node: (index
   return { ...tipLook(theme, 'dataIndex', node), axisPointer: { type: pointer, shadowStyle: { opacity: 0.25 } } }
 }
 
-/** The category whose part of a stacked bar holds a value on the y axis; null beside the bar. */
+/** The category at a y value of a stacked bar; null outside. */
 export function partAt(series: Series, index: number, value: number): string | null {
   let reach = 0
   if (series.style !== 'stacked_bars' || value < 0) return null

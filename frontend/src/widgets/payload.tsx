@@ -25,7 +25,7 @@ export function BreakdownBlock({ payload, onLink }: { payload: Breakdown; onLink
 interface Props {
   payload: Payload
   onLink: (link: Link) => void
-  /** Of a table: opens what a row is about. */
+  /** Opens a table row's subject. */
   onName?: (row: Row) => void
 }
 

@@ -47,7 +47,7 @@ export function usePlot(
   return { frame, chart, drawn }
 }
 
-/** What a plot is drawn into; it says in words what it shows. */
+/** The plot's frame, with a text summary. */
 export function PlotFrame(props: {
   frame: RefObject<HTMLDivElement | null>
   drawn: boolean

@@ -5,7 +5,7 @@ import { format, formatTime } from '../lib/format'
 import { type Address, byTime, isSummary, newest, spanLabels } from '../lib/profiles'
 import { type Choice, Picker } from './picker'
 
-/** So many files are named beside the pointer. */
+/** Files listed in a tooltip. */
 const MOST_FILES = 12
 
 function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
@@ -22,11 +22,9 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   return {}
 }
 
-/** What is known of a profile that was read. */
 const figuresOf = (span: SpanInfo | undefined) =>
   (span?.key_figures ?? []).map(({ metric, value }) => `${metric.title} ${format(value, metric.unit)}`)
 
-/** What the files of spans are, each kind once. */
 const formatsOf = (spans: readonly SpanInfo[]) =>
   [...new Set(spans.map((span) => (isSummary(span) ? 'summary' : span.format)).filter(Boolean))].join(', ')
 
@@ -48,7 +46,7 @@ function workerNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   return { note: [formatsOf(spans), state.note].filter(Boolean).join(' · '), tone: state.tone }
 }
 
-/** When it was recorded, of what formats and how large it is, the figures of its first profile that was read, and its state. */
+/** Time, formats, size, key figures and state of a run. */
 function runNote(run: RunInfo): Pick<Choice, 'note' | 'tone'> {
   const spans = run.workers.flatMap((one) => one.spans)
   const state = stateNote(spans)
@@ -65,7 +63,7 @@ function runNote(run: RunInfo): Pick<Choice, 'note' | 'tone'> {
   return { note: parts.filter(Boolean).join(' · '), tone: state.tone }
 }
 
-/** A choice leaves open what it does not decide: `onChange` gets '' for it. */
+/** `onChange` gets '' for parts that the choice leaves open. */
 export function ProfilePickers(props: {
   catalog: Catalog | null
   address: Address | null

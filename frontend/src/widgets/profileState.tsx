@@ -12,7 +12,7 @@ import layoutCss from './layout.module.css'
 import css from './profileState.module.css'
 import textCss from './text.module.css'
 
-/** `side` says which of several profiles it is. */
+/** `side` names one of two profiles. */
 export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | null; side?: string }) {
   const { profile, span, side } = props
   const loading = profile?.loading ?? null

@@ -24,7 +24,7 @@ export function RangeFilter(props: {
   label: string
   unit: Unit
   range: Range
-  /** What there is, as a hint. */
+  /** Placeholder: the extremes. */
   extremes: readonly number[] | undefined
   onChange: (range: Range) => void
 }) {

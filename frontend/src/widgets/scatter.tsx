@@ -19,7 +19,7 @@ export const OUTLINES: Record<(typeof SHAPES)[number], string> = {
 export function ScatterPlot(props: {
   scatter: Scatter
   height: number | string
-  /** What the dot that was clicked stands for. */
+  /** The clicked dot's label. */
   onDot?: (label: string) => void
 }) {
   const { scatter, height, onDot } = props

@@ -19,7 +19,6 @@ export function pairsOf(series: Series): { measured: Line; fit: Line | null }[] 
   )
 }
 
-/** What stands beside a size: every line that has a value there. */
 function sizeTip(series: Series, at: number): HTMLElement {
   const rows: TipRow[] = series.lines.flatMap((line) => {
     const value = line.values[at] ?? null
@@ -71,7 +70,7 @@ const axisTitle = (series: Series, y: Scale) => {
   return series.lines.length > 0 && y.symbol ? `${title} (${y.symbol})` : title
 }
 
-/** The plot in words, for those who cannot see it; its numbers stand in the table. */
+/** Screen reader summary. */
 export function sizePlotText(series: Series): string {
   const told = pairsOf(series).map(({ measured, fit }) => {
     const known = measured.values.flatMap((value) => (value === null ? [] : [value]))

@@ -9,9 +9,8 @@ export function Split(props: {
   children: ReactNode
   /** null: nothing is below, and there is no bar. */
   below: ReactNode | null
-  /** What the bar is called. */
   label: string
-  /** Share of the height that the lower part takes, and between what. */
+  /** Height share of the lower part, and its limits. */
   share: number
   limits: { least: number; most: number; usual: number }
   onShare: (share: number) => void

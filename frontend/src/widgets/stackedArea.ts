@@ -4,7 +4,7 @@ import { categoryColor } from '../lib/color'
 
 export const isStacked = (series: Series) => series.style === 'stacked_area'
 
-/** For each line the sum of it and of those before it, which lie below. */
+/** Cumulative sums per line. */
 export function edgesOf(series: Series): number[][] {
   const edges: number[][] = []
   for (const line of series.lines) {
@@ -14,7 +14,7 @@ export function edgesOf(series: Series): number[][] {
   return edges
 }
 
-/** From the top down. `marks` stand on the one that is drawn last, above all others. */
+/** From top to bottom; `marks` are on the last-drawn area. */
 export function stackedAreas(series: Series, factor: number, marks: object): object[] {
   const edges = edgesOf(series)
   return series.lines

@@ -14,7 +14,7 @@ const FILTER_FROM = 12
 export function StepsPicker(props: {
   all: readonly StepInfo[]
   value: string
-  /** What no choice means. */
+  /** Label of an empty selection. */
   none: string
   onChange: (steps: string) => void
 }) {

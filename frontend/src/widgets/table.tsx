@@ -41,10 +41,10 @@ export interface DataTableProps {
   pages: Pages
   query: TableQuery
   onSort: (key: string, desc: boolean) => void
-  /** Keys of shown columns; null = as the server says. */
+  /** Visible column keys; null for the server's default. */
   shown: readonly string[] | null
   nameStyle?: NameStyle
-  /** Pixels that a column of texts begins with at most: fewer where many stand side by side. */
+  /** Maximum initial width of text columns. */
   widest?: number
   /** The open row, by its key values. */
   open?: string

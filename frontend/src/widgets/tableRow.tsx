@@ -17,7 +17,6 @@ const SORTS = {
   none: `${css.sort} ${css.unsorted}`,
 }
 
-/** The custom property that holds the width of a column. */
 export const widthProperty = (key: string) => `--tt-c-${key.replace(/[^a-zA-Z0-9_-]/g, '_')}`
 const cellStyle = (key: string): CSSProperties => ({ width: `var(${widthProperty(key)})` })
 

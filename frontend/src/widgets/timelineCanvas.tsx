@@ -21,9 +21,9 @@ export interface TimelineHandle {
   zoom(factor: number): void
   reset(): void
   show(range: Range): void
-  /** Moves the window, at the zoom it has, so far that the range is in sight. */
+  /** Moves the window at the same zoom to show the range. */
   reveal(spot: Range & Partial<Spot>, move?: Move): void
-  /** What the colours stand for, where they stand for names or modules. */
+  /** Colour legend for names or modules. */
   legend(most: number): LegendEntry[]
   /** Draws anew: tiles have come. */
   redraw(): void
@@ -33,7 +33,7 @@ export interface TimelineProps extends Windowed {
   model: TimelineModel
   matches: ((name: string) => boolean) | null
   colors: ColorBy
-  /** What kernels do, where that is what colours them. */
+  /** Kernel classes, if they set the colours. */
   classes: KernelClasses | null
   selected: Spot | null
   range: Range | null
@@ -42,7 +42,7 @@ export interface TimelineProps extends Windowed {
   extras: Overlays
   /** Pixels of the names of tracks; 0 = as at first. */
   gutter: number
-  /** Windows whose keys are heard. */
+  /** Windows whose keys are handled. */
   keysFrom: readonly Window[]
   onView: (view: Range, move: Move) => void
   onUndo: () => void
@@ -60,12 +60,12 @@ export interface Hover {
   item: Item | null
   arrow: Arrow | null
   color: string
-  /** Where the pointer is in the window. */
+  /** Pointer position in the window. */
   x: number
   y: number
 }
 
-/** What an engine tells, for those who listen by now; `colorOf` is the colour of what is under the pointer. */
+/** Engine events for the current listeners; `colorOf`: colour of the hovered item. */
 export function eventsOf(
   canvas: HTMLCanvasElement,
   latest: RefObject<Omit<TimelineEvents, 'onHover' | 'onOpen'>>,
@@ -152,7 +152,7 @@ const NO_MORE: readonly [string, string][] = []
 export function HoverTip(props: {
   hover: Hover
   kernelClass?: KernelClass
-  /** What else is known of the item, before its times. */
+  /** Additional tooltip rows before the times. */
   more?: readonly [string, string][]
 }) {
   const { hover, kernelClass, more = NO_MORE } = props

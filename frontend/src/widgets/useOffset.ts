@@ -1,7 +1,7 @@
 // An element's offset in its scroll container.
 import { type RefObject, useLayoutEffect, useState } from 'react'
 
-/** Pixels from the begin of what `scroller` scrolls to an element in it. */
+/** Pixels from the scroller's start to the element. */
 export function useOffset(ref: RefObject<HTMLElement | null>, scroller: () => HTMLElement | null): number {
   const [offset, setOffset] = useState(0)
   // biome-ignore lint/correctness/useExhaustiveDependencies: an element stays in what scrolls it

@@ -17,7 +17,7 @@ export interface WaterfallBar {
   to: number
 }
 
-/** The bars from left to right: the baseline, each part from where the one before ended, the experiment. */
+/** Bars from left to right: baseline, parts, experiment. */
 export function waterfallBars(payload: Breakdown): WaterfallBar[] {
   const end = (title: string, value: number): WaterfallBar => ({
     title,

@@ -5,7 +5,7 @@ import { format } from '../lib/format'
 import { nextWindow, previousWindow, windowStart, windowStarts } from '../lib/traceWindows'
 import css from './windowBar.module.css'
 
-/** Nothing for a profile that is open whole. `side` says which of several profiles it is. */
+/** Empty for a fully loaded profile. `side` names one of two profiles. */
 export function WindowBar(props: { profile: Profile; side?: string; onWindow: (window: string) => void }) {
   const { profile, side, onWindow } = props
   const { window, trace_steps: steps } = profile

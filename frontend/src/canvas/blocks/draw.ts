@@ -21,7 +21,7 @@ import {
 } from './scene'
 import type { TilePicture } from './tileStore'
 
-/** A tile to draw, as far as `part` goes; its picture may be an older one. */
+/** A tile to draw up to `part`; its picture may be outdated. */
 export interface DrawnTile {
   tile: Bands
   picture: TilePicture
@@ -73,7 +73,7 @@ function drawTile(context: CanvasRenderingContext2D, scene: BlocksScene, { tile,
   )
 }
 
-/** The edge of a block over its life, as far as it is seen: one line through all tiles. */
+/** The edge of a block over its visible life, across tiles. */
 function outline(
   context: CanvasRenderingContext2D,
   scene: BlocksScene,
@@ -146,7 +146,6 @@ function heightsOf(scene: BlocksScene): { ticks: number[]; step: number; scale: 
   return { ...byteTicks(scene.heights, scale.factor, plotHeight(scene) / 45), scale }
 }
 
-/** What the heights of a layer are. */
 const TITLES: Record<HistoryLayer, string> = { '': 'Active', pools: 'Active and pools', segments: 'Reserved' }
 
 /** Making one costs more than using it, and an axis is labelled anew in every frame. */

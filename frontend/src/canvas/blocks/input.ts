@@ -137,7 +137,7 @@ export class BlocksInput {
     this.events.onPick(typeof spot?.block === 'number' ? spot.tile.block[spot.block] : null)
   }
 
-  /** Before each picture: what is under the pointer may be another thing than in the last one. */
+  /** Runs before each frame, because the item under the pointer may have changed. */
   look(): void {
     const { scene } = this.engine
     const { cursor } = scene
@@ -186,7 +186,7 @@ export class BlocksInput {
     Escape: () => this.events.onPick(null),
   }
 
-  /** False when no block is kept, so that the arrows move the window. */
+  /** False without a selected block: the arrows then move the window. */
   private walk(key: string): boolean {
     if (this.engine.scene.selected === null) return false
     const next = this.engine.walk(key)

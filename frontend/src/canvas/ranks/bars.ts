@@ -5,10 +5,10 @@ export const COMMUNICATION = BUSY.top + BUSY.height + BUSY.gap
 
 /** Rows of a thread of the host, from the outermost, that are looked at for work. */
 export const HOST_ROWS = 24
-/** What stands around work on the host and is none: ranges such as steps, Python, and the profiler. */
+/** Host categories that are no work: steps, Python, the profiler. */
 const AROUND = new Set(['annotation', 'window', 'overhead', 'python', 'module', 'device_annotation'])
 
-/** Which categories of a thread's events count as work; all where the trace tells of no other work on the host. */
+/** Categories that count as work; all if the trace has no other host work. */
 export function workCategories({
   busy,
   categories,

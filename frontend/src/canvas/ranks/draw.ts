@@ -46,7 +46,6 @@ export function drawRanks(context: CanvasRenderingContext2D, scene: RanksScene, 
   if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
 }
 
-/** The tiles of what is in sight of an open section, and of what its head sums up. */
 function piecesOf({ scene, isOpen, overview }: VisibleSection): Map<number, Piece[]> {
   const pieces = new Map<number, Piece[]>()
   if (!scene || !isOpen) return pieces
@@ -72,7 +71,7 @@ function drawTracks(
   drawRegion(context, scene, tracksInSight(scene, false), from, height, HEAD - from - scene.scroll, pieces)
 }
 
-/** What computes and what communicates, of all visible sections in one image. */
+/** Busy and communication bars of all visible sections in one image. */
 function drawBars(
   context: CanvasRenderingContext2D,
   scene: RanksScene,
@@ -159,7 +158,7 @@ function fillBars(
   return isWhole
 }
 
-/** Where the host communicates, events do not tell it apart: the collectives do. */
+/** Host communication, drawn from collectives because events do not identify it. */
 function putCalls(
   { collectives }: RanksScene,
   { section, scene }: VisibleSection,

@@ -8,14 +8,14 @@ export class VisibleSections {
   private readonly tell: (keys: readonly string[]) => void
   private text = ''
   private timer = 0
-  /** When what the page has to hear began to wait. */
+  /** When the pending report was first due. */
   private since = 0
 
   constructor(tell: (keys: readonly string[]) => void) {
     this.tell = tell
   }
 
-  /** The first sections are told at once. */
+  /** Reports the first sections at once. */
   see(keys: readonly string[]): void {
     const text = keys.join(' ')
     if (text === this.text) return

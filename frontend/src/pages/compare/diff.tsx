@@ -45,14 +45,13 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './diff.module.css'
 
-/** What is chosen of a profile. */
 const CHOSEN = ['steps', 'window', 'capture'] as const
-/** Bars of parts that fit beside the settings. */
+/** Most bars that fit beside the settings. */
 const MOST_NARROW = 7
 const hasDevice = (profile: Profile | null) =>
   profile?.views.some((view) => view.id === 'kernels' && view.available) ?? false
 
-/** The times that may be compared; without one in the URL the server takes what explains the change. */
+/** The compared time; without one in the URL the server chooses. */
 function measureOf(route: Values, exp: Profile, base: Profile | null) {
   const measures = MEASURES.filter(({ value }) => !value.startsWith('device') || hasDevice(exp) || hasDevice(base))
   const measure = measures.find(({ value }) => value === route.measure)?.value ?? ''
@@ -152,7 +151,7 @@ function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address;
   )
 }
 
-/** No other profile is like this one: a comparison that nobody asked for would only puzzle. */
+/** No related profile: asks for a baseline. */
 const Question = () => (
   <div className={basicsCss.panel}>
     <h2>Choose a baseline</h2>

@@ -16,7 +16,7 @@ export const ALLOCATORS = 'memory_allocators'
 export const COMPONENTS = 'memory_components'
 const ALL = 'Reserved by allocator'
 
-/** Nothing where the profile states no totals. */
+/** Empty if the profile reports no totals. */
 export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profile: Profile; hasBlocks: boolean }) {
   const { allocator = '' } = useRoute()
   const series = payloadByName(view, 'allocator_curve', 'series')
@@ -71,7 +71,7 @@ export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profi
   )
 }
 
-/** The peak of the first curve, where it lies in what is drawn. */
+/** The first curve's peak, if visible. */
 function firstPeak(peaks: Figures | null, [start, end]: readonly [number, number]): CurveMarks['peak'] {
   const [most, when] = peaks?.figures ?? []
   if (typeof most?.value !== 'number' || typeof when?.value !== 'number') return null
@@ -80,7 +80,6 @@ function firstPeak(peaks: Figures | null, [start, end]: readonly [number, number
     : null
 }
 
-/** Whether components that held nothing stand in the table. */
 export function ZeroSwitch({ counts }: { counts: Figures | null }) {
   const { zeros } = useRoute()
   const zero = counts?.figures.find(({ metric }) => metric.key === 'zero_components')?.value

@@ -12,7 +12,7 @@ import css from './companionCard.module.css'
 
 const NOUN: Record<string, string> = { snapshot: 'A trace', trace: 'A memory snapshot' }
 
-/** Nothing where nothing lies beside it. `onOpen` gives the view and the state to open it with. */
+/** Empty without companions. `onOpen` returns view and state of the link. */
 export function CompanionCard(props: {
   catalog: Catalog
   profile: Profile

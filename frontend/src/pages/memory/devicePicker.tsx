@@ -10,7 +10,7 @@ export function DevicePicker(props: {
   chosen: string
   /** Which one is shown without a word in the URL. */
   usual?: string
-  /** What of the URL means nothing on another device. */
+  /** State that another device invalidates. */
   cleared: Values
 }) {
   const { devices, chosen, usual, cleared } = props

@@ -31,7 +31,7 @@ const STEPS = 'growth_steps'
 const INTERNAL = ['allocation_stack', 'stack_number', 'block_row', 'growth_score', 'difference_size_bytes']
 /** Rows of these are stacks. */
 const STACKS = ['growth_stacks', 'changed_stacks']
-/** What changed between two moments. */
+/** Tables of two moments. */
 const OF_STACK = ['changed_stacks', 'changed_blocks']
 const GROUPS: Group[] = [
   { table: 'growth_stacks', label: 'Step by step', filters: ['allocation_line', 'stack_number'] },

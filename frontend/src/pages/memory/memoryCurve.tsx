@@ -13,15 +13,14 @@ import textCss from '../../widgets/text.module.css'
 export function CurveCard(props: {
   series: Series
   profile: Profile
-  /** What was live at a moment is known. */
+  /** Live memory at a moment is known. */
   hasBlocks: boolean
   peak: CurveMarks['peak']
   failures?: CurveMarks['failures']
-  /** What the axis of bytes is about, where lines have names of their own. */
+  /** Title of the bytes axis. */
   axis?: string
-  /** Stands before the buttons. */
   lead?: ReactNode
-  /** Lies over the curve. */
+  /** An overlay. */
   children?: ReactNode
 }) {
   const { series, profile, hasBlocks, peak, failures, axis, lead, children } = props

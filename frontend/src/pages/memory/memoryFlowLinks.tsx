@@ -8,7 +8,6 @@ import textCss from '../../widgets/text.module.css'
 
 const MODEL = 'memory_flow'
 
-/** Nothing where none lies beside it. */
 export function MemoryFlowLinks({ catalog, profile }: { catalog: Catalog; profile: Profile }) {
   const flows = ofWorker(catalog, profile, MODEL)
   if (flows.length === 0) return null

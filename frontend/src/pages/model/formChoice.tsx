@@ -22,5 +22,5 @@ export function FormChoice({ forms }: { forms: readonly { value: string; label: 
   )
 }
 
-/** What belongs to the form that is left. */
+/** State that belongs to one form only. */
 const LEFT = { row: '', sort: '', desc: '', cols: '', where: '' }

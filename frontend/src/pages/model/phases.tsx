@@ -39,7 +39,7 @@ const whereOf = (row: Row) => [`phase:${row.phase}`]
 const categoryOf = (_: Row, value: string) => (value === DEVICE ? 'kernel' : 'cpu')
 const NO_ROW = { row: '', zoom: '' }
 
-/** What shares of the host are of. */
+/** The denominator of CPU shares. */
 function allOf({ steps, views }: Profile): string {
   if (steps.length > 0) return 'the steps'
   const operators = views.some(({ id, available }) => id === 'operators' && available)
@@ -139,7 +139,7 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
   )
 }
 
-/** The sentence that answers first: the largest phase, and what the device does meanwhile. `all`: what shares of the host are of. */
+/** The answer: the largest phase and device idle time. `all`: the denominator of CPU shares. */
 function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean; all: string }) {
   const { view, tree, value, stepped, all } = props
   const { phase = '' } = useRoute()
@@ -209,8 +209,7 @@ function SelectPhaseButton({ row, size }: { row: Row; size: 'sm' | 'compact-xs' 
   )
 }
 
-/** What names may differ in and still be one phase: shown, and changed with Enter or on leaving the field. */
-/** `names`: what the pattern made; null: it could not be used. */
+/** The pattern that groups names, applied with Enter or on blur. `names`: its result; null if invalid. */
 function Pattern({ names }: { names: Figures | null }) {
   const route = useRoute()
   const [used, all, phases] = names?.figures.map((figure) => figure.value) ?? []

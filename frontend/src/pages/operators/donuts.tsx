@@ -15,7 +15,7 @@ import css from './donuts.module.css'
 /** By how many there are, four at most. */
 const COLUMNS = [css.one, css.two, css.three, css.four]
 
-/** What the donut counts, on hover and focus of its title: the legend needs the room. */
+/** The donut's definition, on hover and focus of its title. */
 function Titled({ title, help }: { title: string; help: string }) {
   return (
     <Tooltip label={help} disabled={help === ''}>
@@ -26,7 +26,7 @@ function Titled({ title, help }: { title: string; help: string }) {
   )
 }
 
-/** `onLink`: what a slice does, where it is not to follow its link as it is. */
+/** `onLink` replaces the default action of a slice. */
 export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (link: Link) => void }) {
   const { payloads, onLink = followLink } = props
   const route = useRoute()

@@ -46,7 +46,7 @@ export function ExecutionNodes({ base, catalog, profile }: PageProps) {
   )
 }
 
-/** What the row does not say itself: tensors, the operators around it, and where it is in the trace beside it. */
+/** Tensors, surrounding operators, and the event in a companion trace. */
 function Node({ row, base, trace }: { row: Row; base: Query; trace: Address | null }) {
   const query = useMemo<Query>(() => ({ ...base, node_number: Number(row.node_number) }), [base, row])
   const resource = useView('execution_nodes', query)

@@ -23,7 +23,7 @@ export function FindingCard(props: {
   rank?: number
   scale: Scale
   base: Query
-  /** The run has other workers whose traces say more. */
+  /** Other workers' traces say more. */
   inJob: boolean
   isOpen: boolean
   onToggle: () => void
@@ -135,7 +135,7 @@ function OwnTable({ name, base }: { name: string; base: Query }) {
   )
 }
 
-/** The first of the events that show it, in the order of the address, else what matters most first. */
+/** The first evidence events, in URL order, else by importance. */
 function Events({ notice, base }: { notice: Notice; base: Query }) {
   const { sort = '', desc } = useRoute()
   const query = useMemo<TableQuery>(

@@ -41,13 +41,13 @@ const KNOWN = new Set([
 /** Tables that say the same as the bars of devices, step by step. */
 const BENEATH = new Set(['steps_of_devices', 'stated_steps'])
 
-/** Where rows of tables lead to: a name to its function, a thread to its stacks. */
+/** Links of table rows. */
 const ROWS: Readonly<Record<string, (row: Row) => void>> = {
   longest_ranges: (row) => openView('stacks', functionState(String(row.name))),
   busiest_threads: (row) => openView('stacks', { thread: joinIds([String(row.thread_key)]) }),
 }
 
-/** Cards of so many devices stand one below another; those of more have rows of their own, side by side. */
+/** Up to this many device cards are stacked; more get their own rows. */
 const BESIDE = 2
 
 /** The least width of a card in a row of them. */
@@ -186,7 +186,7 @@ const LinkButton = ({ link }: { link: Link }) => (
   </button>
 )
 
-/** Where the calls behind the runtime part of a step stand; null where there are none. */
+/** Link target of the step's runtime part; null if there is none. */
 const callsOf = (average: Breakdown | null) =>
   average?.parts.find((part) => part.link?.view === 'launches' && part.value > 0) ?? null
 

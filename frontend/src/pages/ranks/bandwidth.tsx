@@ -10,7 +10,7 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './bandwidth.module.css'
 
-/** So many sets of nodes are shown of each kind. */
+/** Node sets per kind. */
 const SHOWN = 10
 /** So few sizes need no more room than half of the page. */
 const FEW = 4

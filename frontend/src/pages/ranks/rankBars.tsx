@@ -10,7 +10,7 @@ import { HeatMap } from '../../widgets/heat'
 import layoutCss from '../../widgets/layout.module.css'
 import css from './rankBars.module.css'
 
-/** From so many bars on one is too thin: the heat map stands first. */
+/** From this many bars on the heat map is the default. */
 const MANY = 16
 
 export function RankBarsCard({ series, wide }: { series: Series; wide: boolean }) {

@@ -59,10 +59,10 @@ function Kinds(props: { all: Table; kinds: Table | null; what: string; noun: str
   )
 }
 
-/** So many rows are seen without scrolling. */
+/** Rows visible without scrolling. */
 const SHORT = 24
 
-/** What a group is called and its ranks, in few characters, before the name that the library gave it. */
+/** Group description and ranks, before the library's name. */
 function readable(table: Table): Table {
   const first = ['group_description', 'group_ranks']
   const named = (key: string) => first.includes(key) && table.rows.some((row) => row[key])

@@ -97,7 +97,7 @@ function Top({ view }: { view: View }) {
   )
 }
 
-/** One of the profiles of the file, where it holds several. */
+/** The profile picker of a file. */
 function Profiles({ table }: { table: Table }) {
   const { thread = '' } = useRoute()
   if (table.total_rows < 2) return null

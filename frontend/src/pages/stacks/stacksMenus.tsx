@@ -35,7 +35,6 @@ const COLOURS: Group = {
     { value: 'kind', label: 'By kind' },
   ],
 }
-/** The two files and what opens them. */
 const FILES = [
   {
     format: 'folded',

@@ -11,7 +11,6 @@ import css from './bookmarksMenu.module.css'
 
 const store = (bookmarks: readonly Bookmark[]) => setRoute({ bookmarks: writeBookmarks(bookmarks) })
 
-/** Sets one at a time where there is none yet. */
 export function addBookmark(bookmarks: readonly Bookmark[], time: number): void {
   if (bookmarks.length < MOST && !bookmarks.some((one) => one.time === time))
     store([...bookmarks, { time, note: '' }].sort((a, b) => a.time - b.time))
@@ -19,7 +18,7 @@ export function addBookmark(bookmarks: readonly Bookmark[], time: number): void 
 
 export function BookmarksMenu(props: {
   bookmarks: readonly Bookmark[]
-  /** The time whose note is written; null = the menu is closed, NaN = it is open, about none. */
+  /** Time of the edited note; null: menu closed, NaN: open without one. */
   open: number | null
   onOpen: (time: number | null) => void
   onGo: (time: number) => void

@@ -28,7 +28,7 @@ interface Props {
 const figureOf = (figures: readonly Figure[], key: string) =>
   String(figures.find(({ metric }) => metric.key === key)?.value ?? '')
 
-/** Nothing where the event has no number, or no execution trace lies beside the trace. */
+/** Empty without an event number or companion execution trace. */
 export function EventTensors(props: Props) {
   const { catalog, profile, figures } = props
   const [wanted, setWanted] = useState(false)

@@ -12,7 +12,7 @@ export const HIT_STEPS_WIDTH = 190
 export function HitSteps(props: {
   found: NonNullable<TimelineOverlays['searchHits']>
   go: TimelineOverlays['go']
-  /** Of several ranks whose hits they are. */
+  /** The rank whose hits are stepped through. */
   of?: string
 }) {
   const { found, go, of } = props

@@ -32,9 +32,8 @@ const CHART_COLOR: Record<string, string> = {
 
 export interface TimelineOverlays {
   extras: Overlays
-  /** Where the chosen event is. */
   selected: Spot | null
-  /** What is looked for, when something is. */
+  /** Search hits, if a search is active. */
   searchHits: {
     total: number | null
     inSight: number | null
@@ -43,7 +42,7 @@ export interface TimelineOverlays {
     /** Why nothing can be found. */
     problem: string | null
   } | null
-  /** What is too much to be shown. */
+  /** Notes about overlays that are too many to draw. */
   notes: string[]
   /** To the next hit, or the one before. */
   go(by: -1 | 1): void
@@ -80,7 +79,7 @@ export function useOverlays(
   return { extras, selected, searchHits: found, notes, go }
 }
 
-/** Where the chosen event of a profile is, and what it is connected with. */
+/** The selected event's place and its arrows. */
 export function useSelectedEvent(
   profile: Query,
   event: number | null,
@@ -102,7 +101,7 @@ const pointOf = (flows: Flows, i: number): Point => ({
   end: flows.start_ns[i] + flows.dur_ns[i],
 })
 
-/** What arrows are that have no name of their own. */
+/** Words for unnamed arrows. */
 const WORDS: Record<string, string> = {
   launch: 'launch',
   operator: 'launched (matched by id)',
@@ -154,11 +153,11 @@ function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
   }, [resource.data, wanted])
 }
 
-/** What the host did, and the operator around it. */
+/** CPU activity with its operator. */
 const doing = (row: Table['rows'][number]) =>
   row.host_operator === null ? String(row.host_doing) : `${row.host_doing} in ${row.host_operator}`
 
-/** Why the device is idle, else the table's short word, where it stands alone beside a gap. */
+/** The idle cause, else the table's short text. */
 const reason = ({ cause, why }: Table['rows'][number]) =>
   cause !== null ? String(cause) : why === 'launched before' ? 'next work already launched, CPU in' : String(why)
 
@@ -211,7 +210,7 @@ function seriesOf(
   }
 }
 
-/** What is looked for: the search, else the row that somebody came from. Read when it is needed: keys are faster than React. */
+/** The search, or a row's filters. Read on demand: key presses are faster than React. */
 function searchOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Query | null {
   const where = search === '' ? decodeHit(hit) : []
   const wanted = (search !== '' && parseSearch(search).kind !== 'bad') || where.length > 0
@@ -219,7 +218,6 @@ function searchOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Quer
   return wanted ? { search, where, in: 'first' } : null
 }
 
-/** Hits of what is looked for. */
 export function useHits(
   profile: Query,
   window: Query,

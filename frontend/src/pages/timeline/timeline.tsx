@@ -42,13 +42,13 @@ import frameCss from '../../parts/viewFrame.module.css'
 import basicsCss from '../../widgets/basics.module.css'
 import css from './timeline.module.css'
 
-/** Names, modules or classes in the key of colours, as far as there is room. */
+/** Maximum entries of the colour legend. */
 const KEY = 13
-/** Who looks at one rank needs nothing of it. */
+/** Loaded only for several ranks. */
 const RanksTimeline = lazy(() => import('./ranks/ranksTimeline'))
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
-/** The keys of the page around ours are for the timeline as well: it has the focus until somebody clicks. */
+/** Handles TensorBoard's keys too: it has the focus until the first click. */
 const KEYS_FROM = [...new Set([window, hostWindow])]
 
 export function TimelinePage(props: PageProps) {
@@ -129,7 +129,7 @@ function Page(props: {
   failures: readonly Bookmark[]
   problem: Problem | null
   handle: React.RefObject<TimelineHandle | null>
-  /** What there is to see at most. */
+  /** The full range. */
   all: string
   catalog: Catalog
   menu: Opened

@@ -20,7 +20,7 @@ import { NO_WINDOW, useBlocks, useHistoryWindow } from './useHistory'
 import textCss from '../../../widgets/text.module.css'
 import css from './historyCard.module.css'
 
-/** How many events the history has: they are what the axis counts. */
+/** Payload with the history's event count. */
 export const EVENTS = 'history_events'
 const LAYERS: { value: HistoryLayer; label: string }[] = [
   { value: '', label: 'Blocks' },
@@ -28,7 +28,7 @@ const LAYERS: { value: HistoryLayer; label: string }[] = [
   { value: 'segments', label: 'Segments' },
 ]
 
-/** What the table of blocks calls that which has a colour. */
+/** Columns of the blocks table by colouring. */
 const COLUMNS: Record<BlockColoring, string> = {
   stack: 'allocation_line',
   line: 'allocation_line',
@@ -39,7 +39,7 @@ const COLUMNS: Record<BlockColoring, string> = {
 interface ColorChoice {
   value: BlockColoring
   label: string
-  /** Why it says nothing here. */
+  /** Why the colouring is unavailable. */
   missing: string
 }
 
@@ -58,7 +58,7 @@ const colorsOf = (head: Bands): ColorChoice[] => [
   },
 ]
 
-/** `onBlocks` shows blocks in their table, by a filter of it; `blockNote` says what else is known of a block. */
+/** `onBlocks` filters the blocks table; `blockNote` adds facts about a block. */
 export function HistoryCard(props: {
   view: View
   base: Query
@@ -232,7 +232,7 @@ function Drawn(props: {
   )
 }
 
-/** Buttons that do what hands do on the canvas. */
+/** Buttons for zoom and pan. */
 function Moves(props: {
   handle: React.RefObject<BlocksHandle | null>
   isWhole: boolean

@@ -12,7 +12,7 @@ import textCss from '../../../widgets/text.module.css'
 import css from './allocatorEvents.module.css'
 
 const ROW = 21
-/** Events that an answer holds around the one that is asked for. */
+/** Events per request. */
 const PAGE = 300
 const HALF = PAGE / 2
 
@@ -33,7 +33,7 @@ export function AllocatorEvents(props: {
   onChoose: (event: number) => void
 }) {
   const { base, device, at, height, search, onSearch, onChoose } = props
-  /** What is fetched: around an event, or from a place in the list on. */
+  /** The request: around an event, or from an index. */
   const [asked, setAsked] = useState<{ near: number } | { first: number }>({ near: at })
   const [top, setTop] = useState<number | null>(null)
   const query = useMemo<Query>(
@@ -148,7 +148,7 @@ const thumbOf = (from: number, shown: number, count: number) => {
 const useRows = (view: View | null, table: Table | null): readonly Row[] =>
   useMemo(() => (view ? (table?.rows ?? []) : []), [view, table])
 
-/** Where an event stands in the list, if it is among the rows that are there. */
+/** Index of an event among loaded rows. */
 function placeOf(rows: readonly Row[], first: number, event: number): number | null {
   const at = rows.findIndex((row) => row.event_number === event)
   return at < 0 ? null : first + at

@@ -305,7 +305,7 @@ function RequestSize({ asked }: { asked: string }) {
   )
 }
 
-/** What memory_viz's timelines of segments show, as curves: a click is a moment. */
+/** Reserved memory as curves; a click selects a moment. */
 function ReservedCard({ series, at }: { series: Series; at: number }) {
   const marks = useMemo(() => ({ bands: [], peak: null, moment: at }), [at])
   return (

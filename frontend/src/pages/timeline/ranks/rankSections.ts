@@ -14,7 +14,7 @@ export interface NamedRank {
   address: Address
 }
 
-/** Where each rank that is there lies on the axis of the open one. */
+/** Each loaded rank's place on the open one's axis. */
 export function usePlacements(
   named: readonly NamedRank[],
   known: ReadonlyMap<string, Rank>,
@@ -44,7 +44,7 @@ export function usePlacements(
   }, [named, known, corrected, open, wish])
 }
 
-/** How a rank was aligned: what was added to its wall clock, and how far that may be off. */
+/** Clock correction and its uncertainty. */
 function alignment({ way, correction_ns, residual_ns }: Placement): string {
   if (way !== 'clocks') return way === 'wall' ? 'wall clock' : 'from its first step'
   const sign = (correction_ns ?? 0) < 0 ? '−' : '+'
@@ -75,7 +75,7 @@ export function sectionOf(
   }
 }
 
-/** What is in sight of the workers of the run whose sections are in sight. */
+/** Visible time ranges of visible workers. */
 export function visibleStretches(
   named: readonly NamedRank[],
   sections: readonly RankSection[],

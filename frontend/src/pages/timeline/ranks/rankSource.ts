@@ -17,7 +17,7 @@ export interface Rank {
 export const isSettled = (rank: Rank | undefined) =>
   rank !== undefined && (rank.model !== null || rank.problem !== null)
 
-/** Draws nothing: it tells what it knows of a rank, and nothing more once it is gone. */
+/** Renders nothing: loads a rank and reports its state until unmounted. */
 export function RankSource(props: {
   id: string
   address: Address

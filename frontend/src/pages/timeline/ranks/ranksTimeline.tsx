@@ -53,9 +53,9 @@ const BYTES = 192e6
 const REQUESTS = 4
 /** Ranks that are read at once. */
 const READ = 4
-/** So many traces of a run are read for its clocks without being asked; of more only where half of them are shown anyway. */
+/** Traces read for clocks without asking; more only if half of the ranks are shown. */
 const FEW = 16
-/** Pixels of the rank whose hits are stepped through, in the search field. */
+/** Pixels of a rank name in the search field. */
 const NAME_WIDTH = 70
 const KEYS_FROM = [...new Set([window, hostWindow])]
 const NONE: ReadonlySet<string> = new Set()
@@ -382,7 +382,7 @@ function useRankHits(
   return useHits(query, within, own, event, reveal)
 }
 
-/** The way to the same collective of another rank: its section, which is put below the others where it is not there. */
+/** Opens the same collective on another rank, adding its section if needed. */
 function usePartner(
   open: Address,
   at: string,
@@ -423,7 +423,7 @@ function toggle(id: string, open: ReadonlySet<string>): void {
   } else setRoute({ turned: joinIds(toggleSection(turned, id, !open.has(id))) })
 }
 
-/** `named`: as they were chosen, in whatever order the sections stand. */
+/** `named`: in order of selection. */
 function usePlacing(
   sections: readonly RankSection[],
   named: readonly NamedRank[],
