@@ -1,6 +1,6 @@
 // Order of timeline lanes: pinned, moved, filtered.
 
-export interface NamedLane {
+export interface LaneName {
   id: string
   title: string
   subtitle: string
@@ -16,7 +16,7 @@ export interface Arrangement {
 }
 
 /** Positions of the lanes in the order in which they are drawn, and how many of them are pinned. */
-export function arrangeLanes(lanes: readonly NamedLane[], wish: Arrangement): { order: number[]; pinned: number } {
+export function arrangeLanes(lanes: readonly LaneName[], wish: Arrangement): { order: number[]; pinned: number } {
   const place = new Map(lanes.map((lane, i) => [lane.id, i]))
   const known = (ids: readonly string[]) => ids.flatMap((id) => place.get(id) ?? [])
   const pinned = new Set(known(wish.pinned))
@@ -27,7 +27,7 @@ export function arrangeLanes(lanes: readonly NamedLane[], wish: Arrangement): { 
 }
 
 /** The order after one step up or down among the lanes that are not pinned. */
-export function moveLane(lanes: readonly NamedLane[], wish: Arrangement, id: string, by: -1 | 1): string[] {
+export function moveLane(lanes: readonly LaneName[], wish: Arrangement, id: string, by: -1 | 1): string[] {
   const { order, pinned } = arrangeLanes(lanes, { ...wish, filter: '' })
   const ids = order.slice(pinned).map((i) => lanes[i].id)
   const at = ids.indexOf(id)

@@ -4,12 +4,12 @@ import type { Range } from '../canvas/timeline/model'
 import { whenReady } from '../state/data'
 import { payloadByName } from './payloadByName'
 
-export interface FoundEvent extends Range {
+export interface EventHit extends Range {
   event: number
 }
 
 /** Waits while the trace loads; null without a match. */
-export async function firstEvent(asked: Query): Promise<FoundEvent | null> {
+export async function firstEvent(asked: Query): Promise<EventHit | null> {
   const found = await whenReady(
     () => getView('find', { ...asked, limit: 1 }),
     () => false,

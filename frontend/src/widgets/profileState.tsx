@@ -49,7 +49,7 @@ export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | 
           </ul>
         )}
         {loading && loading.about.length > 0 && (
-          <dl className={css.about} aria-label="About the trace">
+          <dl className={css.facts} aria-label="Trace facts">
             {loading.about.map(({ metric, value }) => (
               <div key={metric.key}>
                 <dt title={metric.definition}>{metric.title}</dt>

@@ -287,7 +287,7 @@ function Notes({ notes, calls, onLink }: { notes: Notices[]; calls: Figures | nu
     <div className={css.notes}>
       {said.map((one) => (
         <Card key={one.name} title={one.title}>
-          <div className={css.said} tabIndex={one.notices.length > 2 ? 0 : undefined}>
+          <div className={css.notices} tabIndex={one.notices.length > 2 ? 0 : undefined}>
             <NoticeList notices={one.notices} onLink={onLink} none="" />
           </div>
         </Card>

@@ -281,7 +281,7 @@ function SelectedRank(props: {
 }) {
   const { worker, steps, value, unit, title, place, onClose } = props
   return (
-    <div className={css.kept} data-testid="kept-rank">
+    <div className={css.selected} data-testid="kept-rank">
       <b>{worker}</b>
       <span className={textCss.mute}>
         {steps && `step ${steps} · `}

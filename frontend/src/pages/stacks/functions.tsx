@@ -39,7 +39,7 @@ export function Functions(props: { view: string; base: Query; lead: ReactNode; h
 /** About a place of the flame graph: its source, and the way to its function. */
 export function FramePanel({ name }: { name: string }) {
   return (
-    <div className={css.about}>
+    <div className={css.frame}>
       <SourceLink name={name} />
       <Button size="compact-xs" variant="default" onClick={() => openFunction(name)}>
         Callers and callees

@@ -115,7 +115,7 @@ export function EventPanel(props: {
               )}
             </div>
             {key === 'event' && main && isCollective && (
-              <div className={css.beside}>
+              <div className={css.related}>
                 <CollectivePeers
                   key={event}
                   base={base}

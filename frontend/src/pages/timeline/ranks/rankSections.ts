@@ -8,7 +8,7 @@ import { type Corrected, fromAxis, type Placement, placement, SAME, type Way } f
 import { rankName } from '../../../lib/rankSelection'
 import type { Rank } from './rankSource'
 
-export interface NamedRank {
+export interface RankName {
   /** '' = the open profile. */
   key: string
   address: Address
@@ -16,14 +16,14 @@ export interface NamedRank {
 
 /** Each loaded rank's place on the open one's axis. */
 export function usePlacements(
-  named: readonly NamedRank[],
+  named: readonly RankName[],
   known: ReadonlyMap<string, Rank>,
   corrected: ReadonlyMap<string, Corrected>,
   open: Address,
   wish: Way,
 ): ReadonlyMap<string, Placement> {
   return useMemo(() => {
-    const clockOf = ({ key, address }: NamedRank) => {
+    const clockOf = ({ key, address }: RankName) => {
       const profile = known.get(key)?.profile
       const isOwn = address.run === open.run && address.span === open.span
       return {
@@ -53,7 +53,7 @@ function alignment({ way, correction_ns, residual_ns }: Placement): string {
 }
 
 export function sectionOf(
-  { key, address }: NamedRank,
+  { key, address }: RankName,
   open: Address,
   rank: Rank | undefined,
   placed: Placement = SAME,
@@ -77,7 +77,7 @@ export function sectionOf(
 
 /** Visible time ranges of visible workers. */
 export function visibleStretches(
-  named: readonly NamedRank[],
+  named: readonly RankName[],
   sections: readonly RankSection[],
   sight: readonly string[],
   open: Address,

@@ -36,7 +36,7 @@ import { panelsOf } from '../rangePanel'
 import { useKernelClasses } from '../useKernelClasses'
 import { firstView } from '../useTimeline'
 import { ZoomButtons } from '../zoomButtons'
-import { type NamedRank, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
+import { type RankName, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
 import { isSettled, type Rank, RankSource } from './rankSource'
 import { RanksDisplayMenu, useDetail, useLinks } from './ranksDisplayMenu'
 import { RanksFooter } from './ranksFooter'
@@ -125,7 +125,7 @@ function Page(props: {
   ranks: readonly Address[]
   base: Query
   menu: Opened
-  named: readonly NamedRank[]
+  named: readonly RankName[]
   known: ReadonlyMap<string, Rank>
   /** Of the open profile. */
   model: TimelineModel
@@ -268,7 +268,7 @@ function Page(props: {
           onAdd={() => bookmark(Math.round((view.start + view.end) / 2))}
         />
         <ZoomButtons
-          all="Show all"
+          all="Full range"
           zoom={(factor) => handle.current?.zoom(factor)}
           reset={() => handle.current?.reset()}
         />
@@ -426,7 +426,7 @@ function toggle(id: string, open: ReadonlySet<string>): void {
 /** `named`: in order of selection. */
 function usePlacing(
   sections: readonly RankSection[],
-  named: readonly NamedRank[],
+  named: readonly RankName[],
   detail: Placing['detail'],
   model: TimelineModel,
 ): Placing {
