@@ -30,7 +30,7 @@ export function TopBar(props: {
 }) {
   const { catalog, address, wanted, profile, base, steps, reload, onQuality, onHelp } = props
   const notices = profile?.data_notice_count ?? 0
-  // Where a rank's summary answers, nobody has asked for the trace: what there is to say of it is not known.
+  // A rank summary has no data notices of its trace.
   const isRead = notices > 0 || spanOf(catalog, address)?.state !== 'found'
   return (
     <div className={css.top} role="region" aria-label="Profile">

@@ -57,7 +57,7 @@ export function layoutOf(
   const longest = titles.reduce((length, title) => Math.max(length, title.length), 0)
   const room = (length: number) => 12 + Math.ceil(6.4 * length)
   const left = Math.max(44, room(axis.length), Math.min(Math.round(width * 0.25), room(Math.min(longest, 26))))
-  // The label of a thin first row is as high as any other.
+  // A thin first row needs a full label's height.
   const top = matrix.columnBands.length > 0 ? BANDS : rows * tallest > most ? LINE / 2 : 0
   const height = Math.round(Math.min(rows * tallest, most))
   const marked = height / rows < LINE - 3 ? matrix.marked : []
@@ -109,7 +109,7 @@ export function drawMatrix(context: CanvasRenderingContext2D, scene: MatrixScene
   drawRowLabels(context, scene)
   drawColumnLabels(context, scene)
   drawMarked(context, scene)
-  // One cell at a time: what the pointer is over, else what is kept.
+  // One cell at a time: hovered, else selected.
   const isOver = scene.hover >= 0 && scene.hover < matrix.values.length
   const cell = isOver ? scene.hover : scene.selected
   if (cell >= 0 && cell < matrix.values.length) outline(context, scene, cell, theme.ink)
@@ -283,7 +283,7 @@ function outline(
   context.strokeStyle = color
   context.lineWidth = 1.5
   const [x, y] = [layout.left + column * wide, layout.top + row * high]
-  // A cell of less than a few pixels is brought out by a frame around it.
+  // Frames cells of a few pixels.
   const [w, h] = [Math.max(wide, 5), Math.max(high, 5)]
   context.strokeRect(x + (wide - w) / 2 + 0.75, y + (high - h) / 2 + 0.75, w - 1.5, h - 1.5)
 }

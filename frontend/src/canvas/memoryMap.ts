@@ -68,7 +68,7 @@ export function selectedRows(map: MemoryMap, choice: MapChoice): number[] {
     rows.push(row)
   }
   const bySize = choice.order === 'size'
-  // Rows come by address: the sort is stable.
+  // Rows come by address; the sort is stable.
   rows.sort((a, b) => map.row_group[a] - map.row_group[b] || (bySize ? map.row_bytes[b] - map.row_bytes[a] : a - b))
   return rows
 }

@@ -91,7 +91,7 @@ export function drawBox(
 ): void {
   context.fillStyle = colors.fill
   context.fillRect(x, y, Math.max(1, width), height)
-  // The label stays in sight when the box begins left of the window.
+  // The label stays visible when the box starts left of the window.
   const left = Math.max(x, from)
   const room = x + width - left - 8
   if (room < 16 || label === '') return

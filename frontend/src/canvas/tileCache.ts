@@ -147,7 +147,7 @@ export abstract class TileCache<Raw, Kept> {
     const key = keyOf(level, group, number)
     const tile = this.tiles.get(key)
     if (tile) {
-      // A Map keeps the order of insertion: the last used stands last.
+      // A Map keeps insertion order, so the last used is last.
       this.tiles.delete(key)
       this.tiles.set(key, tile)
     }
@@ -180,7 +180,7 @@ export abstract class TileCache<Raw, Kept> {
     while (this.requests < REQUESTS && this.budget.isFree && this.paused === undefined) {
       const missing = this.wanted.filter((tile) => !this.has(tile) && !this.under.has(textOf(tile)))
       if (missing.length === 0) return
-      // What is spread over the requests comes sooner.
+      // Several requests in parallel answer sooner.
       const level = missing.filter((tile) => tile.level === missing[0].level)
       this.ask(level.slice(0, Math.min(TILES, Math.max(2, Math.ceil(level.length / (REQUESTS - this.requests))))))
     }
@@ -194,7 +194,7 @@ export abstract class TileCache<Raw, Kept> {
       const found = await this.fetch(tiles[0].level, tiles, this.abort.signal)
       if (found.length === 0) throw new Error('The server sent no tiles.')
       for (const [i, raw] of found.entries()) this.keep(tiles[i], raw)
-      // While it waits after a failure of another request, that one is not over.
+      // Still pending while it waits after another request's failure.
       if (this.paused === undefined) this.events.onProblem(null)
     } catch (error) {
       if (this.abort.signal.aborted) return
@@ -202,13 +202,13 @@ export abstract class TileCache<Raw, Kept> {
       this.paused ??= setTimeout(() => {
         this.paused = undefined
         this.pump()
-        // Nothing that is wanted now is missing.
+        // Nothing wanted is missing.
         if (!this.busy) this.events.onProblem(null)
       }, RETRY_MS)
     } finally {
       this.requests--
       for (const tile of tiles) this.under.delete(textOf(tile))
-      // A cache that is gone has given its requests back.
+      // A closed cache has released its requests.
       if (!this.abort.signal.aborted) this.budget.end()
     }
     this.pump()
@@ -221,7 +221,7 @@ export abstract class TileCache<Raw, Kept> {
     const tile = this.make(key, raw)
     const text = textOf(key)
     const old = this.tiles.get(text)
-    // One that came twice is kept once, and was used last.
+    // Duplicates are stored once, as last used.
     const bytes = this.sizeOf(tile) - (old === undefined ? 0 : this.sizeOf(old))
     this.tiles.delete(text)
     this.tiles.set(text, tile)

@@ -4,7 +4,7 @@ const FIELDS = /^(text|search|number|email|url|tel|password|date|time|datetime-l
 
 /** Whether keys go into text (or into a list that finds its entries by letters). */
 export function isTyping(target: EventTarget | null): boolean {
-  // An element of another window is no instance of this window's classes.
+  // Elements of another window are no instances of this window's classes.
   const element = target as Partial<HTMLInputElement> | null
   if (element?.isContentEditable) return true
   const tag = element?.tagName ?? ''

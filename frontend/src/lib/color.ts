@@ -83,13 +83,13 @@ const CATEGORIES: Record<string, string> = {
   mode_idle: HUES.grey,
   mode_denoising: HUES.teal,
   mode_unknown: HUES.stone,
-  // Bands of ranks that came last: none is the colour of kernels, communication or copies.
+  // Bands of late ranks: not the colours of kernels, communication or copies.
   last0: HUES.magenta,
   last1: HUES.green,
   last2: HUES.brown,
   last3: HUES.olive,
   last4: HUES.red,
-  // Curves beside categories of memory are of none of them.
+  // Curves next to memory categories: none of their colours.
   curve0: HUES.green,
   curve1: HUES.steel,
   curve2: HUES.brown,

@@ -63,7 +63,7 @@ const MICROSECOND_NS = 1000
 
 /** The snapshot times, in its ns, of allocations during `start` to `end` of the trace. */
 export function allocationRange(start: number, end: number, trace: ClockInfo, snapshot: ClockInfo): [number, number] {
-  // A snapshot tells whole microseconds: what was allocated in one is told at its begin.
+  // Snapshots have whole microseconds: allocations are dated to their start.
   const [first, last] = [start, end].map(
     (time) => Math.floor(translateTime(time, trace, snapshot) / MICROSECOND_NS) * MICROSECOND_NS,
   )

@@ -55,7 +55,7 @@ export function captureChoices(catalog: Catalog, profile: Profile, value: string
     return { value: name, label: shortened(name, profile.run), ...told }
   }
   const others = all.flatMap(({ name }) => (name === own || beside.includes(name) ? [] : [choice(name)]))
-  // What was recorded in the same folder is more often the capture than what lies elsewhere.
+  // Captures in the same folder are more likely.
   const near = ({ value: name }: CaptureChoice) => name.startsWith(`${profile.run.split('/')[0]}/`)
   const ordered = [...others.filter(near), ...others.filter((each) => !near(each))]
   const listed = [...beside.map((name) => choice(name, 'next to the trace')), ...ordered]

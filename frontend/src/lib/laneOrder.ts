@@ -34,7 +34,7 @@ export function moveLane(lanes: readonly LaneName[], wish: Arrangement, id: stri
   const to = at + by
   if (at < 0 || to < 0 || to >= ids.length) return [...wish.moved]
   ;[ids[at], ids[to]] = [ids[to], ids[at]]
-  // What stands behind as it always does need not be said.
+  // Lanes in natural order at the end need not be stored.
   const natural = lanes.map((lane) => lane.id).filter((other) => ids.includes(other))
   let end = ids.length
   while (end > 0 && natural[end - 1] === ids[end - 1]) end--

@@ -8,7 +8,7 @@ function withoutGroups(text: string): string {
   let out = ''
   for (let i = 0; i < text.length; i++) {
     const char = text[i]
-    // Arrows and `operator<` are no brackets.
+    // `->` and `operator<` are no brackets.
     const symbol = text[i - 1] === '-' || text.slice(Math.max(0, i - 8), i) === 'operator'
     if (char in CLOSE && !(char === '<' && symbol)) open.push(CLOSE[char])
     else if (open.length === 0) out += char
@@ -31,7 +31,7 @@ const DULL = /^([AB]?Unary|Binary|BUnary|gpu|Reduce|.)$/
 /** The readable short name of a device kernel: no return type, namespaces, template arguments or parameters. */
 export function shortKernel(name: string): string {
   let text = name.trim()
-  // Tables of all kinds of events hold Python frames and ranges of data loaders too.
+  // Tables may also have Python frames and data loader ranges.
   if (!/^void |<|\w\(/.test(text) || /\.py\(\d+\): |^enumerate\(/.test(text)) return text
   text = text.replace(/^(?:void|int|float|unsigned int)\s+/, '').replace(/\(anonymous namespace\)/g, '')
   const bare = withoutGroups(text).trim()

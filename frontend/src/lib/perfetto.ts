@@ -98,7 +98,7 @@ function isThere(tab: Tab): boolean {
   try {
     return tab.location.href !== 'about:blank'
   } catch {
-    // Another origin: its address is not ours to read.
+    // Another origin: its address is not readable.
     return true
   }
 }

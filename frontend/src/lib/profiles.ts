@@ -45,7 +45,7 @@ export function resolveAddress(catalog: Catalog | null, route: RouteValues): Add
         .map((span) => ({ run: run.name, worker: worker.name, span })),
     ),
   )
-  // Another run is another training: nobody is led there because the files of this one are damaged.
+  // Never jump to another run because this one's files are damaged.
   const near = places.filter((place) => place.run === places[0].run)
   const found = near.find(({ span }) => promises(span)) ?? near[0]
   return found ? { ...found, span: found.span.id } : null

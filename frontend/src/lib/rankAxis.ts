@@ -37,7 +37,7 @@ const PER_BILLION = 1e-9
 
 /** A rank's place on the first rank's axis, by the best available of `wish` and weaker ways. */
 export function placement(first: RankClock, other: RankClock, wish: Way): Placement {
-  // Wall times do not fit into a number; their difference does.
+  // Wall times exceed a number's precision; their difference does not.
   const apart =
     first.wall && other.wall ? Number(BigInt(other.wall.start_unix_ns) - BigInt(first.wall.start_unix_ns)) : null
   const [mine, its] = [first.corrected, other.corrected]

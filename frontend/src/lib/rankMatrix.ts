@@ -41,7 +41,7 @@ export function missingRanks(rows: readonly string[]): { count: number; first: n
   const ranks = [...new Set(rows.flatMap((row) => rankOf(row) ?? []))].sort((a, b) => a - b)
   const last = ranks.at(-1) ?? 0
   const none = { count: 0, first: [] }
-  // Names of another kind say nothing of ranks.
+  // Names without ranks.
   if (ranks.length < rows.length || ranks.length < 2 || last > FAR_BEYOND * rows.length) return none
   const first: number[] = []
   let next = 0
@@ -82,7 +82,7 @@ export function sortRanks(heat: Heat, order: string): { ranks: number[]; bands: 
   const ranks = heat.rows.map((_, rank) => rank)
   if (order === 'value') {
     const mean = (rank: number) => heat.means[rank] ?? Number.NEGATIVE_INFINITY
-    // Minus infinity less itself is no number.
+    // -Infinity - -Infinity is NaN.
     return { ranks: ranks.sort((a, b) => (mean(b) > mean(a) ? 1 : mean(b) < mean(a) ? -1 : a - b)), bands: [] }
   }
   const [key, place] = order.split('.')
@@ -177,7 +177,7 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean;
   const node = heat.groupings.find((each) => each.key === 'node' && each !== grouping)
   const nodes = node && sharedBy(grouping, node.of)
   const starts = nodes ? bandsOf(nodes, String).map((band) => band.from) : []
-  // Where each group has a node of its own there is no boundary to tell.
+  // No boundary if each group has its own node.
   const marks = starts.length < count ? starts : []
   return {
     rows: isTurned ? grouping.groups : places,

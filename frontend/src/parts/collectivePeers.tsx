@@ -46,12 +46,12 @@ export function CollectivePeers(props: {
   onPartner?: (partner: PeerCall) => void
 }) {
   const { base, catalog, profile, figures, launched, onPartner } = props
-  // Of a run that was read the next event needs no button.
+  // After one read, further events of the run need no button.
   const isRead = useRunRead(base)
   const [asked, ask] = useState(false)
   const workers = spansOfRun(catalog, profile, profile.model).length
   const reads = unreadCount(catalog, profile)
-  // What a device did is the call; the host only launched it.
+  // The call is the device work; the CPU only launched it.
   const about = figureOf(launched, 'kind') === 'kernel' ? launched : figures
   const [event, start] = ['event', 'start_ns'].map((key) => figureOf(about, key))
   if (workers < 2 || typeof start !== 'number') return null

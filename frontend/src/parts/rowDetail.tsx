@@ -89,7 +89,7 @@ export function RowDetail(props: {
   const [copied, copy] = useCopied()
   const payloads = events.data?.payloads ?? {}
   const name = readableName(row, table.name_column)
-  // A profile may state calls without saying when they were.
+  // A profile may report calls without times.
   const untimed = payloads.instances?.kind === 'table' && payloads.instances.total_rows === 0
   const replayed = useMemo(() => replayedOf(row, table), [row, table])
   return (

@@ -77,11 +77,11 @@ export function TreePage(props: {
   const route = useRoute()
   const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
   const first = useMemo(() => firstOpen(tree), [tree])
-  // What was opened in another tree says nothing about this one.
+  // Open rows of another tree do not apply.
   const open = opened?.tree === tree ? opened.nodes : first
   const before = useRef(tree)
   useEffect(() => {
-    // Nor does the number of a node: with other steps or choices it is another one.
+    // Nor do node numbers: other steps or choices renumber nodes.
     if (before.current !== tree) setRoute({ row: '', zoom: '' })
     before.current = tree
   }, [tree])
@@ -144,7 +144,7 @@ export function TreePage(props: {
     select(node, at < 0 ? { zoom: '' } : {})
   }
   const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
-  // In the head of the chart, which keeps its height: nothing moves while one types or chooses.
+  // In the chart's head, whose height is fixed, so that nothing moves while typing.
   const hits = found && (
     <>
       <span

@@ -67,7 +67,7 @@ export function useMovableWindow(view: Range, put: (next: Range, push: boolean) 
   const onView = useCallback(
     (next: Range, move: Move) => {
       const now = performance.now()
-      // A gesture of many notches is one step back; moving along the time is none.
+      // One history entry per gesture; none for panning.
       const begins = move === 'zoom' && now - zoomed.current > TOGETHER_MS
       zoomed.current = move === 'zoom' ? now : move === 'jump' ? Number.NEGATIVE_INFINITY : zoomed.current
       if (begins || move === 'jump') flush()
@@ -87,7 +87,7 @@ export function useMovableWindow(view: Range, put: (next: Range, push: boolean) 
     stepBack()
   }, [flush])
   useEffect(() => {
-    // Back, a link or a search led elsewhere: what was about to be written is out of date.
+    // Back, a link or a search moved elsewhere: drop the pending write.
     if (waiting.current && (written.current?.start !== view.start || written.current.end !== view.end)) {
       window.clearTimeout(waiting.current.timer)
       waiting.current = null

@@ -8,7 +8,7 @@ let timer = 0
 function settle(): void {
   window.clearTimeout(timer)
   timer = window.setTimeout(() => {
-    // A chart whose library is still on its way says so itself.
+    // A chart reports busy while its library loads.
     if (under > 0 || document.querySelector('[aria-busy="true"]')) settle()
     else document.documentElement.dataset.state = 'idle'
   }, QUIET_MS)

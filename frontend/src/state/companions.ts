@@ -18,7 +18,7 @@ const AGAIN_MS = 1000
 /** Companions recorded together with the open profile, and unloaded candidates. Only `load` is loaded. */
 export function useCompanions(catalog: Catalog, profile: Profile, load: string): Companion[] {
   const { run, worker, span, model, clock } = profile
-  // The catalog is new every few seconds: what it says of these alone counts.
+  // The catalog is new every few seconds; only these entries matter.
   const found = useMemo(
     () => JSON.stringify(companionCandidates(catalog, { run, worker, span }, model)),
     [catalog, run, worker, span, model],

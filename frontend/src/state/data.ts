@@ -64,7 +64,7 @@ export function useCatalog(): CatalogState {
       window.clearTimeout(timer)
     }
   }, [round])
-  // TensorBoard's own reload button.
+  // TensorBoard's reload button.
   const refresh = useCallback(() => setRound((n) => n + 1), [])
   useActivity(catalog === null && problem === null)
   return { catalog, problem, refresh }
@@ -84,7 +84,7 @@ export function useProfile(address: Address | null, version: string, part = '', 
     problem: null,
   })
   const [round, setRound] = useState(0)
-  // Only a person's wish loads again what failed, and only once.
+  // A failed profile is loaded again only on request, and once.
   const again = useRef(false)
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const summarised = view === BY_SUMMARY ? view : ''

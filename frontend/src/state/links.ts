@@ -12,7 +12,7 @@ export function followLink(link: Link): void {
     return
   }
   const { where, ...rest } = link.params
-  // The same filter again takes it away: a slice of a donut is a switch.
+  // The same filter again removes it: a donut's slice is a switch.
   const now = splitList(route.where)
   const change: Record<string, string> =
     where === undefined

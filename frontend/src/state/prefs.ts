@@ -43,7 +43,7 @@ export function setPrefs(change: Partial<Prefs>): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(current))
   } catch {
-    // Forbidden: it lasts until the page is closed.
+    // Storage is forbidden: valid until the page is closed.
   }
   for (const listener of listeners) listener()
 }

@@ -25,7 +25,7 @@ export function setDefaultView(view: string): void {
 
 function findHost(): Window {
   try {
-    // A parent of another origin throws here (an editor's web view): then the page stands alone.
+    // A parent of another origin (an editor's web view) throws: the page runs alone.
     if (window.parent !== window && typeof window.parent.location.hash === 'string') return window.parent
   } catch {
     return window

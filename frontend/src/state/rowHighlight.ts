@@ -58,9 +58,9 @@ function columnOf(item: string): string {
 
 /** The state that shows the row alone, in a page that never had its view open. */
 export function rowState(view: string, form: string, group: string, where: readonly string[], row: string): Values {
-  // The number of a node says nothing where other stacks may be chosen: its name does.
+  // Node numbers change with the selected stacks; names do not.
   if (TREES.includes(view) && form !== 'table') return { search: hitTitle(where) }
-  // Of these tables only the one of copies has a kind.
+  // Only the table of copies has a kind.
   const own = where.filter((item) => group === 'copies' || !item.startsWith('kind:'))
   return { where: joinList(own.map(columnOf)), row }
 }

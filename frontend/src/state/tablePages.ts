@@ -27,7 +27,7 @@ export function mergePages(old: Loaded, key: string, base: Query, table: Table):
   table.rows.forEach((row, i) => {
     rows[table.offset + i] = row
   })
-  // Columns must not move while one searches.
+  // Columns must not move during a search.
   const isSame = old.base === base && old.table?.name === table.name
   return { key, table, rows, base, empty: emptyKeys(table) ?? (isSame ? old.empty : NO_KEYS), problem: null }
 }
@@ -86,7 +86,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
   )
   const fresh = loaded.key === key
   useActivity(!fresh && key !== '')
-  // Another table has other columns: nothing of the old one may be shown under its name.
+  // Never show old rows under a new table's name.
   const usable = fresh || (loaded.table?.name === table && key !== '')
   return {
     table: usable ? loaded.table : null,

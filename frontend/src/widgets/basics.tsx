@@ -130,7 +130,7 @@ export async function copyText(text: string): Promise<boolean> {
       return true
     }
   } catch {
-    // Refused: try the old way.
+    // Refused: use the legacy way.
   }
   const area = document.createElement('textarea')
   area.value = text

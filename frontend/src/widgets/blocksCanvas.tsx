@@ -79,7 +79,7 @@ export function BlocksCanvas(props: BlocksProps) {
     const made = new BlocksEngine(on, model, theme, latest.current.view, events)
     return made
   })
-  // Each depends on the model as well: a new one has a new engine.
+  // A new model has a new engine.
   // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => engine.current?.setLook(theme, colors), [theme, colors, model])
   useEffect(() => engine.current?.setMarks(marks), [marks, model])
@@ -167,7 +167,7 @@ function useStack(
           stacks.set(stack, parseStack(text))
           setCount((count) => count + 1)
         })
-        // What is told without it is told still; the panel of a kept block says what is wrong.
+        // The tooltip works without the stack; the block's panel reports the error.
         .catch(() => {})
     }, REST_MS)
     return () => {

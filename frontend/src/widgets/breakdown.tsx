@@ -220,7 +220,7 @@ function LegendItem(props: {
 }) {
   const { part, parts, value, symbol, ratio, onHover, onLink, active } = props
   const { link } = part
-  // Names share their beginnings: what tells them apart always stays in sight, the middle goes.
+  // Names share their starts: their distinguishing ends stay visible.
   const name = (
     <>
       <span>{parts[0]}</span>

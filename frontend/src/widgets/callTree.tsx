@@ -39,7 +39,7 @@ export function CallTree(props: {
   const view = useMemo(() => levelView(tree, children, node, order, limit), [tree, children, node, order, limit])
   const entered = useRef<number | null>(null)
   const go = (target: number) => {
-    // On the way up the row that one came from, on the way down the first.
+    // Going up, focus the row that was left; going down, the first.
     let from = -1
     for (let at = node; at >= 0 && at !== target; at = tree.parent[at]) from = at
     entered.current = from

@@ -28,7 +28,7 @@ export function Chart(props: {
     [series, theme, selected, compact],
   )
   const { frame, drawn } = usePlot(option, (instance, node) => {
-    // The whole column of a bar is the target, not only its coloured part.
+    // The bar's full column is the target.
     instance.getZr().on('click', (event: { offsetX: number; offsetY: number }) => {
       const point = [event.offsetX, event.offsetY]
       if (!handler.current || event.offsetY > node.clientHeight - 20) return
@@ -36,7 +36,7 @@ export function Chart(props: {
       const inside = instance.containPixel({ gridIndex: 0 }, point) || event.offsetY > node.clientHeight - 44
       if (!inside || typeof at !== 'number') return
       const value = instance.convertFromPixel({ yAxisIndex: 0 }, event.offsetY)
-      // The axis is in a unit of its own.
+      // The axis has its own unit.
       const { factor } = chartScale(seriesNow.current)
       handler.current(String(at), typeof value === 'number' ? partAt(seriesNow.current, at, value * factor) : null)
     })

@@ -107,7 +107,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
   return {
     animation: false,
     textStyle: { fontFamily: SANS },
-    // What lies over the drawing, and what is drawn below it, stands on the same axis: labels may not move it.
+    // Overlays and the chart below share the axis: labels must not move it.
     grid: { ...(isBare ? BARE : GRID), outerBoundsMode: 'none' },
     tooltip: tooltip(series, scale, theme),
     xAxis: {
@@ -129,7 +129,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
         showMaxLabel: false,
         formatter: (value: number) => {
           const label = number(value / xScale.factor)
-          // A long one would be cut at the edge.
+          // A long name would be cut at the edge.
           const isNear = window[1] - value < (window[1] - window[0]) * 0.02
           return isNear && label.length > 6 ? '' : label
         },
@@ -142,7 +142,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
       nameGap: 48,
       nameTextStyle: text,
       splitNumber: isBare ? 3 : 4,
-      // The axis of x may begin before 0.
+      // The x axis may start before 0.
       axisLine: { onZero: false },
       axisLabel: { ...text, formatter: number },
       splitLine: { lineStyle: { color: theme.line } },

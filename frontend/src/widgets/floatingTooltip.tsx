@@ -7,7 +7,7 @@ import css from './tip.module.css'
 export function FloatingTooltip(props: { x: number; y: number; children: ReactNode; wide?: boolean }) {
   const { x, y, children, wide } = props
   const box = useRef<HTMLDivElement>(null)
-  // What it says, and so its size, may change without the pointer.
+  // Text and size may change without a pointer move.
   useLayoutEffect(() => {
     const node = box.current
     if (!node) return

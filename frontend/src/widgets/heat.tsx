@@ -106,7 +106,7 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
               </th>
               {named[0]?.at > 0 && <td colSpan={named[0].at} />}
               {named.map(({ at, isEnd }, i) => (
-                // Where there is no room for all of them, one name stands above its own column and those up to the next.
+                // Without room for all names, one stands for the columns up to the next.
                 <th
                   scope="col"
                   key={String(series.x[at])}

@@ -55,7 +55,7 @@ export function MatrixPicture(props: {
   const shades = useMemo(() => cellShades(category, theme), [category, theme])
   const drawn = heightOf(layout)
   const textOf = (value: number) => formatNumber(value, scale)
-  // Beside numbers in the cells the ends are told in their unit.
+  // The scale's ends use the cells' unit.
   const written = hasNumbers(matrix, layout, textOf) ? scale : undefined
   useEffect(() => {
     if (!canvas.current || width === 0) return

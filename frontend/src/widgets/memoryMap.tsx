@@ -49,7 +49,7 @@ export function MemoryMapPicture(props: {
       [allocated_bytes, 'allocated'],
       [pending_bytes, 'pending'],
     ]
-    // In one unit, so that they can be added up.
+    // One unit, so that they can be added.
     const scale = columnScale('bytes', [reserved_bytes, ...parts.map(([size]) => size)])
     const told = parts.filter(([size]) => size > 0).map(([size, what]) => `${formatNumber(size, scale)} ${what}`)
     const name = `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}`

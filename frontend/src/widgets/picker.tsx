@@ -46,7 +46,7 @@ export function Picker(props: {
   })
   const current = choices.find((choice) => choice.value === value)
   const title = [current?.label ?? value, current?.hint].filter(Boolean).join('\n')
-  // Where another one is named than there is, the only one is a choice as well.
+  // If the URL names an unknown value, even a single choice is offered.
   if (choices.length === 0 || (choices.length === 1 && (current || !value))) {
     return (
       <div className={`${css.pick} ${css.label}`}>

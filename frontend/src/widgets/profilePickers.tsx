@@ -13,10 +13,10 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
     return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
   const loading = spans.find((span) => span.state === 'loading')
   if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
-  // Ready with a problem: its file was deleted after it was read.
+  // Ready with a problem: the file was deleted after it was read.
   if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file was deleted', tone: 'bad' }
   if (spans.every((span) => span.is_empty)) return { note: 'empty', tone: 'bad' }
-  // Its figures say as well that it is ready.
+  // Its figures imply that it is ready.
   const isReady = (span: SpanInfo) => span.state === 'ready' && span.key_figures.length === 0
   if (spans.every(isReady) && !spans.every(isSummary)) return { note: 'ready' }
   return {}

@@ -40,7 +40,7 @@ export function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption 
     })
   return {
     ...dotFrame(theme, 62, ({ value }: { value: number[] }) => sizeTip(series, value[2])),
-    // Sizes are told in powers of two.
+    // Sizes use powers of two.
     xAxis: {
       type: 'log',
       ...dotAxis(theme, series.x_metric.title, 26, (value) => format(value, series.x_metric.unit)),

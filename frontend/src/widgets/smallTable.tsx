@@ -220,7 +220,7 @@ function cellTexts(
     const { key, unit, title } = column.metric
     const style = key === table.name_column ? shortOf(nameStyle) : (text: string) => text
     const texts = [...new Set(rows.map((row) => textOf(row, key, table.name_column)))]
-    // The words of a head stand below each other.
+    // Head words may wrap.
     const shown = [...title.split(' '), ...texts.map(style)]
     const need = Math.max(...shown.map((text) => widthOf(text, unit === 'code')))
     const longest = Math.max(...shown.map((text) => text.length))

@@ -84,11 +84,11 @@ export function spreadOption(
       nameTextStyle: text,
       splitNumber: 4,
       ...(foot === null ? {} : { min: foot / scale.factor }),
-      // Where all values lie close together far above 0, an axis from there would show one line.
+      // Close values far above 0 would look like one line.
       scale: known.length > 0 && least > most / 2,
       axisLabel: {
         ...text,
-        // The foot is no power of ten.
+        // The lower end is no power of ten.
         showMinLabel: foot === null,
         formatter: (value: number) => axisNumber(value),
       },

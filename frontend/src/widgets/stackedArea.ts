@@ -24,7 +24,7 @@ export function stackedAreas(series: Series, factor: number, marks: object): obj
       step: 'end',
       data: series.x.map((x, at) => [x, edges[i][at] / factor]),
       showSymbol: false,
-      // What is narrower than a pixel is seen by its line alone.
+      // Narrower than a pixel: only the line is visible.
       lineStyle: { width: 1, color: categoryColor(line.category) },
       itemStyle: { color: categoryColor(line.category) },
       areaStyle: { color: categoryColor(line.category), opacity: 1 },

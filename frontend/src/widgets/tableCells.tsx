@@ -68,7 +68,7 @@ export function fittingWidths(
     const narrow = numbers.map((column) => startOf(column) - (column.share ? BAR_PX : 0))
     const least = texts.reduce((sum, column) => sum + Math.min(startOf(column), LEAST_PX), 0)
     const left = room - least - narrow.reduce((sum, width) => sum + width, 0)
-    // Short names stay whole, if that can be.
+    // Short names stay whole if possible.
     const short = Math.max(name - SPARE_PX, Math.min(name, WHOLE_PX))
     const given = [Math.min(name, NAME_PX - SPARE_PX), short].find((each) => each <= left)
     if (given === undefined)

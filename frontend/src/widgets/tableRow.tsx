@@ -73,7 +73,7 @@ export function RowCells(props: {
   const { row, columns, data, scales, widths, labels, isOpen, onToggle } = props
   const [copied, copy] = useCopied()
   const toggle = () => {
-    // Marking text with the mouse is no click.
+    // Selecting text is no click.
     if (window.getSelection()?.toString()) return
     onToggle?.()
   }

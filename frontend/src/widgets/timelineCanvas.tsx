@@ -106,7 +106,7 @@ export function TimelineCanvas(props: TimelineProps) {
     const made = new TimelineEngine(on, model, theme, latest.current.view, events, latest.current.keysFrom)
     return made
   })
-  // Each depends on the model as well: a new one has a new engine. It knows its tracks before what is selected on them.
+  // A new model has a new engine. Tracks must be set before the selection.
   // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
   useEffect(() => engine.current?.setTheme(theme), [theme, model])
@@ -180,7 +180,7 @@ export function HoverTip(props: {
   lines.unshift(...more)
   if (item.module) lines.push(['Module', item.module])
   if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
-  // Last, for why it is that one follows.
+  // The class comes last, because the reason follows it.
   if (kernelClass) lines.push(['Class', kernelClass.title])
   return (
     <FloatingTooltip x={hover.x} y={hover.y}>

@@ -12,7 +12,7 @@ export function useOffset(ref: RefObject<HTMLElement | null>, scroller: () => HT
     const measure = () =>
       setOffset(Math.round(node.getBoundingClientRect().top - around.getBoundingClientRect().top + around.scrollTop))
     const observer = new ResizeObserver(measure)
-    // Whatever changes above the element changes the size of one that stands beside it or around it.
+    // Any change above resizes a sibling or an ancestor.
     for (let at: HTMLElement | null = node; at && at !== around; at = at.parentElement)
       for (const child of at.parentElement?.children ?? []) observer.observe(child)
     measure()

@@ -73,7 +73,7 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
     },
     series: [
       {
-        // From the end of each bar to the begin of the next one.
+        // From each bar's end to the next bar's start.
         type: 'line',
         step: 'end',
         data: bars.map((bar) => bar.to),

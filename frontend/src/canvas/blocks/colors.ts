@@ -65,7 +65,7 @@ export interface Area {
 }
 
 export function areasOf(colors: { by: BlockColoring }, tile: Bands, from: number, to: number): Area[] {
-  // By stack or category of the tile first: there are fewer of them than blocks.
+  // By stack or category, of which there are fewer than blocks.
   const group = groupOf(colors.by, tile)
   const areas: number[] = []
   const blocks: number[] = []
@@ -113,7 +113,7 @@ export class BlockColors {
   }
 
   paintsOf(tile: Bands): BlockPixels {
-    // Blocks of a tile are many times as many as its stacks.
+    // A tile has many more blocks than stacks.
     const group = groupOf(this.by, tile)
     const looks: Look[] = []
     const lookOf = (block: number) => {
@@ -148,7 +148,7 @@ export class BlockColors {
 
   private hueOf(label: string): { hue: string; turn: number } {
     if (NOTHING.has(label)) return { hue: grey, turn: 0 }
-    // As everywhere on the page.
+    // The colour used elsewhere on the page.
     if (this.by === 'category') return { hue: categoryColor(label), turn: 0 }
     const at = this.order.get(label) ?? this.order.size
     this.order.set(label, at)

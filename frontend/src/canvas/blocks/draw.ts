@@ -134,7 +134,7 @@ function runsOf(scene: BlocksScene, drawn: readonly DrawnTile[], row: number): P
 }
 
 function drawGrid(context: CanvasRenderingContext2D, scene: BlocksScene): void {
-  // Faint: a light line across the bands would look like the edge of a block.
+  // Faint, because a light line would look like a block's edge.
   context.fillStyle = scene.theme.ink
   context.globalAlpha = 0.12
   for (const tick of heightsOf(scene).ticks) context.fillRect(LEFT, Math.round(toY(scene, tick)), plotWidth(scene), 1)

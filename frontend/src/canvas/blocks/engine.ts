@@ -133,7 +133,7 @@ export class BlocksEngine {
     const { extent, axis } = this.scene
     const wide = clamp(span, Math.min(extent, NARROWEST[axis]), extent)
     const from = clamp(start, 0, extent - wide)
-    // Whole units only where it comes to rest: a slow drag would stand still otherwise.
+    // Round to whole units only at rest, so that slow drags move.
     const view = { start: from, end: from + wide }
     this.setView(view)
     const first = Math.floor(view.start)

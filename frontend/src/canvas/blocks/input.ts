@@ -61,13 +61,13 @@ export class BlocksInput {
   private onWheel(event: WheelEvent): void {
     const { engine } = this
     const isAside = event.shiftKey || event.offsetX < LEFT || Math.abs(event.deltaX) > Math.abs(event.deltaY)
-    // Where everything is in sight there is nothing to zoom out of: the page scrolls.
+    // Nothing to zoom out of: let the page scroll.
     if (!isAside && !event.ctrlKey && event.deltaY > 0 && engine.isWhole()) return
     event.preventDefault()
     const pixels = event.deltaMode === 1 ? 16 : 1
     const notch = (delta: number) => Math.exp(clamp(delta * pixels, -240, 240) * NOTCH)
     if (event.shiftKey || event.offsetX < LEFT) {
-      // A browser turns the wheel with Shift into one to the side.
+      // Browsers turn Shift + wheel into a horizontal scroll.
       const at = 1 - clamp((event.offsetY - TOP) / plotHeight(engine.scene), 0, 1)
       engine.zoomBytes(notch(event.deltaY || event.deltaX), at)
     } else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {

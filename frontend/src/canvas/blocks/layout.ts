@@ -67,7 +67,7 @@ export function paintTile(
   pixels.fill(paints.ground)
   const { first, end, size_bytes: size } = tile
   for (const { envelope, blocks, base } of zonesOf(tile)) {
-    // Of each column: bytes that lie there so far, and the row above which nothing lies yet.
+    // Per column: bytes so far, and the first free row.
     const bytes = base.slice()
     const bare = Int32Array.from(base, rowOf)
     for (const i of blocks) {

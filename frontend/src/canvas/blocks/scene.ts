@@ -110,7 +110,7 @@ export const fullHeights = (peak: number): Heights => ({ low: 0, high: Math.ceil
 /** Heights clamped to the content; at least one memory page apart. */
 export function boundHeights({ low, high }: Heights, peak: number): Heights {
   const most = fullHeights(peak).high
-  // Whole bytes: what is painted for these heights fits the same ones again.
+  // Whole bytes, so that painted tiles can be reused.
   const tall = Math.round(clamp(high - low, Math.min(most, 4096), most))
   const from = Math.round(clamp(low, 0, most - tall))
   return { low: from, high: from + tall }

@@ -135,7 +135,7 @@ function fillBars(
       const [low, high] = [Math.max(from, view.start), Math.min(until, view.end)]
       const last = (isDevice ? deep : Math.min(deep, HOST_ROWS)) - 1
       for (let at = 0; at <= last; at++) {
-        // Of the host the outermost work is drawn last, over what it consists of.
+        // The outermost CPU work is drawn last, over its parts.
         const line = model.lineOf(lane, isDevice ? at : last - at)
         const to = tile.ranges[line + 1]
         for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
@@ -201,7 +201,7 @@ export function drawName(
   const title = cutText(context, section.title, gutter - 32)
   const left = 22 + context.measureText(title).width + 8
   context.font = FONT
-  // What does not fit beside the name stands below it.
+  // Text that does not fit next to the name goes below it.
   const isBeside = section.subtitle === '' || context.measureText(section.subtitle).width <= gutter - left - 8
   context.font = FONT_TITLE
   context.fillText(title, 22, isBeside ? middle : middle - 5)

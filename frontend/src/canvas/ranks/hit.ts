@@ -38,7 +38,7 @@ export function hitInTracks(own: Scene, inside: number, time: number, slack: num
 
 /** Index of a call's item in a line; -1 if missing or merged. */
 export function itemOf(tile: Tile, line: number, { event, start, end }: Call): number {
-  // An item without duration ends where it starts.
+  // Items without duration end at their start.
   for (let i = firstEndingAfter(tile, line, start - 0.5); i < tile.ranges[line + 1] && tile.start[i] <= start; i++)
     if (event < 0 ? tile.start[i] === start && tile.dur[i] === end - start : tile.event[i] === event) return i
   return -1

@@ -123,7 +123,7 @@ export function drawLinks(
   const chosen = activeCollective(scene)
   const many = scene.links.length > LINKED
   within(context, scene)
-  // All bands of a colour are one path: a path of its own for each of thousands costs more than what is in it.
+  // One path per colour: thousands of paths are slow.
   const bands = new Map<string, Band[]>()
   for (const link of scene.links) {
     if (link.collective === chosen || many) continue
@@ -183,7 +183,7 @@ function bandsOf(
 ): { at: number; end: End }[] {
   const found: { at: number; end: End }[] = []
   for (const [i, { at, call }] of ends.entries()) {
-    // Of those beyond an edge only the nearest has a band that leads into sight.
+    // Beyond an edge only the nearest call has a band into view.
     if (at < first && (ends[i + 1]?.at ?? last) < first) continue
     const before = found.at(-1)
     if (before && before.at >= last) break

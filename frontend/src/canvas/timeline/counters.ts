@@ -55,7 +55,7 @@ export function drawCounter(
   const step = (counters.end - counters.start) / slices
   const height = box.bottom - box.top
   const zero = box.bottom + (series.bottom / range) * height
-  // What is not 0 is seen.
+  // Values above 0 are always visible.
   const y = (value: number) =>
     zero - Math.sign(value) * Math.max(value === 0 ? 0 : 1, (Math.abs(value) / range) * height)
   const far = series.high.map((high, i) => {
@@ -63,7 +63,7 @@ export function drawCounter(
     return high !== null && low !== null && -low > high ? low : high
   })
   const left = (i: number) => Math.min(Math.max(toX(counters.start + i * step), box.left), box.right)
-  // One path each: slices narrower than a pixel side by side would leave stripes.
+  // One path each, because adjacent narrow slices would leave stripes.
   for (const [values, strength] of [
     [far, 0.3],
     [series.mean, 0.75],

@@ -68,7 +68,7 @@ export function drawRegion(
   context.rect(0, top, width, bottom - top)
   context.clip()
   if (shift !== 0 || placed === scene.layout.pinned) {
-    // Ticks of what scrolls do not show through pinned tracks.
+    // Hide scrolled ticks behind pinned tracks.
     context.fillStyle = scene.theme.panel
     if (placed === scene.layout.pinned) context.fillRect(0, top, width, bottom - top)
   }
@@ -146,7 +146,7 @@ function drawLine(
   const to = tile.ranges[line + 1]
   let last = Number.NEGATIVE_INFINITY
   for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
-    // What began in the tile before has been drawn there.
+    // The previous tile has drawn items that started in it.
     if (piece.goesOn && start[i] < piece.start) continue
     const hit = match === null || match(tile.name[i])
     const merged = count[i] > 1
@@ -288,7 +288,7 @@ function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: read
   if (hover) outline({ ...hover, end: hover.start + hover.dur }, scene.theme.ink, 1)
   if (selected) {
     outline(selected, scene.theme.mark, 2)
-    // Among many hits it is the one with two frames.
+    // The selected hit has two frames.
     outline(selected, scene.theme.ink, 1, 2)
   }
   context.restore()

@@ -175,7 +175,7 @@ export class TimelineInput {
     const { scene } = this.engine
     if (this.pointers.has(event.pointerId)) this.pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY })
     if (pinch && this.pointers.size === 2) {
-      // The time that was between the fingers stays there.
+      // The time between the fingers stays in place.
       const { distance, middle } = this.fingers()
       const span = ((pinch.view.end - pinch.view.start) * pinch.distance) / Math.max(10, distance)
       this.engine.move(pinch.time - ((middle - this.engine.gutter) / this.engine.plotWidth) * span, span, 'zoom')

@@ -39,7 +39,7 @@ export class TimelineKeys {
       heard.addEventListener('keyup', (event) => this.held.delete(keyOf(event)), { signal })
       heard.addEventListener('blur', () => this.held.clear(), { signal })
     }
-    // The window around ours outlives our page.
+    // The outer window outlives our page.
     window.addEventListener('pagehide', () => this.destroy(), { signal })
   }
 
@@ -68,7 +68,7 @@ export class TimelineKeys {
   private isMine(event: KeyboardEvent): boolean {
     const { key } = event
     const [target = null] = event.composedPath()
-    // Another tab of TensorBoard, or a dialog over everything.
+    // Another TensorBoard tab, or a dialog, has the focus.
     if (this.canvas.clientWidth === 0 || isTyping(target)) return false
     const element = target as Partial<Element> | null
     if (element?.closest?.('[aria-modal="true"]')) return false

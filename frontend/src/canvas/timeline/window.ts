@@ -53,7 +53,7 @@ export abstract class TimelineWindow {
       this.focus({ start: item.start, end: item.start + item.dur })
       return true
     }
-    // It stays where it was on the screen.
+    // Keeps its screen position.
     const middle = item.start + item.dur / 2
     const closer = Math.sqrt(span * wanted)
     this.move(middle - ((middle - view.start) / span) * closer, closer)

@@ -78,7 +78,7 @@ export function Diff({ catalog: all, profile, base }: PageProps) {
   const capture = String(base.capture ?? '')
   const baseSteps = route.base_steps ?? ''
   const named = Boolean(route.base_run || route.base_worker || route.base_span)
-  // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
+  // Store the default baseline, so that a link keeps it when new runs arrive.
   useEffect(() => {
     if (baseline && !named) setRoute(baselineState(baseline, baseSteps, baseWindow, baseCapture))
   }, [baseline, named, baseSteps, baseWindow, baseCapture])
@@ -287,10 +287,10 @@ function Page({ view }: { view: View }) {
       <NoticeList notices={others} onLink={followLink} none="" />
     </Card>
   )
-  // Of unlike devices they say what the times below mean.
+  // Between unlike devices, notices explain the times below.
   const isFirst = payloadByName(view, KERNELS_BY_OPERATOR.table, 'table') !== null
   const aside = (mind && !isFirst) || differs
-  // Many bars need the whole width for their names.
+  // Names of many bars need the full width.
   const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
   return (
     <div className={layoutCss.grid}>

@@ -29,7 +29,7 @@ const START = '-1'
 
 export function AllocationStacks({ base }: PageProps) {
   const { device = '', at = '', against = '', of = '', by = '' } = useRoute()
-  // A second moment is of use only between two; without one everything since the begin of the history is meant.
+  // A second moment applies only between two; without one, from the history's start.
   const query = useMemo<Query>(
     () => ({ ...base, device, at, of, by, against: of ? against || START : '' }),
     [base, device, at, of, by, against],

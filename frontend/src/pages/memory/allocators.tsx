@@ -24,7 +24,7 @@ export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profi
   const peaks = payloadByName(view, 'allocator_peaks', 'figures')
   const devices = payloadByName(view, 'allocator_devices', 'figures')
   const above = payloadByName(view, 'devices', 'figures')?.figures.map(({ metric }) => metric.title) ?? []
-  // Of a device without blocks nothing stands above.
+  // A device without blocks has nothing above.
   const hasMore = devices?.figures.some(({ metric }) => !above.includes(metric.title)) && devices.figures.length > 1
   const peak = useMemo(
     () => (series && allocator ? firstPeak(peaks, windowOf(series)) : null),

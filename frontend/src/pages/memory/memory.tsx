@@ -114,7 +114,7 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: PageProps & Mark
   const steps = String(base.steps ?? '')
   const before = useRef(steps)
   useEffect(() => {
-    // A part of the steps that were chosen before says nothing about others.
+    // A window of earlier steps does not apply to others.
     if (before.current !== steps) setRoute({ start_ns: '', end_ns: '' })
     before.current = steps
   }, [steps])
@@ -122,7 +122,7 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: PageProps & Mark
   const tables = useRef<HTMLDivElement>(null)
   const follow = useCallback<OnLink>((link) => {
     followLink(link)
-    // What a link within the page leads to may lie above or below of what is in sight.
+    // Scroll to the target of a link within the page.
     if (link.view === 'memory') (link.params.group ? tables : page).current?.scrollIntoView({ block: 'start' })
   }, [])
   return (

@@ -127,7 +127,7 @@ const timeOf = (row: Row, key: string) => (typeof row[key] === 'number' ? row[ke
 export function lifeOf(row: Row, table: Table): Band | null {
   if (table.name !== BLOCKS) return null
   const [start, end] = [timeOf(row, 'allocated_at_ns'), timeOf(row, 'released_at_ns')]
-  // Of an event that stands alone nobody knows how long its block lived: it is a moment.
+  // A single event has no known lifetime: an instant.
   const [first, last] =
     row.block_state === 'unpaired' ? [end, start] : [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
   return { label: '', start: start ?? first ?? 0, end: end ?? last ?? 0 }

@@ -59,7 +59,7 @@ export function CurveCard(props: {
         marks={marks}
         height={232}
         onWindow={zoom}
-        // Its first click chose a moment, which nobody asked for.
+        // A double click's first click selected a moment by accident.
         onReset={() => setRoute({ start_ns: '', end_ns: '', at_ns: '', row: '' }, true)}
         onMoment={hasBlocks ? (at) => setRoute({ at_ns: String(at) }, true) : undefined}
       >

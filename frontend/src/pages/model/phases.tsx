@@ -157,7 +157,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
   const onHost = `${format(number('host_total_ns'), 'ns')} on the CPU (${share('phase_step_ratio')} of ${all})`
   const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
   const inner = tree.rows[found.inner]
-  // What is said of the step's own time is of no use where one phase was chosen.
+  // Unannotated time of the step does not apply to a selected phase.
   const unnamed = phase ? 0 : 1 - nestedShare(tree, found.root, value)
   return (
     <HeadlineCard label="Answer" className={css.answer}>

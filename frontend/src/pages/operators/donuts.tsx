@@ -35,9 +35,9 @@ export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (lin
   const where = splitList(route.where)
   const donuts = Object.values(payloads).flatMap((payload) => (payload.kind === 'breakdown' ? payload : []))
   if (donuts.length === 0) return null
-  // Four donuts at once would push the table off the page: self or total, as in the table's columns.
+  // Four donuts would push the table off the page: self or total, as in the table.
   const paired = donuts.length > 2 && donuts.every((payload) => /_(self|total)$/.test(payload.name))
-  // Of more than two the first stands, and one of the others beside it.
+  // Of more than two, the first and a selectable one.
   const others = !paired && donuts.length > 2 ? donuts.slice(1) : []
   const beside = others.find((payload) => payload.name === kind) ?? others[0]
   const shown = paired

@@ -51,7 +51,7 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
   const inJob = comparedWorkers(props) > 0
   const verdict = useRankVerdict(props)
   const isRead = view.coverage.complete || view.coverage.window !== null
-  // What is loud without a number comes before what surely saves little.
+  // A severe finding without a number comes before a small saving.
   const isLouder = others[0]?.severity === 'high' && saving[0]?.severity === 'low'
   const first = isLouder ? others[0] : (saving[0] ?? others[0])
   const rulesOf = (notices: readonly Notice[]) => notices.map(({ rule }) => rule)

@@ -68,7 +68,7 @@ const bones = (
 export function Overview(props: PageProps) {
   const { base } = props
   const resource = useView('overview', useQueryWithoutDismissed(base))
-  // The chart keeps all steps, whichever are chosen: they are what one chooses from.
+  // The chart keeps all steps, so that others can be selected.
   const whole = useView('overview', { ...base, steps: '' }, Boolean(base.steps))
   return (
     <ViewFrame resource={resource} bones={bones} steps={String(base.steps ?? '')}>
@@ -81,7 +81,7 @@ function Page({ view, whole, props }: { view: View; whole: View; props: PageProp
   const headline = payloadByName(view, 'headline', 'figures')
   const costs = payloadByName(view, 'largest_costs', 'notices')
   const every = payloadByName(whole, 'steps', 'series')
-  // One bar says less than the table of its parts.
+  // A table of parts says more than one bar.
   const steps = every && every.x.length > 1 ? every : null
   const average = payloadByName(view, 'average_step', 'breakdown')
   const advice = payloadByName(view, 'findings', 'notices')
@@ -103,7 +103,7 @@ function Page({ view, whole, props }: { view: View; whole: View; props: PageProp
   )
   const many = devices.length > BESIDE
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
-  // Of a trace without steps and devices what its ranges took stands where the device's time does, and steps on devices beneath it.
+  // Without steps and devices, time by range takes the place of device time.
   const beside = times.length === 0 && !average ? rest : rest.filter((name) => BENEATH.has(name) && !many)
   return (
     <div className={layoutCss.grid}>

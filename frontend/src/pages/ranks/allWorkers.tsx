@@ -39,15 +39,15 @@ export interface AllWorkers {
 
 /** A view about all workers; many unread profiles need consent first. */
 export function useAllWorkers(id: string, { base, profile, catalog }: PageProps): AllWorkers {
-  // Which worker is open does not matter to the answer.
+  // The answer is the same for every worker.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const spans = spansOfRun(catalog, profile, profile.model)
   const unread = unreadSpans(spans)
   const wish = useReadRequest(base, id)
   const asks = wish !== 'wanted' && unread.length > (wish === 'stopped' ? 0 : MOST_UNASKED)
-  // What is known already costs nothing.
+  // Cached answers cost nothing.
   const resource = useAllWorkersView(id, query, !asks)
-  // Tables ask as the answer that is here did: of other steps they might read what nobody wants yet.
+  // Tables repeat the current answer's request: other steps might start unwanted reads.
   const answered = useRef(query)
   if (!resource.busy) answered.current = query
   return {

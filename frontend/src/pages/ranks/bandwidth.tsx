@@ -19,7 +19,7 @@ export function Bandwidth({ view }: { view: View }) {
   const bandwidth = payloadByName(view, 'bandwidth', 'series')
   const fits = payloadByName(view, 'bandwidth_fits', 'table')
   const nodes = payloadByName(view, 'nodes', 'table')
-  // A table of fits takes more than half of the page; that nothing fits does not.
+  // A table of fits needs more than half of the page; its absence does not.
   const isNarrow = bandwidth !== null && bandwidth.x.length <= FEW && !(fits && isFitted(fits))
   return (
     <>

@@ -69,7 +69,7 @@ const STATED: Group[] = [
 ]
 
 export function Distributed({ base, profile, catalog }: PageProps) {
-  // The view is about all workers: which one is open does not matter to the answer.
+  // The answer is the same for every worker.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('distributed', query)
   const shown = resource.data

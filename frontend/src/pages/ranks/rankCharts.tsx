@@ -73,11 +73,11 @@ export function RankCharts({ base, place }: { base: Query; place: Place }) {
 function Pictures({ view, place }: { view: View; place: Place }) {
   const heat = payloadByName(view, 'heat', 'heat')
   const spread = payloadByName(view, 'spread', 'series')
-  // One rank alone is compared with nobody.
+  // One rank has nothing to compare with.
   if (!heat || heat.rows.length < 2 || heat.x.length === 0) return null
   const hasPlaces = heat.groupings.some((grouping) => grouping.groups.length > 1)
   const hasSpread = spread !== null && heat.x.length > 1 && heat.rows.length > 1
-  // A few steps need no more room than half of the page.
+  // A few steps fit half of the page.
   const isNarrow = hasSpread && !hasPlaces && heat.x.length <= NARROW
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
@@ -214,7 +214,7 @@ export function scrollToTables(): void {
 export function openTwoRanks(place: Place, worker: string, other: string, { steps, detail }: RankZoom): void {
   const open = { run: place.run, span: place.span, worker }
   const ranks = joinIds([rankKey(open, { ...open, worker: other })])
-  // All traces of the run were read for the page from which one comes: its clocks are known.
+  // All traces were read for this page, so clocks are known.
   openViewOfProfile(open, 'timeline', {
     ranks,
     align: 'clocks',

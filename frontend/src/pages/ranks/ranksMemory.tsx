@@ -64,7 +64,7 @@ export function RanksMemory(props: PageProps) {
 function Page({ view, place }: { view: View; place: { run: string; span: string } }) {
   const headline = payloadByName(view, 'headline', 'figures')
   const bars = payloadByName(view, 'rank_categories', 'series')
-  // The same peaks stand in the sentence and below it: one unit.
+  // The same peaks appear in sentence and table: one unit.
   const sizes = headline?.figures.flatMap(({ metric, value }) => (metric.unit === 'bytes' ? value : [])) ?? []
   const scale = columnScale('bytes', sizes)
   const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []

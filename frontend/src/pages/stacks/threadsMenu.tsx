@@ -24,7 +24,7 @@ export function ThreadsMenu(props: { table: Table; value: string; onChange: (val
       <Checkbox
         size="xs"
         checked={chosen.has(key)}
-        // Without any thread there is nothing to show.
+        // At least one thread is needed.
         disabled={chosen.size === 1 && chosen.has(key)}
         onChange={() => toggle(key)}
         label={name}

@@ -91,7 +91,7 @@ function Note(props: {
   const { time, note, isOpen, onChange, onDone } = props
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => {
-    // After the menu has put the focus on its first field.
+    // After the menu has focused its first field.
     const timer = isOpen ? window.setTimeout(() => field.current?.focus()) : 0
     return () => window.clearTimeout(timer)
   }, [isOpen])

@@ -57,7 +57,7 @@ export function TimelinePage(props: PageProps) {
   const { ranks: text } = useRoute()
   const open = useMemo(() => ({ run, worker, span }), [run, worker, span])
   const ranks = useMemo(() => selectedRanks(catalog, open, text), [catalog, open, text])
-  // The page for several ranks is another one: whoever chooses them goes on in the menu that is open.
+  // Several ranks have another page; the open menu stays open.
   const [opened, onOpened] = useState(false)
   const menu = useMemo(() => ({ opened, onOpened }), [opened])
   if (ranks.length < 2) return <OneTimeline {...props} menu={menu} />
@@ -155,11 +155,11 @@ function Page(props: {
   const event = route.event === undefined ? null : Number(route.event)
   const usual = defaultColors(model.head.only_ranges)
   const wish = useColors(usual)
-  // Nothing on the host has a class.
+  // CPU events have no class.
   const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
   const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
   const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
-  // Where no lane is shown there are no events to wait for.
+  // Without visible lanes there are no events to wait for.
   const ready = drawn || arrangeLanes(model.lanes, tracks.arrangement).order.length === 0
   const hasDevices = model.head.busy_is_device
   const { extras, selected, searchHits, notes, go } = useOverlays(
@@ -184,7 +184,7 @@ function Page(props: {
     () => setLegend((hasLegend && handle.current?.legend(KEY)) || NO_LEGEND),
     [view, colors, classes, busy, tracks, text, theme],
   )
-  // A link may name an event and no window; where it names both the event's row has to come into sight.
+  // A link may name an event, a window or both; the event's row must be visible.
   const anywhere = route.start_ns === undefined
   const arrived = useRef(false)
   useEffect(() => {

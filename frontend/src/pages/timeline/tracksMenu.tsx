@@ -29,7 +29,7 @@ export function useTracks(): Tracks {
         if (!next.delete(id)) next.add(id)
         setRoute({ shut: joinIds(next) })
       },
-      // Read when it is needed: a track may be asked for twice before React has drawn it open.
+      // Read on demand: a track may be toggled twice before React renders.
       open: (id) => setRoute({ shut: joinIds(splitIds(readRoute().shut).filter((other) => other !== id)) }),
     }
   }, [pin, lanes, tracks, shut])

@@ -69,7 +69,7 @@ export function Allocations({ base: asked, catalog, profile }: PageProps) {
     setRoute({ group: BLOCKS, where, row: '', search: '', sort: '', desc: '' }, true)
     tables.current?.scrollIntoView({ block: 'start' })
   }, [])
-  // Who comes from an event of a trace asks for its blocks, which stand below everything else.
+  // A link from a trace's event leads to its blocks, below everything else.
   const isAsked = useRef(ALLOCATED.some((key) => route[key] !== undefined))
   const isReady = resource.data !== null
   useEffect(() => {
@@ -207,7 +207,7 @@ const ELSEWHERE = Object.fromEntries([...OF_BLOCKS, 'at', 'block', 'segment', 'w
 function Tables({ base, hasOoms, usual }: { base: Query; hasOoms: boolean; usual: string }) {
   const route = useRoute()
   const { at = '' } = route
-  // The other tables are about a moment, not about what is in sight.
+  // Other tables use the moment, not the visible window.
   const window = route.group === BLOCKS ? OF_BLOCKS.map((key) => route[key] ?? '').join(' ') : ''
   const query = useMemo<Query>(() => {
     const values = window.split(' ')

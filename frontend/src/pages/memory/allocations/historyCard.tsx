@@ -105,13 +105,13 @@ function Drawn(props: {
   const route = useRoute()
   const choices = colorsOf(model.head)
   const told = choices.filter(({ missing }) => missing === '').map(({ value }) => value)
-  // What somebody derived says more than where it was asked for.
+  // Derived categories say more than stacks.
   const usual = told.includes('category') ? 'category' : 'stack'
   const colors = told.find((value) => value === route.color) ?? usual
   const window = useHistoryWindow(axis, model.head.extent)
   const marks = useMemo(() => historyMarks(view, axis, route.at), [view, axis, route.at])
   const toMoment = useCallback((event: number) => setRoute({ at: String(event), row: '' }, true), [])
-  // Rows of blocks and of segments are numbered each by itself.
+  // Blocks and segments have separate row numbers.
   const kind = model.layer === 'segments' ? 'segment' : 'block'
   const stackOf = useCallback(
     async (row: number, signal: AbortSignal) => {
@@ -220,7 +220,7 @@ function Drawn(props: {
                 handle={handle}
                 asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
                 marks={marks}
-                // Segments are listed elsewhere.
+                // Segments have their own page.
                 onPick={kind === 'block' ? (label) => onBlocks(`${COLUMNS[colors]}:${label}`) : undefined}
                 hasEnvelopes={model.head.envelopes.length > 0}
               />

@@ -51,7 +51,7 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
   if (resource.problem && !shown) return <ProblemPanel problem={resource.problem} />
   if (resource.data && !series && !resource.busy) return null
   const unitOf: Record<string, string> = { events: 'count', time: 'ns' }
-  // While the other axis is under way its points mean nothing here.
+  // Points of the old axis do not apply to the new one.
   if (!shown || shown.x_metric.unit !== unitOf[axis]) return <Placeholder height={HEIGHT} />
   return (
     <>

@@ -51,7 +51,7 @@ export function AllocatorEvents(props: {
   const from = Math.max(0, Math.min(most, top ?? Math.max(0, (place ?? first) - (shown >> 1))))
   const list = useRef<HTMLDivElement>(null)
 
-  // Another moment, or another search: the list goes there, unless it shows it already.
+  // Scroll to a new moment or search, unless visible.
   // biome-ignore lint/correctness/useExhaustiveDependencies: scrolling is no reason to go back
   useEffect(() => {
     const known = placeOf(rows, first, at)
@@ -76,7 +76,7 @@ export function AllocatorEvents(props: {
   useEffect(() => {
     const node = list.current
     if (!node) return
-    // React listens passively: the page would move along.
+    // React's listeners are passive: the page would scroll too.
     const onWheel = (event: WheelEvent) => {
       event.preventDefault()
       wheel.current(event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW)

@@ -36,7 +36,7 @@ export function usePlacements(
     return new Map(
       named.map((one): [string, Placement] => {
         if (one.key === '') return [one.key, { ...SAME, way: wish, residual_ns: first.corrected?.residual_ns ?? null }]
-        // Another run was recorded at another time: only where both begin compares.
+        // Runs of different times are aligned by their starts.
         const way = one.address.run === open.run && one.address.span === open.span ? wish : 'start'
         return [one.key, placement(first, clockOf(one), way)]
       }),

@@ -87,7 +87,7 @@ export default function RanksTimeline(props: {
     })
   }, [])
   const onTiles = useCallback(() => handle.current?.redraw(), [])
-  // The open one goes first: its time is the axis. Then those in sight, a few at a time; what was read stays.
+  // The open rank first, as it sets the axis; then visible ones, a few at a time.
   const waiting = named.filter(({ key }) => !isSettled(known.get(key)) && (key === '' || sight.includes(key)))
   const now = new Set(waiting.slice(0, READ).map(({ key }) => key))
   const sources = named.filter(({ key }) => now.has(key) || isSettled(known.get(key)))
@@ -142,7 +142,7 @@ function Page(props: {
   const workers = useMemo(() => tracesOfRun(catalog, open).length, [catalog, open])
   const own = props.named.filter(({ address }) => address.run === open.run && address.span === open.span).length
   const isRead = useRunRead(run)
-  // Corrected clocks and links need what every worker of the run contributes.
+  // Corrected clocks and links need data of every worker.
   const reads = useMemo(() => (isRead ? 0 : unreadCount(catalog, open)), [isRead, catalog, open])
   const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || reads === 0 || route.align === 'clocks')
   const wish: Way = route.align === 'start' ? 'start' : route.align === 'wall' || !isFree ? 'wall' : 'clocks'
@@ -168,7 +168,7 @@ function Page(props: {
   )
   const linkedCalls = useCollectives(run, within, isFree && linked)
   const collectives = useMemo(
-    // The open one has no name of its own among the sections.
+    // The open rank has no key among the sections.
     () => linkedCalls.collectives.map((collective) => renameRank(collective, rankKey(open, open))),
     [linkedCalls.collectives, open],
   )
@@ -179,7 +179,7 @@ function Page(props: {
     () => ({ ...(chosen?.address ?? open), window: base.window }),
     [chosen?.address, open, base.window],
   )
-  // Until its own is there: the worker is known, but not its clock.
+  // Until loaded, the worker is known but not its clock.
   const profile = useMemo(
     () => known.get(at)?.profile ?? (chosen ? { ...opened, ...chosen.address, clock: null } : opened),
     [known, at, opened, chosen],
@@ -394,11 +394,11 @@ function usePartner(
   handle: React.RefObject<RanksHandle | null>,
 ): (partner: PeerCall) => void {
   const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
-  // Where it lies on the axis is known once its trace is there.
+  // Its place on the axis is known once its trace is loaded.
   const placed = awaited?.key === at && known.get(at)?.model ? placements.get(at) : undefined
   useEffect(() => {
     if (!awaited) return
-    // Who went elsewhere meanwhile is not taken back.
+    // Do not interrupt a user who moved elsewhere.
     if (awaited.key !== at) setAwaited(null)
     if (!placed) return
     handle.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
@@ -433,7 +433,7 @@ function usePlacing(
   const { turned: text, sections: opened } = useRoute()
   return useMemo(() => {
     const turned = new Set(splitIds(text))
-    // As high as the open one's, of which the tracks are known.
+    // Use the open rank's height, whose tracks are known.
     const { content } = tracksOf('', model, { detail: 'streams', turned: NONE })
     const first =
       opened === 'open' ? sections.length : opened === 'closed' ? 0 : defaultOpenCount(sections.length, content)

@@ -144,7 +144,7 @@ export function parseCollectives(rows: Rows): Collective[] {
     }
     const start = Number(row.start_ns)
     const lateness = typeof row.lateness_ns === 'number' ? row.lateness_ns : null
-    // The one that came last may be out of sight: each of the others waited for it from its own arrival on.
+    // The last rank may be invisible: others waited from their own arrival.
     if (lateness !== null) collective.lateness = Math.max(collective.lateness, lateness + Number(row.wait_ns ?? 0))
     collective.calls.push({
       rank: encodeURIComponent(String(row.worker)),
