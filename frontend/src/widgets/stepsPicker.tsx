@@ -22,14 +22,7 @@ export function StepsPicker(props: {
   const [filter, setFilter] = useState('')
   const labels = all.map((step) => step.label)
   const chosen = parseSteps(value, labels)
-  const text =
-    value === ''
-      ? all.length === 0
-        ? 'none recorded'
-        : none.startsWith('Whole')
-          ? none.toLowerCase()
-          : `all ${all.length}`
-      : value
+  const text = value === '' ? (all.length === 0 ? 'none recorded' : `all ${all.length}`) : value
   if (all.length === 0) {
     return (
       <div

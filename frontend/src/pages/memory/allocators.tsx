@@ -88,7 +88,7 @@ export function ZeroSwitch({ counts }: { counts: Figures | null }) {
     <Checkbox
       size="sm"
       checked={Boolean(zeros)}
-      label={`Include ${zero.toLocaleString('en-US')} empty`}
+      label={`Include ${zero.toLocaleString('en-US')} empty components`}
       onChange={(event) => setRoute({ zeros: event.currentTarget.checked ? '1' : '', row: '' }, true)}
     />
   )
