@@ -236,7 +236,7 @@ function Body(props: {
         <p>{info.why}</p>
         {info.enable && (
           <p>
-            To record it: <code>{info.enable}</code>
+            To enable it: <code>{info.enable}</code>
           </p>
         )}
         {only && (

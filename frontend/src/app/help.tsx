@@ -32,7 +32,7 @@ const KEYS: [string, [string[], string][]][] = [
     ],
   ],
   [
-    'Active memory (with the focus on it)',
+    'Active memory (when focused)',
     [
       [['W', 'S'], 'Zoom in, out (wheel; with Shift the bytes)'],
       [['A', 'D'], 'Move (drag, arrow keys)'],

@@ -46,7 +46,7 @@ function reasonText({ events, trace_events, need_bytes, budget_bytes }: WindowIn
   const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events are loaded; numbers use these only.`
   if (need_bytes <= budget_bytes) return counts
   return (
-    `${counts} The full trace needs about ${format(need_bytes, 'bytes')} of memory, ${format(budget_bytes, 'bytes')} are ` +
-    'allowed. Raise TORCH_TRACE_MEMORY_MB to load it all.'
+    `${counts} The full trace needs about ${format(need_bytes, 'bytes')} of memory; the limit is ${format(budget_bytes, 'bytes')}. ` +
+    'Raise TORCH_TRACE_MEMORY_MB to load it all.'
   )
 }

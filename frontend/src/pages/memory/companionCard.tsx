@@ -33,7 +33,9 @@ export function CompanionCard(props: {
             <li key={key} className={textCss.row}>
               <span>
                 {addressText(beside.address)}
-                {beside.profile ? `: recorded together for ${format(beside.overlap_ns, 'ns')}` : ' may belong to it'}
+                {beside.profile
+                  ? `: recorded together for ${format(beside.overlap_ns, 'ns')}`
+                  : ': overlap not checked'}
               </span>
               {beside.profile ? (
                 <Button
