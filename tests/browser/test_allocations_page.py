@@ -132,7 +132,7 @@ def test_what_is_clicked_and_pointed_at_is_in_sight(open_tab: Open) -> None:
     assert panel["x"] >= right and panel["y"] + panel["height"] <= 700
     assert box_of(frame.locator("[data-testid=bands] canvas")) == canvas  # nothing moved under the pointer
     assert "expandable_segments" not in frame.inner_text("[aria-label=Findings]")
-    frame.get_by_role("button", name="What to do").click()
+    frame.get_by_role("button", name="Show advice").click()
     assert "expandable_segments" in tab.settle().inner_text("[aria-label=Findings]")
     assert tab.axe() == [] and tab.overflow() == 0
 

@@ -299,7 +299,7 @@ def test_one_profile_has_nothing_to_compare_with(open_tab: Open, tmp_path: Path)
     frame = tab.open(view="diff")
     assert "No second profile to compare with" in frame.inner_text("#main")
     # Its steps can be compared with each other.
-    frame.get_by_role("button", name="Compare its steps").click()
+    frame.get_by_role("button", name="Compare with step").click()
     frame = tab.settle()
     assert_healthy(frame)
     assert len(_headline(frame)) == 4

@@ -51,7 +51,7 @@ export function captureChoices(catalog: Catalog, profile: Profile, value: string
   const problems = new Map(all.map(({ name, problem }) => [name, problem]))
   const choice = (name: string, note?: string): CaptureChoice => {
     const problem = problems.get(name)
-    const told = problem ? { note: 'cannot be used', about: problem.what, tone: 'bad' as const } : { note }
+    const told = problem ? { note: 'cannot be used', hint: problem.what, tone: 'bad' as const } : { note }
     return { value: name, label: shortened(name, profile.run), ...told }
   }
   const others = all.flatMap(({ name }) => (name === own || beside.includes(name) ? [] : [choice(name)]))
