@@ -14,11 +14,8 @@ RANKS: tuple[Mapping[str, Metric], ...] = (
     define(
         PEAK,
         "bytes",
-        {
-            f"rank_{name}_bytes": (TITLES[name], f"Bytes of the category at the rank's peak. {MEANINGS[name]}")
-            for name in ORDER
-        },
+        {f"rank_{name}_bytes": (TITLES[name], f"Bytes at the rank's peak. {MEANINGS[name]}") for name in ORDER},
     ),
-    define(PEAK, "bytes", {"peaks_apart_bytes": ("Apart", "Largest peak of a rank less the smallest one.")}),
-    define("all ranks", "count", {"no_history_ranks": ("Without a history", "Ranks whose snapshots hold no history.")}),
+    define(PEAK, "bytes", {"peaks_apart_bytes": ("Peak difference", "Largest minus smallest peak over ranks.")}),
+    define("all ranks", "count", {"no_history_ranks": ("Without history", "Ranks without a recorded history.")}),
 )
