@@ -2,54 +2,42 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, STEP, STEPS, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, LINE, SHARED, STEP, STEPS, WHOLE, define
 
 METRICS = SHARED.adding(
     define(
         STEP,
         "ns",
         {
-            "communication_ns": (
-                "Communication",
-                "A collective is under way and nothing computes or copies meanwhile.",
-            ),
+            "communication_ns": ("Communication", "Communication not overlapped by compute or copies."),
         },
     ),
     define(
         STEPS,
         "ns",
         {
-            "saving_low_ns": (
-                "Saves at least",
-                "By how much a step would be shorter, a mean over the steps: a lower bound.",
-            ),
-            "saving_high_ns": (
-                "Saves at most",
-                "By how much a step would be shorter, a mean over the steps: an upper bound.",
-            ),
-            "saving_shared_ns": (
-                "Shared",
-                "The part of the upper bound that mending all the other findings would save as well.",
-            ),
-            "sync_ns": (
-                "Waiting for the device",
-                "Calls in which the host waits for the device, without waits for the profiler, a mean over the steps.",
-            ),
+            "saving_low_ns": ("Saves at least", "Lower bound of the saving per step."),
+            "saving_high_ns": ("Saves at most", "Upper bound of the saving per step."),
+            "saving_shared_ns": ("Shared", "Part of the upper bound that other findings also save."),
+            "sync_ns": ("Synchronisation", "Host time in synchronising calls per step, without the profiler's."),
             "earlier_work_ns": (
                 "Work from before the recording",
-                "Time per step in which a device runs work that was launched before the recording started.",
+                "Device time of work launched before the recording, per step.",
             ),
-            "step_time_mean_ns": ("Step time", "Mean duration of the steps."),
-            "dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps."),
+            "step_time_mean_ns": ("Step time", "Mean step duration."),
+            "dataloader_mean_ns": ("Data loading", "Exposed data loading time per step."),
         },
     ),
     define(
         STEPS,
         "ratio",
         {
-            "saving_ratio": ("Of the step", "What mending it would save at most over the mean time of a step."),
-            "earlier_work_share": ("Work from before the recording", "Its time divided by step time."),
-            "waiting_for_input": ("Waiting for input", "Data loader's part of the mean step."),
+            "saving_ratio": ("Share of step", "Upper bound of the saving divided by mean step time."),
+            "earlier_work_share": (
+                "Work from before the recording",
+                "Work from before the recording divided by step time.",
+            ),
+            "waiting_for_input": ("Data loading", "Exposed data loading time divided by step time."),
         },
     ),
     define(
@@ -58,61 +46,55 @@ METRICS = SHARED.adding(
         {
             "matrix_unknown_ratio": (
                 "Unknown use of matrix units",
-                "Share of all kernel time in kernels whose names do not tell whether they use matrix units.",
+                "Time of kernels with unknown use of matrix units divided by kernel time.",
             ),
             "matrix_eligible_ratio": (
                 "Eligible for matrix units",
-                "Share of the kernel time launched by operators that belongs to operators able to use matrix units.",
+                "Kernel time of eligible operators divided by kernel time of all operators.",
             ),
-            "matrix_used_ratio": (
-                "On matrix units",
-                "Share of all kernel time in kernels that are known (by name) to use matrix units.",
-            ),
-            "memory_peak_ratio": ("Peak memory", "Most bytes allocated at a time over the device's memory."),
+            "matrix_used_ratio": ("On matrix units", "Time of kernels on matrix units divided by kernel time."),
+            "memory_peak_ratio": ("Peak memory", "Peak allocated divided by device memory."),
         },
     ),
     define(
         STEPS,
         "number",
-        {"sync_calls": ("Calls that wait", "Calls in which the host waits for the device, a mean over the steps.")},
+        {"sync_calls": ("Synchronising calls", "Synchronising calls per step.")},
     ),
     define(
         STEPS,
         "code",
         {
-            "sync_line": ("Python", "Line of Python that most of the time of these calls lies under."),
-            "evidence_line": ("Python", "Line of Python that the event, or the launch of it, lies under."),
+            "sync_line": ("Python line", LINE.format("synchronisation")),
+            "evidence_line": ("Python line", "Python line of the event or its launch."),
         },
     ),
     define(
         WHOLE,
         "bytes",
         {
-            "memory_peak_bytes": ("Peak allocated", "Most bytes that the framework had allocated at a time."),
+            "memory_peak_bytes": ("Peak allocated", "Largest allocated memory of the framework."),
         },
     ),
     define(
         CHOSEN_STEPS,
         "count",
         {
-            "findings": ("Findings", "Rules that apply."),
-            "rules_looked": ("Rules", "Rules that looked at the steps, whether they apply or not."),
-            "evidence": ("Events", "Events that show it."),
+            "findings": ("Findings", "Checks with a finding."),
+            "rules_looked": ("Checks run", "Checks that ran, with or without a finding."),
+            "evidence": ("Events", "Events behind the finding."),
         },
     ),
     define(
         "",
         "text",
         {
-            "others": ("Others", "Backends of process groups that were seen at work."),
-            "ignored_rules": ("Names", "Names in ``torch_trace_ignore`` that no rule has."),
-            "rule": ("Rule", "Id of the rule, as in docs/findings.md."),
-            "finding": ("Finding", "What the rule is about."),
-            "severity": ("Severity", "By what mending it would save at most; of rules that cannot tell their own."),
-            "confidence": (
-                "Confidence",
-                "How sure it is that what was seen is the cause, and that mending it saves this.",
-            ),
+            "others": ("Others", "Other backends in use."),
+            "ignored_rules": ("Names", "Names in ``torch_trace_ignore`` without a rule."),
+            "rule": ("Rule", "Rule id in docs/findings.md."),
+            "finding": ("Finding", "Title of the rule."),
+            "severity": ("Severity", "Severity by upper bound of the saving, else set by the rule."),
+            "confidence": ("Confidence", "Certainty of the cause and of the saving."),
         },
     ),
 )

@@ -40,19 +40,10 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "could_hide_ns": (
-                "Could hide it",
-                "Time in which no collective is under way, a mean over the steps: no more communication can be hidden.",
-            ),
-            "shards_bare_ns": (
-                "Of shards",
-                "What nothing hides of collectives that gather or reduce shards, a mean over the steps.",
-            ),
-            "gathers_bare_ns": ("Of gathers", "The part of it that gathers parameters, a mean over the steps."),
-            "group_exposed_ns": (
-                "Of this group",
-                "What nothing hides of the collectives of the process group that has most of it, a mean over the steps.",
-            ),
+            "could_hide_ns": ("Time to overlap", "Step time without communication."),
+            "shards_bare_ns": ("Of shards", "Exposed collectives of parameter and gradient shards per step."),
+            "gathers_bare_ns": ("Of gathers", "Exposed parameter gathers per step."),
+            "group_exposed_ns": ("Of this group", "Exposed communication of the costliest process group per step."),
         },
     ),
     define("", "text", {"process_group": ("Process group", "Name of the process group.")}),

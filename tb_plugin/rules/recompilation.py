@@ -20,22 +20,17 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "recompiling_ns": (
-                "Recompilation",
-                "Time of compilations of functions that had been compiled before, in all.",
-            )
-        },
+        {"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
     ),
     define(
         STEPS,
         "count",
         {
-            "recompiled": ("Recompilations", "Compilations of functions that had been compiled before."),
-            "failed_guards": ("Guards that failed", "Checks of guards after which the thread compiled."),
+            "recompiled": ("Recompilations", "Compilations of functions compiled before."),
+            "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
         },
     ),
-    define(STEPS, "code", {"recompiled_regions": ("Regions", "What was compiled again.")}),
+    define(STEPS, "code", {"recompiled_regions": ("Regions", "Recompiled regions.")}),
 )
 
 

@@ -21,12 +21,12 @@ METRICS = OF_RULES.adding(
         "number",
         {
             "sync_explicit_calls": (
-                "Calls that only synchronise",
-                "Calls that wait for the device and do nothing else, outside of any operator, a mean over the steps.",
+                "Explicit synchronisation",
+                "Calls outside operators that only synchronise, per step.",
             ),
         },
     ),
-    define(STEPS, "count", {"sync_lines": ("Lines", "Lines of Python that these calls lie under.")}),
+    define(STEPS, "count", {"sync_lines": ("Lines", "Python lines with synchronising calls.")}),
 )
 
 
