@@ -64,8 +64,8 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
         "text": "Waiting for input takes 60.0 µs of each 100 µs step. It has workers, and they are too slow.",
         "todo": found["todo"],
         "figures": [
-            {"key": "waiting_for_input", "title": "Waiting for input", "unit": "ratio", "value": 0.6},
-            {"key": "dataloader_mean_ns", "title": "Waiting for input", "unit": "ns", "value": 60_000.0},
+            {"key": "waiting_for_input", "title": "Data loading", "unit": "ratio", "value": 0.6},
+            {"key": "dataloader_mean_ns", "title": "Data loading", "unit": "ns", "value": 60_000.0},
             {"key": "step_time_mean_ns", "title": "Step time", "unit": "ns", "value": 100_000.0},
         ],
         "measure": "waiting_for_input",

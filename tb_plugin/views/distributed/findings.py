@@ -259,8 +259,8 @@ def _about(rule: str, row: Row, workers: int, text: str, todo: str) -> Notice:
     figures = [
         METRICS.figure("worker", str(row["worker"])),
         METRICS.figure("communication_exposed", share),
-        METRICS.figure("wait_ns", total_of([row], "wait_ns"), "Synchronizing a step", window=window),
-        METRICS.figure("transfer_ns", total_of([row], "transfer_ns"), "Data transfer a step", window=window),
+        METRICS.figure("wait_ns", total_of([row], "wait_ns"), "Wait per step", window=window),
+        METRICS.figure("transfer_ns", total_of([row], "transfer_ns"), "Transfer per step", window=window),
         METRICS.figure("workers", workers, "Workers of which this is true"),
     ]
     return Notice(rule, severity_of(share), text, todo, figures, "communication_exposed", COMMUNICATION_SHARE)

@@ -46,20 +46,15 @@ METRICS = OF_RULES.adding(
         "",
         "count",
         {
-            "rules": ("All rules", "Rules that there are, those that are left out among them."),
-            "rules_silent": (
-                "Silent rules",
-                "Checks of idle time and overlap that were skipped because kernels are missing.",
-            ),
+            "rules": ("All checks", "All checks, including ignored ones."),
+            "rules_silent": ("Skipped checks", "Checks of idle time and overlap skipped because kernels are missing."),
         },
     ),
-    define(
-        "", "text", {"silent_rules": ("Silent", "Titles of the checks that were skipped because kernels are missing.")}
-    ),
+    define("", "text", {"silent_rules": ("Skipped", "Titles of the skipped checks.")}),
     define(
         WHOLE,
         "text",
-        {"not_recorded": ("Not recorded", "What rules look at and the trace does not hold: of it they cannot speak.")},
+        {"not_recorded": ("Not recorded", "Data that checks need and the trace lacks.")},
     ),
 )
 
