@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from docs.generate.facts import patterns
 from tb_plugin import cli
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import NotFoundError
@@ -23,7 +24,6 @@ from tb_plugin.rules import RULES
 from tb_plugin.rules.low_utilization import IDLE
 from tb_plugin.views import ANALYSES
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
-from tests.metrics import ALL
 from tests.samples import OURS, made
 from tests.views.test_stated import stated
 
@@ -83,18 +83,7 @@ def golden(analysis: str) -> Iterator[Mapping[str, Any]]:
         yield json.loads(path.read_text(encoding="utf-8"))
 
 
-def documented_facts() -> set[str]:
-    found: set[str] = set()
-    for cell in cells(section(docs("metrics.md"), "Facts"), 0):
-        first = ""
-        for name in CODE.findall(cell):
-            # ``device.<id>.kernels``, ``.memcpys``: what follows a whole name replaces its last part.
-            first = first if name.startswith(".") else name
-            found.add(first.rpartition(".")[0] + name if name.startswith(".") else name)
-    return found
-
-
-def test_facts_are_those_of_the_docs() -> None:
+def test_facts_are_those_that_are_declared() -> None:
     sent = {
         fact
         for analysis in ANALYSES
@@ -102,7 +91,7 @@ def test_facts_are_those_of_the_docs() -> None:
         for part in golden(analysis.id)
         for fact in part["facts"]
     }
-    assert len(sent) > 40 and unlike(sent, documented_facts()) == ([], [])
+    assert len(sent) > 40 and unlike(sent, patterns()) == ([], [])
 
 
 def test_the_report_has_the_facts_of_all_views(
@@ -112,7 +101,7 @@ def test_the_report_has_the_facts_of_all_views(
     path = next(name for name in SAMPLE_FILES if name.startswith("synthetic_ddp/rank0"))
     assert cli.main(["report", str(SAMPLES / path), "--format", "json"]) == 0
     (profile,) = json.loads(capsys.readouterr().out)["profiles"]
-    assert unlike(set(profile["facts"]), documented_facts())[0] == []
+    assert unlike(set(profile["facts"]), patterns())[0] == []
     assert profile["facts"]["distributed.world_size"] == 4 and profile["facts"]["distributed.calls"] == 12
     assert "collectives" not in profile["tables"], "the tables of a job stand in groups"
     sent = {fact for part in golden("overview") for fact in part["facts"] if not fact.startswith("device.")}
@@ -172,31 +161,18 @@ def test_payloads_are_documented(analysis: Analysis[Any]) -> None:
     assert unlike(sent, documented)[0] == []
 
 
-def test_every_key_of_the_metrics_page_is_a_metric_or_a_fact() -> None:
-    page = docs("metrics.md")
-    rules = ("Findings of snapshots", "Findings of memory")
-    for title in (*rules, "Findings in JSON and Python", "Facts", "Differences from torch-tb-profiler"):
-        page = page.replace(section(page, title), "\n")
-    keys = {key for cell in cells(page, 0) for key in CODE.findall(cell) if re.fullmatch(r"[a-z][a-z0-9_]*", key)}
-    columns = {key for path in GOLDEN.glob("*/*.json") for table in json.loads(path.read_text())["tables"].values()
-               for key in table["first"][0]}  # fmt: skip
-    facts = {fact.rpartition(".")[2] for fact in documented_facts()}
-    assert sorted(keys - set(ALL) - columns - facts) == []
-
-
-RULE = re.compile(r'(?:rule=|\bNotice\(\s*|_notice\(\s*)"([a-z_]+)"')
-
-
-def test_rules_are_documented() -> None:
-    sources = [path for name in ("analysis", "rules", "views") for path in (ROOT / "tb_plugin" / name).rglob("*.py")]
-    rules = {rule for path in sources for rule in RULE.findall(path.read_text(encoding="utf-8"))}
-    assert {"data_loading", "shapes_missing", "same_step_time", "straggler"} <= rules
-    named = set(CODE.findall(docs("metrics.md"))) | set(CODE.findall(docs("findings.md")))
-    assert sorted(rules - named) == []
-    documented = {
-        CODE.findall(cell)[0] for cell in cells(section(docs("metrics.md"), "Findings of snapshots"), 0) if "`" in cell
+def test_thresholds_in_the_concepts_are_of_rules_that_exist() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tb_plugin").rglob("*.py"))
+    named = {
+        name
+        for page in ("ranks", "memory")
+        for title in ("Findings of a job", "Findings of snapshots", "Findings of memory")
+        for name in re.findall(
+            r"`([a-z_]+)`(?=[,:])", section(docs(f"concepts/{page}.md").replace("### ", "## "), title)
+        )
     }
-    assert sorted(documented - rules) == []
+    assert {"straggler", "snapshot_leak", "memory_growth"} <= named
+    assert {name for name in named if f'"{name}"' not in code} == set()
 
 
 def test_every_rule_of_steps_has_its_section() -> None:

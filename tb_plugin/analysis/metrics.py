@@ -1,6 +1,6 @@
 """Definitions of numbers: title, unit, meaning. A view's own stand beside it, those of several views here.
 
-docs/metrics.md explains each; tests compare the two, and refuse a key that means two things anywhere in the product.
+docs/reference/metrics.md lists all. Tests refuse a key that means two things anywhere in the product.
 """
 
 from __future__ import annotations

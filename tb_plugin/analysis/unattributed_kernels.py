@@ -38,7 +38,7 @@ METRICS = SHARED.adding(
             "launch_module": ("Module", "Innermost module call open at the launch."),
             "launch_frame": (
                 "Python line",
-                "Innermost Python line open at the launch, outside the framework if possible.",
+                "Python line of the launch, outside the framework if possible.",
             ),
         },
     ),

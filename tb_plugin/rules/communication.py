@@ -41,9 +41,9 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "could_hide_ns": ("Time to overlap", "Step time without communication."),
-            "shards_bare_ns": ("Of shards", "Exposed collectives of parameter and gradient shards per step."),
-            "gathers_bare_ns": ("Of gathers", "Exposed parameter gathers per step."),
-            "group_exposed_ns": ("Of this group", "Exposed communication of the costliest process group per step."),
+            "shards_bare_ns": ("Shards", "Exposed collectives of parameter and gradient shards per step."),
+            "gathers_bare_ns": ("Gathers", "Exposed parameter gathers per step."),
+            "group_exposed_ns": ("This group", "Exposed communication of the costliest process group per step."),
         },
     ),
     define("", "text", {"process_group": ("Process group", "Name of the process group.")}),

@@ -24,7 +24,7 @@ METRICS = OF_RULES.adding(
         {
             "rank_tokens_ratio": (
                 "Max over mean",
-                "Tokens of the busiest rank divided by the mean, weighted by product time.",
+                "Tokens of the busiest rank divided by the mean rank's.",
             ),
             "dispatches_told": ("Dispatches", "Dispatches with recorded sizes per step."),
         },

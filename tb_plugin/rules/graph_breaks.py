@@ -25,7 +25,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "count",
         {
-            "breaks": ("Graph breaks", "Distinct pairs of interrupted and resumed function."),
+            "breaks": ("Graph breaks", "Pairs of interrupted and resumed function."),
             "breaking_calls": ("Calls after breaks", "Calls of compiled regions from other compiled regions."),
         },
     ),

@@ -25,7 +25,7 @@ METRICS = SHARED.adding(
         {
             "call_state": (
                 "State",
-                "Recorded state: scheduled, started or completed. Some backends stop at scheduled.",
+                "Recorded state: scheduled, started or completed.",
             ),
             "call_verdict": (
                 "Across ranks",
@@ -62,9 +62,9 @@ METRICS = SHARED.adding(
             "unfinished_calls": ("Incomplete", "Calls that did not complete."),
             "overwritten_calls": ("Overwritten", "Records overwritten before the first available one."),
             "groups_count": ("Groups", "Process groups with calls."),
-            "first_sequence": ("First recorded", "Number of the first recorded collective of the group."),
-            "last_sequence": ("Last called", "Number of the last called collective of the group."),
-            "finished_sequence": ("Last completed", "Number of the last completed collective of the group."),
+            "first_sequence": ("First recorded", "First recorded collective of the group."),
+            "last_sequence": ("Last called", "Last called collective of the group."),
+            "finished_sequence": ("Last completed", "Last completed collective of the group."),
             "behind_sequences": ("Behind", "Last number on any rank minus the last number here."),
             "ranks_called": ("Called by", "Ranks that called it."),
             "ranks_finished": ("Completed by", "Ranks that completed it."),

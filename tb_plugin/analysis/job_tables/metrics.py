@@ -39,7 +39,7 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
-            "job_row": ("Of", "A rank, or a stage with each rank maximum."),
+            "job_row": ("Rank or stage", "A rank, or a stage with each rank maximum."),
             "job_stage": ("Stage", "Ranks of the pipeline stage, reported or inferred from messages."),
             "link_kind": ("Link type", "Reported type of link."),
             "link_part_of": ("Part of", "Link type that includes these bytes and times."),

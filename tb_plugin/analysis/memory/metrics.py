@@ -117,12 +117,12 @@ METRICS = OF_DEVICES.adding(
         "ns",
         {
             "moment_ns": ("Time", "Time since the first event."),
-            "allocated_at_ns": ("Allocated at", "Time of the allocation since the first event."),
-            "released_at_ns": ("Released at", "Time of the release since the first event."),
+            "allocated_at_ns": ("Allocated at", "Allocation time since the first event."),
+            "released_at_ns": ("Released at", "Release time since the first event."),
             "varying_calls_ns": ("Driver call time", "Host time of these driver calls."),
             "lifetime_ns": ("Lifetime", "Release time minus allocation time."),
-            "peak_time_ns": ("Peak at", "Time of the allocated peak since the first event."),
-            "peak_reserved_time_ns": ("Peak reserved at", "Time of the reserved peak since the first event."),
+            "peak_time_ns": ("Peak at", "Allocated peak since the first event."),
+            "peak_reserved_time_ns": ("Peak reserved at", "Reserved peak since the first event."),
         },
     ),
     define(

@@ -26,7 +26,7 @@ OF_TOTALS = (
             "stated_samples": ("Samples", "Reported totals."),
             "stated_release_samples": (
                 "Releases only",
-                "Samples with a negative total, because only a release was recorded.",
+                "Samples with a negative total.",
             ),
             "components": ("Components", "Software components with reported memory."),
             "zero_components": ("Empty components", "Components with zero memory throughout."),

@@ -58,7 +58,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "first_peak_bytes": ("First peak", "Peak allocated of the first counted step."),
             "last_peak_bytes": ("Last peak", "Peak allocated of the last step."),
             "risen_bytes": (
-                "Of the line",
+                "Line growth",
                 "Bytes at the last peak minus the first, for the stack with the largest difference.",
             ),
         },
@@ -213,7 +213,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
             "base_held_bytes": ("Baseline", "Bytes in the baseline."),
             "exp_held_bytes": ("Experiment", "Bytes in the experiment."),
             "delta_line_bytes": (
-                "Of the stack",
+                "Stack change",
                 "Experiment minus baseline bytes, for the stack with the largest change.",
             ),
             "never_used_bytes": ("Never used", "Peak reserved minus peak active bytes."),

@@ -70,8 +70,8 @@ METRICS = SHARED.adding(
         "ns",
         {
             "event_ns": ("Time", "Time since the first event."),
-            "begin_ns": ("Allocated at", "Time of the allocation since the first event."),
-            "end_ns": ("Freed at", "Time of the release since the first event."),
+            "begin_ns": ("Allocated at", "Allocation time since the first event."),
+            "end_ns": ("Freed at", "Release time since the first event."),
             "step_begin_ns": ("Start", "Step start since the first event."),
             "step_end_ns": ("End", "Step end since the first event."),
             "life_ns": ("Lifetime", "Release time minus allocation time."),

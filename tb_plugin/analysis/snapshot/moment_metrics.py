@@ -39,7 +39,7 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
             "in_way_bytes": ("Blocking bytes", "Bytes of the blocking blocks."),
             "gap_without_bytes": ("Gap without them", "Bytes of the gap without the blocking blocks."),
             "pool_free_bytes": ("Free in its pool", "Free bytes of the request's stream, pool and size class."),
-            "pool_gap_bytes": ("Its largest gap", f"{GAP} for the request's stream, pool and size class."),
+            "pool_gap_bytes": ("Largest gap in its pool", f"{GAP} for the request's stream, pool and size class."),
         },
     ),
     define(
@@ -73,8 +73,8 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
         HISTORY,
         "count",
         {
-            "next_event": ("Next", "Number of the next event of the kind."),
-            "previous_event": ("Previous", "Number of the previous event of the kind."),
+            "next_event": ("Next", "Next event of the kind."),
+            "previous_event": ("Previous", "Previous event of the kind."),
         },
     ),
     define(

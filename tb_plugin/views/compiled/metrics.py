@@ -32,7 +32,7 @@ METRICS = SHARED.adding(
             "compiled_regions": ("Regions", "Compiled regions that ran."),
             "recompilations": ("Recompilations", "Compilations of functions compiled before."),
             "guard_failures": ("Failed guards", "Guard checks followed by a compilation."),
-            "graph_breaks": ("Graph breaks", "Distinct pairs of interrupted and resumed function."),
+            "graph_breaks": ("Graph breaks", "Pairs of interrupted and resumed function."),
             "break_calls": ("Calls", "Calls of compiled regions from other compiled regions."),
             "kernel_launches": ("Launches", "Launches of the kernel, or host calls."),
         },

@@ -1,7 +1,7 @@
 """Counters: what devices, queues, memory and recorded series did over time, in the bins of a window.
 
 Each counter is one step function of the whole trace, made once; a window only looks it up, so that its numbers do not
-depend on the window but for the edges of the bins. docs/metrics.md, "Counters", defines each.
+depend on the window but for the edges of the bins. docs/concepts/time.md, "Counters", defines them.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE as OF_KERNELS
 _SIDES = {"base": "Baseline", "exp": "Experiment"}
 CHANGE = "Experiment minus baseline."
 RATIO = "Experiment divided by baseline."
-MATCHED = "Share of device time in operators with the same name on both sides, without communication."
-SAME_SHAPES = "Share of device time in operators with the same name and shapes, without communication."
+MATCHED = "Share of device time in operators with the same name on both sides."
+SAME_SHAPES = "Share of device time in operators with the same name and shapes."
 
 
 def _of(text: str, side: str) -> str:

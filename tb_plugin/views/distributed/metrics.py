@@ -122,7 +122,7 @@ METRICS = SHARED.adding(
             "elements": ("Elements", "Elements of the buffer for the collective's size."),
             "bounded": ("Bounds", "Matched calls with missing ranks."),
             "inferred_calls": ("Inferred groups", "Calls with an inferred group."),
-            "estimated": ("Estimated", "Matched calls with an estimated transfer, because a rank lacks the call."),
+            "estimated": ("Estimated", "Matched calls with an estimated transfer."),
             "clock_anchors": ("Anchors", "Ends of synchronising collectives in the clock fit."),
             "clock_aside": ("Rejected anchors", "Anchors further off than 6 × 1.4826 median deviations."),
             "clocks_rough": ("Imprecise clocks", "Ranks with a residual above all clock differences."),

@@ -9,7 +9,7 @@ _MEAN = "mean of the selected steps"
 
 def _excess(activity: str) -> str:
     """Returns the definition of what a rank does longer than the others."""
-    return f"{activity} before late arrivals minus the median of other ranks."
+    return f"{activity} before late arrivals, minus the ranks' median."
 
 
 OF_STRAGGLERS = (
@@ -29,7 +29,10 @@ OF_STRAGGLERS = (
             ),
             "worst_step": ("Worst step", "Step with the largest cost."),
             "usual_worker": ("Reference rank", "Rank of the group with the median lateness."),
-            "late_how": ("How", "Kernel difference: more calls, longer calls, or a slow device (all kernels slower)."),
+            "late_how": (
+                "Kernel difference",
+                "Kernel difference: more calls, longer calls, or a slow device (all kernels slower).",
+            ),
             "held_up_by": ("Delayed by", "Rank behind most of the waits for this one."),
             "held_up_in": ("Delayed in", "Group with that rank's late call or slow communication."),
             "late_cause": ("Cause", "Activity with the largest excess over other ranks before late arrivals."),
@@ -80,7 +83,7 @@ OF_STRAGGLERS = (
             "late_cause_ns": ("Excess", "Excess of this activity over other ranks, before late arrivals."),
             "late_unexplained_ns": ("Unexplained", "Cost minus the excess of all activities."),
             "late_kernel_ns": ("Kernel excess", "Kernel time minus the median of other ranks, in late steps."),
-            "compute_spread_ns": ("Compute spread", "Longest compute of a step minus the mean over ranks."),
+            "compute_spread_ns": ("Compute spread", "Longest compute minus the mean over ranks, per step."),
             "more_compute_ns": ("Compute excess", _excess("Compute")),
             "more_communication_ns": ("Communication excess", _excess("Communication in other groups")),
             "more_copy_ns": ("Copy excess", _excess("Exposed copy time")),

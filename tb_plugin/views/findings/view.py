@@ -47,7 +47,7 @@ METRICS = OF_RULES.adding(
         "count",
         {
             "rules": ("All checks", "All checks, including ignored ones."),
-            "rules_silent": ("Skipped checks", "Checks of idle time and overlap skipped because kernels are missing."),
+            "rules_silent": ("Skipped checks", "Checks skipped because kernels are missing."),
         },
     ),
     define("", "text", {"silent_rules": ("Skipped", "Titles of the skipped checks.")}),

@@ -47,7 +47,7 @@ METRICS = SHARED.adding(
             "caller_phase": ("Phase", "Innermost annotation at the call start, without steps."),
             "caller_frame": (
                 "Python line",
-                "Innermost Python line at the call start, outside the framework if possible.",
+                "Python line of the call, outside the framework if possible.",
             ),
         },
     ),

@@ -66,7 +66,7 @@ METRICS = SHARED.adding(
         {
             "expert_imbalance": (
                 "Expert imbalance",
-                "Tokens of the busiest rank divided by the mean, weighted by product time.",
+                "Tokens of the busiest rank divided by the mean rank's.",
             )
         },
     ),
