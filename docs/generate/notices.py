@@ -1,4 +1,4 @@
-"""Notices: ids of findings and data notices that are not rules of steps."""
+"""Notices: ids of findings and data notices that the page of rules lacks."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import re
 from pathlib import Path
 
 import tb_plugin
-from tb_plugin.rules import RULES
+from docs.generate.rules import checks
+from tb_plugin.rules import rule_ids
+from tb_plugin.views import memory
+from tb_plugin.views.allocations import findings as snapshots
 
 _ID = re.compile(r'(?:rule=|\bNotice\(\s*|_notice\(\s*)"([a-z_]+)"')
 _HEAD = """# Notices
 
 Ids (`rule`) of `findings` and `data_notices` in reports, by folder of the code.
-[Rules](rules.md) of steps have their own page; [concepts](../concepts/time.md) explain thresholds."""
+[Rules](rules.md) have their own page."""
 
 
 def ids() -> dict[str, set[str]]:
     """Returns the ids by folder: those that are literals in the code."""
     package = Path(tb_plugin.__file__).parent
     found: dict[str, set[str]] = {}
-    rules = {rule.id for rule in RULES}
+    rules = {*rule_ids(), *(check.id for views in (memory, snapshots) for check in checks(views))}
     for path in sorted(path for name in ("analysis", "rules", "views") for path in (package / name).rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
         section = "rules" if parts[0] == "rules" else parts[1]

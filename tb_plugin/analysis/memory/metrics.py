@@ -121,8 +121,8 @@ METRICS = OF_DEVICES.adding(
             "released_at_ns": ("Released at", "Release time since the first event."),
             "varying_calls_ns": ("Driver call time", "Host time of these driver calls."),
             "lifetime_ns": ("Lifetime", "Release time minus allocation time."),
-            "peak_time_ns": ("Peak at", "Allocated peak since the first event."),
-            "peak_reserved_time_ns": ("Peak reserved at", "Reserved peak since the first event."),
+            "peak_time_ns": ("Peak at", "Allocated peak time since the first event."),
+            "peak_reserved_time_ns": ("Peak reserved at", "Reserved peak time since the first event."),
         },
     ),
     define(
