@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 
 from tb_plugin.payloads import Column, Figure, Metric, Scalar, Unit
 
-CHOSEN = "the chosen steps, else the whole trace"
-WHOLE = "the whole trace"
-CHOSEN_WINDOW = "the chosen window or steps, else the whole trace"
-STEPS = "all recorded steps, from the first one's start to the last one's end"
-NO_STEPS = "the whole trace, which has no steps"
+CHOSEN = "selected steps, else the full trace"
+WHOLE = "the full trace"
+CHOSEN_WINDOW = "selected window or steps, else the full trace"
+STEPS = "all recorded steps, first start to last end"
+NO_STEPS = "the full trace, which has no steps"
 """What STEPS comes to where none are recorded."""
-CHOSEN_STEPS = "the chosen steps"
+CHOSEN_STEPS = "selected steps"
 """What STEPS comes to where some are chosen."""
 STEP = "one step"
 

@@ -31,7 +31,7 @@ FRAME = "memory_states"
 _MOST_BYTES = 1 << 50
 """No rank holds more in blocks of one size."""
 
-MOST_STATES = "the moment at which each rank holds most parameters, gradients and optimizer state together"
+MOST_STATES = "the peak of parameters, gradients and optimizer state of each rank"
 METRICS = SHARED.adding(
     define(MOST_STATES, "text", {"state_category": ("State", "Parameters, gradients or optimizer state.")}),
     define(

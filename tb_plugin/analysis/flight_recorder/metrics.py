@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.metrics import SHARED, define
 
-KEPT = "what the recorder kept"
+KEPT = "recorded calls"
 
 METRICS = SHARED.adding(
     define(

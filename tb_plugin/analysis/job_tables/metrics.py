@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.metrics import SHARED, define
 
-REPORTED = "as stated, mean of the steps"
+REPORTED = "reported, mean of the steps"
 EVERY = "all steps"
 STEP_COLUMNS = {
     "computing_ns": "computing_ns", "overlapped_ns": "overlapped_ns", "communication_ns": "job_communication_ns",

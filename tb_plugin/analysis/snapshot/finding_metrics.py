@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from tb_plugin.analysis.metrics import define
 from tb_plugin.payloads import Metric
 
-PEAKS = "the steps after the first one"
+PEAKS = "steps after the first"
 HISTORY = "the recorded history of the device"
-COUNTED = "the steps after the first one, less the last ones whose blocks may yet be released"
-MOST_RESERVED = "the moment of most reserved bytes"
-TWO_MOMENTS = "the two chosen moments"
-RAN_OUT = "the moment at which memory ran out"
+COUNTED = "steps after the first, without the last ones"
+MOST_RESERVED = "the reserved peak"
+TWO_MOMENTS = "the two selected times"
+RAN_OUT = "out of memory"
 
 WITHOUT_BLOCK = "Segment bytes without a block"
 GAP = "Bytes of the largest gap"
@@ -91,7 +91,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         {"pinning_line": ("Pinned by", "Line of the remaining blocks in the segments with the most pinned bytes.")},
     ),
     define(
-        "the steps after the first one",
+        "steps after the first",
         "ratio",
         {"varying_ratio": ("Varying", "Share of allocated bytes from stacks with varying bytes per step.")},
     ),
@@ -112,7 +112,7 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         },
     ),
     define(
-        "the steps after the first one",
+        "steps after the first",
         "count",
         {
             "swing_steps": ("Oscillating steps", "Steps that both return and take segments."),
@@ -122,12 +122,12 @@ DEFINITIONS: tuple[Mapping[str, Metric], ...] = (
         },
     ),
     define(
-        "the steps after the first one",
+        "steps after the first",
         "ratio",
         {"swing_ratio": ("Oscillating steps", "Oscillating steps divided by steps.")},
     ),
     define(
-        "the steps after the first one",
+        "steps after the first",
         "bytes",
         {"swing_bytes": ("Per step", "Bytes both returned and taken per step.")},
     ),

@@ -7,7 +7,7 @@ from tb_plugin.analysis.snapshot.finding_metrics import DEFINITIONS, HISTORY, WI
 from tb_plugin.analysis.snapshot.moment_metrics import MOMENTS
 from tb_plugin.analysis.snapshot.rank_metrics import RANKS
 
-MOMENT = "the chosen moment, else that of most allocated bytes"
+MOMENT = "selected time, else the allocated peak"
 
 METRICS = SHARED.adding(
     *DEFINITIONS,

@@ -8,7 +8,7 @@ from tb_plugin.analysis.metrics import define
 from tb_plugin.analysis.snapshot.finding_metrics import GAP, HISTORY, WITHOUT_BLOCK
 from tb_plugin.payloads import Metric
 
-AT = "after the chosen event"
+AT = "after the selected event"
 
 MOMENTS: tuple[Mapping[str, Metric], ...] = (
     define(

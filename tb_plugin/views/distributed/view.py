@@ -245,7 +245,10 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
     if not count:
         return METRICS.figure("latency_ns", whole, "Communication, including wait")
     return METRICS.figure(
-        "latency_ns", round(whole / count), "Communication a step, including wait", window="mean of the chosen steps"
+        "latency_ns",
+        round(whole / count),
+        "Communication per step, including wait",
+        window="mean of the selected steps",
     )
 
 
@@ -302,7 +305,7 @@ def _bars(
     steps = np.maximum(data.step_counts, 1).tolist()
     lines = [
         Line(
-            METRICS.metric(key, titles.get(key, ""), window="mean of the chosen steps"),
+            METRICS.metric(key, titles.get(key, ""), window="mean of the selected steps"),
             category,
             [_mean(row[key], n) for row, n in zip(rows, steps, strict=True)],
         )

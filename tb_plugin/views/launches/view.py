@@ -224,7 +224,7 @@ def _summary(facts: dict[str, int | None]) -> list[Figure]:
     """How many calls there are, their time on all threads, and how much of it a device idled."""
     figures = [
         METRICS.figure("calls", facts["launches.calls"]),
-        METRICS.figure("host_self_ns", facts["launches.host_ns"], "In runtime calls"),
+        METRICS.figure("host_self_ns", facts["launches.host_ns"], "Runtime calls"),
     ]
     idle = facts["launches.device_idle_ns"]
     return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle)]

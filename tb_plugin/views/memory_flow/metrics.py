@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_plugin.analysis.metrics import SHARED, define
 
 RECORDING = "the whole recording"
-MOMENT = "the chosen moment, else that of most memory in use"
+MOMENT = "selected time, else the peak"
 
 METRICS = SHARED.adding(
     define(
