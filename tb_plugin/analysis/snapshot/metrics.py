@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from tb_plugin.analysis.memory_categories import ORDER, TITLES
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.snapshot.finding_metrics import DEFINITIONS, HISTORY, WITHOUT_BLOCK
 from tb_plugin.analysis.snapshot.moment_metrics import MOMENTS
-from tb_plugin.analysis.snapshot.rank_metrics import RANKS
+from tb_plugin.payloads import Metric
+
+PEAK = "the peak of allocated bytes of each rank"
+
+_RANKS: tuple[Mapping[str, Metric], ...] = (
+    define(
+        PEAK,
+        "bytes",
+        {f"rank_{name}_bytes": (TITLES[name], "Bytes of the category at the rank's peak.") for name in ORDER},
+    ),
+    define(PEAK, "bytes", {"peaks_apart_bytes": ("Peak difference", "Largest minus smallest peak over ranks.")}),
+    define("all ranks", "count", {"no_history_ranks": ("Without history", "Ranks without a recorded history.")}),
+)
+
 
 MOMENT = "selected time, else the allocated peak"
 
@@ -63,7 +79,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(HISTORY, "text", {"event_action": ("Action", "Recorded action.")}),
-    *RANKS,
+    *_RANKS,
     define(MOMENT, "count", {"held_blocks": ("Blocks", "Allocated blocks.")}),
     define(
         HISTORY,
