@@ -84,7 +84,7 @@ export function ProfilePickers(props: {
         choices={byTime(catalog?.runs ?? []).map((item) => ({
           value: item.name,
           label: item.name,
-          about: item.grouped_by || undefined,
+          hint: item.grouped_by || undefined,
           ...runNote(item),
         }))}
         onChange={(next) => onChange({ run: next, worker: '', span: '' })}
@@ -95,7 +95,7 @@ export function ProfilePickers(props: {
         choices={(run?.workers ?? []).map((item) => ({
           value: item.name,
           label: item.name,
-          about: filesOf(item.spans),
+          hint: filesOf(item.spans),
           ...workerNote(item.spans),
         }))}
         onChange={(next) => onChange({ run: address?.run ?? '', worker: next, span: '' })}
@@ -106,7 +106,7 @@ export function ProfilePickers(props: {
         choices={spans.map((item, i) => ({
           value: item.id,
           label: labels[i],
-          about: filesOf([item]),
+          hint: filesOf([item]),
           ...spanNote(item),
         }))}
         onChange={(next) => onChange({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}
