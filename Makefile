@@ -104,7 +104,7 @@ types: preflight $(DEV) $(MODULES) ## Write the TypeScript types of the payloads
 	cd frontend && npm run --silent types
 
 payload-fixtures: preflight $(DEV) $(MODULES) ## Record the server's answers for the page's tests (frontend/tests) anew
-	@$(BIN)/python -m tests.page_recordings
+	@$(BIN)/python -m tests.page_recordings --renew
 
 docs: preflight $(DEV) ## Write the pages of docs/reference from the code
 	@$(BIN)/python -m docs.generate

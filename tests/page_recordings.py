@@ -1,6 +1,7 @@
 """The server's answers that the page's tests are given (frontend/tests): recorded, and compared by a test.
 
-``make payload-fixtures`` runs those tests over a server and writes down what they ask. Read the diff before a commit.
+``make payload-fixtures`` asks the server again for what is recorded. ``python -m tests.page_recordings`` runs the tests over
+a server and records what they ask, with names of test files what is new in them.
 """
 
 from __future__ import annotations
@@ -129,8 +130,21 @@ def dump(answers: dict[str, Answer]) -> bytes:
     return gzip.compress(("{\n" + ",\n".join(lines) + "\n}\n").encode(), mtime=0)
 
 
+def renew() -> None:
+    """Asks the server again for everything that is recorded."""
+    pool = Pool(2)
+    with tempfile.TemporaryDirectory() as folder, recorders(Path(folder), pool, LOGDIRS) as by_name:
+        for name, recorder in by_name.items():
+            for path in load(name):
+                recorder.answer(path)
+            (FOLDER / f"{name}.json.gz").write_bytes(dump(recorder.recorded()))
+    pool.close()
+
+
 def main() -> None:
     """Runs the page's tests over a server; what they ask becomes the recordings. Of some tests: what is new is added."""
+    if sys.argv[1:] == ["--renew"]:
+        return renew()
     pool = Pool(2)
     with tempfile.TemporaryDirectory() as folder, recorders(Path(folder), pool, LOGDIRS) as by_name:
         for name, recorder in by_name.items():
