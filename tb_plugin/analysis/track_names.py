@@ -1,7 +1,4 @@
-"""Names of threads and streams, from their work.
-
-docs/metrics.md explains them.
-"""
+"""Names of threads and streams, from their work."""
 
 from __future__ import annotations
 

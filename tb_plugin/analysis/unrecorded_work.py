@@ -25,7 +25,7 @@ Bool = npt.NDArray[np.bool_]
 
 # A launch on an idle device takes tens of microseconds; a shorter wait proves nothing.
 MIN_WAIT_NS = 1_000_000
-# Slow launches of one recording are a few times the usual latency (docs/metrics.md).
+# Slow launches of one recording are a few times the usual latency.
 TIMES_USUAL = 10
 # Work that starts this soon after other work may have waited for it.
 NEAR_NS = 50_000

@@ -79,9 +79,9 @@ class Scaling:
     @property
     def window(self) -> str:
         """Returns the window named in a metric's definition."""
-        if self.per == PER_STEP:
-            return "mean of the selected steps"
-        return "sum over the selected steps, or the whole trace without steps"
+        return (
+            "mean of the selected steps" if self.per == PER_STEP else "sum of the selected steps, else the full trace"
+        )
 
 
 @remembered

@@ -48,9 +48,7 @@ Int64 = npt.NDArray[np.int64]
 AGAIN = "computed again"
 # Longest first, per cause.
 LISTED = 200
-_NEXT = Metric(
-    "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
-)
+_NEXT = Metric("event", "Event", "count", "Timeline number of the event after the gap.")
 _BEGINS_IN = "Step in which it starts. None: it starts outside the selected steps; its full time counts."
 _COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "operator", "idle_line", "next_work")
 
