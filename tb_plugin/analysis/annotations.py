@@ -30,8 +30,8 @@ Bool = npt.NDArray[np.bool_]
 
 COUNTERS = r"\d+"
 """Default pattern of the text that may differ within a phase (RE2)."""
+# Placeholder for matched text in a phase name.
 ANY = "*"
-"""Placeholder for matched text in a phase name."""
 MOST_LEVELS = 64
 """Annotations nested deeper are listed, but their content is ignored (``looked_into``)."""
 MOST_PAIRS = 8_000_000

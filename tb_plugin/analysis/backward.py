@@ -31,7 +31,7 @@ def forward_operators(trace: TraceTable, operators: Int64) -> Int32:
 
 
 def forward_behind(forward: Int32, operator: Int32) -> Int32:
-    """Returns the forward operator of the work of operators (-1 = none); ``forward`` is the result of ``forward_operators``."""
+    """Returns the forward operator of each operator (-1 = none); ``forward`` is the result of ``forward_operators``."""
     return np.where(operator == MISSING, MISSING, forward[operator]).astype(np.int32)
 
 
@@ -97,7 +97,6 @@ class BackwardOperators:
     within: Int32
     """Position of the enclosing backward operator, -1 = none (nested backward passes)."""
     name: Int32
-    """Position in ``names``."""
     names: pa.Array
     forward: Int32
     """Row of the forward operator, -1 = unknown."""

@@ -33,7 +33,6 @@ Scope = Literal["profile", "workers", "pair"]
 FLAGS: Mapping[str, Scalar] = MappingProxyType({"true": True, "false": False})
 """Texts in filters for columns of optional flags; other texts stand for themselves."""
 NO_BORROWED_NUMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
-"""Value of ``Analysis.borrows`` for views without borrowed numbers."""
 Place = Literal["page", "picture", "detail"]
 Group = Literal["Summary", "Time", "Work", "Memory", "Ranks", "Compare", "Ask"]
 
@@ -43,7 +42,6 @@ class Traits:
     """How the page, the command line and the cache treat a view."""
 
     group: Group
-    """Group in the navigation."""
     place: Place = "page"
     """A picture has no facts, so reports omit it unless named. A detail needs a selection: rows lead to it, the navigation
     does not.
@@ -71,7 +69,6 @@ class Params:
     steps: tuple[str, ...] | None = None
     """Labels of selected steps, None = whole trace."""
     phase: str = ""
-    """Name of the selected phase."""
     pattern: str = ""
     """Text that may differ within a phase (RE2); empty = counters."""
     table: str | None = None
@@ -114,7 +111,6 @@ class Frame:
     row_key: Sequence[str]
     name_column: str
     sort: Sort | None = None
-    """Current order of ``data``."""
 
     @cached_property
     def totals(self) -> dict[str, Scalar]:
@@ -156,7 +152,6 @@ class Part:
     payloads: Mapping[str, Payload] = field(default_factory=dict)
     layout: Sequence[str] = ()
     worker: str = ""
-    """Worker of the part, if an answer has several; set by the service."""
     steps: tuple[str, ...] = ()
     """Labels of the profile's steps, for analyses of several profiles, which select steps in ``answer``."""
     searched: bool = False

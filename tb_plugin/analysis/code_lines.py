@@ -70,7 +70,6 @@ def _distinct(trace: TraceTable, ids: Int32) -> npt.NDArray[np.int64]:
 def _own(
     trace: TraceTable, python: npt.NDArray[np.int64], names: npt.NDArray[np.int64], chosen: Sequence[bool]
 ) -> Int32:
-    """Names of the selected Python calls."""
     found = np.full(len(trace), MISSING, np.int32)
     flags = np.zeros(len(trace.strings) + 1, np.bool_)
     flags[names] = chosen

@@ -25,8 +25,8 @@ _FAMILIES = (
 _FAMILY = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _FAMILIES]
 # Waiting for a collective, and the end of a coalesced batch of calls.
 WAIT, BATCH_END = "wait", "end_coalescing"
+# Operations in record_param_comms that move no data.
 NOT_COLLECTIVE = frozenset({WAIT, BATCH_END, "init", "pg_init", "start_coalescing"})
-"""Operations in record_param_comms that move no data."""
 POINT_TO_POINT = frozenset({"send", "recv", "send_recv"})
 UNEVEN = frozenset({"all_to_all", "all_to_allv", "gather", "scatter"})
 """Collectives whose workers may send and receive different numbers of elements."""

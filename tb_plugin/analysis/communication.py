@@ -30,8 +30,8 @@ SHARE_LESS = "spread the model over fewer ranks or faster links, or send numbers
 
 # ``gloo:all_reduce``, ``nccl:_all_gather_base``: names that process groups give their work.
 BACKEND = re.compile(r"^(\w+):(?!:)_?(\w+)$")
+# Work of process groups on CPU threads, never on a device.
 _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
-"""Work of process groups on CPU threads, never on a device."""
 
 
 def exposed(trace: TraceTable) -> Ranges:

@@ -56,16 +56,16 @@ def directions_of(trace: TraceTable, copies: Int64) -> Int64:
 
     A recorded direction is more exact than the name; an argument ``kind`` is used if the name has no direction.
     """
-    found = _said(trace, copy_texts(trace, copies))
+    found = _direction_in(trace, copy_texts(trace, copies))
     for column in trace.others:
         if column.key == _DIRECTION_ARGUMENT and column.is_text:
             kinds = np.full(len(trace), MISSING, np.int64)
             kinds[column.row] = column.value
-            found = np.where(found == MISSING, _said(trace, kinds[copies]), found)
+            found = np.where(found == MISSING, _direction_in(trace, kinds[copies]), found)
     return found
 
 
-def _said(trace: TraceTable, texts: npt.NDArray[np.integer]) -> Int64:
+def _direction_in(trace: TraceTable, texts: npt.NDArray[np.integer]) -> Int64:
     """The first direction in each text; each text is checked once."""
     found = np.full(len(trace.strings) + 1, MISSING, np.int64)
     for text in np.unique(texts[texts != MISSING]).tolist():

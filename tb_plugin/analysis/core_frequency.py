@@ -19,8 +19,8 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 
+# Hertz. Cores are never this fast, so a larger value counts something else.
 MOST_HERTZ = 1e12
-"""Cores are never this fast, so a larger value counts something else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
     facts, counters = facts_of(trace), trace.counters
     if facts is None or not facts.frequency or not len(counters.time_ns):
         return None
-    mine = np.flatnonzero((counters.name == trace.strings.find(facts.frequency)) & _is_of(trace, device))
+    mine = np.flatnonzero((counters.name == trace.strings.find(facts.frequency)) & _of_device(trace, device))
     if not len(mine):
         return None
     known = unit_and_factor(trace.strings[int(counters.series[mine[0]])])
@@ -97,7 +97,7 @@ def core_frequency(trace: TraceTable, device: int) -> Frequency | None:
     return Frequency(time, end, hertz, facts.normal_hertz, facts.idle_hertz)
 
 
-def _is_of(trace: TraceTable, device: int) -> Bool:
+def _of_device(trace: TraceTable, device: int) -> Bool:
     """Counter values of a device: by their recorded device, else all if only one device ran kernels."""
     counters, series = trace.counters, trace.counter_series
     kernels = trace.device[trace.kind == EventKind.KERNEL]

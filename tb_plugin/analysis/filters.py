@@ -46,7 +46,7 @@ def event_of(trace: TraceTable, text: str) -> int:
     raise BadRequest("No such event.", "event", f"The trace has the events 0 to {len(trace) - 1}.")
 
 
-def _named(trace: TraceTable, text: str) -> Bool:
+def _with_name(trace: TraceTable, text: str) -> Bool:
     """Flags of rows with this name; modules also match without their prefix."""
     return _flags(trace.name, *(trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES)))
 
@@ -110,7 +110,7 @@ def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
     return matches
 
 
-def _stated(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
+def _reported(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
     """Kernels with this reported value; an empty text matches kernels without one."""
 
     def matches(trace: TraceTable, text: str) -> Bool:
@@ -129,15 +129,15 @@ def _flagged(trace: TraceTable, rows: npt.NDArray[np.int64]) -> Bool:
 
 def _phase(trace: TraceTable, text: str) -> Bool:
     made_by = callers(trace)
-    return _made(trace, made_by, made_by.phase, trace.strings.array, text)
+    return _calls_by(trace, made_by, made_by.phase, trace.strings.array, text)
 
 
 def _frame(trace: TraceTable, text: str) -> Bool:
     made_by = callers(trace)
-    return _made(trace, made_by, made_by.frame, made_by.frames, text)
+    return _calls_by(trace, made_by, made_by.frame, made_by.frames, text)
 
 
-def _made(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
+def _calls_by(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
     """Runtime calls with this caller; an empty text matches unknown callers. Other events have no caller."""
     flags = np.zeros(len(trace), np.bool_)
     place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
@@ -162,13 +162,11 @@ def _backward(number: _Of[Int32], texts: _Of[pa.Array]) -> Callable[[TraceTable,
 
 
 def _role(trace: TraceTable, text: str) -> Bool:
-    """Device work with this role."""
     roles = roles_of(trace)
     return _flagged(trace, roles.row[roles.role == WORDS.get(text, MISSING)])
 
 
 def _recomputed(trace: TraceTable, text: str) -> Bool:
-    """Operators and module calls in recomputations detected by this sign."""
     found = recomputed(trace)
     mine = found.sign == Sign.__members__.get(text.upper(), MISSING)
     modules = np.flatnonzero(trace.kind == EventKind.MODULE)
@@ -178,8 +176,8 @@ def _recomputed(trace: TraceTable, text: str) -> Bool:
 
 
 FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
-    "name": _named,
-    "module": _named,
+    "name": _with_name,
+    "module": _with_name,
     "operator": _operator,
     "input_shape": _shape,
     "kind": _kind,
@@ -189,9 +187,9 @@ FILTERS: dict[str, Callable[[TraceTable, str], Bool]] = {
     "grid": _launch("grid"),
     "block": _launch("block"),
     "direction": _launch("direction"),
-    "kernel_type": _stated(lambda facts: facts.type),
-    "core": _stated(lambda facts: facts.core),
-    "kernel_shapes": _stated(lambda facts: facts.shapes),
+    "kernel_type": _reported(lambda facts: facts.type),
+    "core": _reported(lambda facts: facts.core),
+    "kernel_shapes": _reported(lambda facts: facts.shapes),
     "caller_phase": _phase,
     "caller_frame": _frame,
     "role": _role,

@@ -24,7 +24,6 @@ class HardwareStreams:
     of: Int32
     """Stream number of each row; on the host the track."""
     names: tuple[str, ...]
-    """Recorded name of each, without the device."""
 
 
 @remembered

@@ -52,7 +52,6 @@ class Recomputed:
     start: Int64
     end: Int64
     sign: npt.NDArray[np.uint8]
-    """Sign of each."""
     host_ns: Int64
     """Time of each, without nested backward passes."""
     work: Int64
@@ -60,7 +59,6 @@ class Recomputed:
     of: Int64
     """Position of the recomputation of each piece of work."""
     operator: Int64
-    """Rows of the operators inside."""
     operator_of: Int64
     """Position of the recomputation of each operator."""
     passes: Int64
@@ -185,7 +183,7 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     at = part_of(source)
     work, source, at = work[at != MISSING], source[at != MISSING], at[at != MISSING]
     # Transfers between pipeline stages occur without any checkpoint.
-    handed = _handed_on(trace, work)
+    handed = _pipeline_transfers(trace, work)
     operator, of = (each[~np.isin(operator, trace.operator[work[handed]])] for each in (operator, of))
     work, source, at = work[~handed], source[~handed], at[~handed]
     inside = innermost(track, start, end, around, trace.track[every.row], trace.start_ns[every.row])
@@ -212,15 +210,14 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     )
 
 
-def _handed_on(trace: TraceTable, work: Int64) -> Bool:
-    """Device work that sends to or receives from other pipeline stages."""
+def _pipeline_transfers(trace: TraceTable, work: Int64) -> Bool:
     roles = roles_of(trace) if trace.is_collective[work].any() else None
     return np.zeros(len(work), np.bool_) if roles is None else np.isin(work, roles.row[roles.among(*PIPELINE)])
 
 
 @dataclass(frozen=True, eq=False)
 class CalledIn:
-    """Modules that are called again: each recomputation has the number of its first operator's outermost module, -1 = none."""
+    """Modules that are called again: the outermost module of each recomputation's first operator, -1 = none."""
 
     of: Int64
     texts: list[str]

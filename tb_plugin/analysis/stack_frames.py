@@ -43,7 +43,6 @@ class Frames:
     parent: Int32
     """Position among them, -1 = none."""
     thread: Int32
-    """Number of the thread (``thread_numbers``)."""
     own_ns: Int64
 
 
@@ -113,7 +112,7 @@ def rows_with_stacks(trace: TraceTable) -> Int64:
 
 @remembered
 def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
-    """Returns the frames of these kinds; Python includes rows with recorded stacks. Steps are no frames: users select them."""
+    """Returns the frames of these kinds; Python includes rows with recorded stacks. Steps are no frames."""
     wanted = of_kind(trace.kind, *FRAMES[of])
     if of == "python":
         wanted[rows_with_stacks(trace)] = True

@@ -61,7 +61,7 @@ def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
     main = main_thread(trace)
     processes = _processes(trace)
     titles, rank = _host_titles(trace, main, processes)
-    distinct = _apart(trace, titles, processes)
+    distinct = _unique_titles(trace, titles, processes)
     work = _work_of(trace)
     # A working lane without a number (operations of a group) is above streams that only wait.
     lanes = [(track.pid, _number_of(track)[1], work[i]) for i, track in enumerate(trace.tracks) if track.is_device]
@@ -76,7 +76,6 @@ def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
 
 
 def _processes(trace: TraceTable) -> list[str]:
-    """Display name of each track's process, "" if only one has threads."""
     tools = ~np.isin(np.arange(len(trace.tracks)), trace.track[trace.kind != EventKind.WINDOW])
     own = {i: track for i, track in enumerate(trace.tracks) if not track.is_device and not tools[i]}
     named = {track.pid: track.process.strip() for track in own.values()}
@@ -182,7 +181,7 @@ def _host_titles(trace: TraceTable, main: int, processes: list[str]) -> tuple[li
     return titles, rank
 
 
-def _apart(trace: TraceTable, titles: list[str], processes: list[str]) -> list[str]:
+def _unique_titles(trace: TraceTable, titles: list[str], processes: list[str]) -> list[str]:
     """Adds numbers to equal titles (ours if theirs is missing), and process names if there are several processes."""
     hosts = [i for i, track in enumerate(trace.tracks) if not track.is_device]
     titles = [" · ".join(filter(None, (p, title))) for p, title in zip(processes, titles, strict=True)]
@@ -221,7 +220,7 @@ def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
         if role.threads:
             fits[number, 0] = pc.match_substring_regex(own, role.threads).to_numpy(zero_copy_only=False)
         if role.events:
-            on = np.bincount(trace.track[_named(trace, role.events)[trace.name]], minlength=len(trace.tracks))
+            on = np.bincount(trace.track[_matching_texts(trace, role.events)[trace.name]], minlength=len(trace.tracks))
             fits[number, 1] = (on > 0) & ((on == total) | (not role.only))
     for by in (1, 0):
         for number in reversed(range(len(roles))):
@@ -229,7 +228,7 @@ def _roles_of(trace: TraceTable, roles: tuple[ThreadRole, ...]) -> Int64:
     return found
 
 
-def _named(trace: TraceTable, pattern: str) -> Bool:
+def _matching_texts(trace: TraceTable, pattern: str) -> Bool:
     """Flags by string id (and one for none) of texts that match. All texts of a trace are checked once."""
     hits = pc.match_substring_regex(trace.strings.array, pattern).fill_null(False).to_numpy(zero_copy_only=False)
     return np.append(hits, False)
@@ -240,7 +239,7 @@ def _outermost_frames(trace: TraceTable) -> dict[int, str]:
     rows = np.flatnonzero(trace.kind == EventKind.PYTHON)
     if not len(rows):
         return {}
-    rows = rows[~_named(trace, _ENTRY_FRAMES)[trace.name[rows]]]
+    rows = rows[~_matching_texts(trace, _ENTRY_FRAMES)[trace.name[rows]]]
     tracks, first = np.unique(trace.track[rows], return_index=True)
     names = trace.strings.take(trace.name[rows[first]]).to_pylist()
     return dict(zip(tracks.tolist(), names, strict=True))
@@ -254,17 +253,17 @@ def _work_of(trace: TraceTable) -> list[str]:
     time = np.zeros((len(trace.tracks), len(_WORK)), np.int64)
     np.add.at(time, (trace.track[rows], kind), np.maximum(trace.dur_ns[rows], 1))
     groups = _groups_of(trace)
-    going = _going(trace, rows[kind == _COPIES])
+    going = _copy_times(trace, rows[kind == _COPIES])
     said = []
     for i, track in enumerate(trace.tracks):
-        named = _most(time[i])
+        named = _main_kinds(time[i])
         backend = next((d.collective_backend for d in trace.devices if d.id == track.pid), "").upper()
         texts = [_communication(backend, groups.get(i, ())) if k == 1 else _WORK[k] for k in named]
         said.append(" and ".join(texts) if named != [_COPIES] else _copies(going[i]))
     return said
 
 
-def _going(trace: TraceTable, copies: Int64) -> Int64:
+def _copy_times(trace: TraceTable, copies: Int64) -> Int64:
     """Time of copies by stream and direction; the last column is for sets and copies without a direction."""
     time = np.zeros((len(trace.tracks), len(DIRECTIONS) + 1), np.int64)
     goes = np.where(trace.kind[copies] == EventKind.MEMCPY, directions_of(trace, copies), MISSING)
@@ -272,7 +271,7 @@ def _going(trace: TraceTable, copies: Int64) -> Int64:
     return time
 
 
-def _most(time: Int64) -> list[int]:
+def _main_kinds(time: Int64) -> list[int]:
     """Kinds with at least a fifth of the time, largest first."""
     share = time / max(int(time.sum()), 1)
     return [int(k) for k in np.argsort(-time, kind="stable") if share[k] >= _MIN_NAMING_SHARE]
@@ -280,7 +279,7 @@ def _most(time: Int64) -> list[int]:
 
 def _copies(time: Int64) -> str:
     """Word for copies, with directions if all main ones have one."""
-    named = _most(time)
+    named = _main_kinds(time)
     if len(DIRECTIONS) in named:
         return _WORK[_COPIES]
     return f"{_WORK[_COPIES]} {' and '.join(DIRECTIONS[k].whither for k in named)}"

@@ -30,8 +30,8 @@ TIMES_USUAL = 10
 # Work that starts this soon after other work may have waited for it.
 NEAR_NS = 50_000
 _LAUNCHING = (CallRole.LAUNCH, CallRole.GRAPH, CallRole.COPY, CallRole.SET)
+# Calls that return when a device has no work left.
 _DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
-"""Calls that return when a device has no work left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,6 @@ def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
 
 
 def _has_work(trace: TraceTable) -> Bool:
-    """Which rows launched recorded work."""
     found = np.zeros(len(trace), np.bool_)
     found[trace.launch[trace.launch != MISSING]] = True
     return found

@@ -26,7 +26,6 @@ class ViewText(NamedTuple):
     """Markdown about a view for docs/reference/http.md: what cannot be generated."""
 
     parameters: str = ""
-    """Parameters of its own."""
     payloads: str = ""
     tables: str = ""
 

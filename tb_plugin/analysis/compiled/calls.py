@@ -1,4 +1,4 @@
-"""Calls of compiled code: those that ran, and those that a capture holds."""
+"""Calls of compiled code, in the trace and in captures."""
 
 from __future__ import annotations
 

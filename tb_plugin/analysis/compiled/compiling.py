@@ -63,7 +63,7 @@ def compilations_of(trace: TraceTable) -> Compilations:
     row = rows_in(trace, Cause.COMPILATION) if has_regions(trace) else np.empty(0, np.int64)
     parent = nest(trace.track[row], trace.start_ns[row], trace.ends(row)).parent
     row = row[parent == MISSING]
-    said, names = _stated(trace)
+    said, names = _compile_ranges(trace)
     spans = spans_of(trace, row)
     apart = np.full(len(row), MISSING, np.int32)
     of = innermost(spans.track, spans.start, spans.end, apart, trace.track[said], trace.start_ns[said])
@@ -74,8 +74,7 @@ def compilations_of(trace: TraceTable) -> Compilations:
     return Compilations(row, region, tuple(number))
 
 
-def _stated(trace: TraceTable) -> tuple[Int64, list[str]]:
-    """Ranges that name the compiled code, by time, and their texts."""
+def _compile_ranges(trace: TraceTable) -> tuple[Int64, list[str]]:
     pattern = trace.recorder.compiled.compile_id
     if not pattern:
         return np.empty(0, np.int64), []

@@ -50,7 +50,7 @@ def has_regions(trace: TraceTable) -> bool:
 @remembered
 def regions_of(trace: TraceTable) -> Regions:
     """Returns the compiled calls of a trace, regardless of the selected steps."""
-    row = np.flatnonzero(_named(trace, lambda text: text.startswith(REGION)))
+    row = np.flatnonzero(_ranges_named(trace, lambda text: text.startswith(REGION)))
     track, start, end = trace.track[row], trace.start_ns[row], trace.ends(row)
     parent = nest(track, start, end).parent
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
@@ -64,7 +64,7 @@ def regions_of(trace: TraceTable) -> Regions:
     def around(rows: npt.NDArray[np.integer]) -> Int32:
         return innermost(track, start, end, parent, trace.track[rows], trace.start_ns[rows])
 
-    graphs = np.flatnonzero(_named(trace, lambda text: GRAPH.match(text) is not None))
+    graphs = np.flatnonzero(_ranges_named(trace, lambda text: GRAPH.match(text) is not None))
     forward = forward_operators(trace, np.flatnonzero(trace.kind == EventKind.OPERATOR))[trace.operator[graphs]]
     later = forward != MISSING
     called_by, made_by = around(graphs[~later]), around(forward[later])
@@ -77,7 +77,7 @@ def regions_of(trace: TraceTable) -> Regions:
     )
 
 
-def _named(trace: TraceTable, fits: Callable[[str], bool]) -> Bool:
+def _ranges_named(trace: TraceTable, fits: Callable[[str], bool]) -> Bool:
     """Host ranges with such a name; their kind differs between profiler versions."""
     found: Bool = trace.strings.where(fits)[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return found

@@ -159,7 +159,6 @@ def _launches(trace: TraceTable) -> Int64:
 
 
 def _roles(trace: TraceTable) -> npt.NDArray[np.uint8]:
-    """The role of calls by the string id of their name."""
     roles = np.full(len(trace.strings) + 1, CallRole.OTHER, np.uint8)
     roles[trace.calls.name] = trace.calls.role
     return roles

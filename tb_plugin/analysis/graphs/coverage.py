@@ -48,9 +48,7 @@ class Coverage:
     """Time with a launching operator, without using captures."""
     operator: Int64
     module: Int64
-    """Module or phase."""
     any: Int64
-    """Operator, module or phase."""
 
 
 def coverage(trace: TraceTable, rows: Int64) -> Coverage:

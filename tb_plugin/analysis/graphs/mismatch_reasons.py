@@ -108,7 +108,6 @@ def _words(strings: StringTable, work: Graphs | Sequences, at: int, field: str, 
 
 
 def _path(strings: StringTable, scopes: Scopes, scope: int) -> str:
-    """Operators and modules around a piece of work, outermost first."""
     names: list[str] = []
     while scope != MISSING:
         if scopes.kind[scope] in (EventKind.OPERATOR, EventKind.MODULE):

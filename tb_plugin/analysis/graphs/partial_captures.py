@@ -30,11 +30,9 @@ class Start:
     """Captures with the longest common start of a graph."""
 
     length: int
-    """Number of matching nodes."""
     nodes: int
     """Number of nodes of the graph or its capture, whichever is larger."""
     numbers: Int64
-    """The sequences of the captures."""
 
 
 def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dict[int, Start]:
@@ -135,7 +133,6 @@ class _Captures:
 
 
 def _equal(sides: Sequence[Sides]) -> Bool:
-    """Which nodes are equal in all columns of both sides."""
     found: Bool = np.logical_and.reduce([fits(one, other) for one, other in sides])
     return found
 

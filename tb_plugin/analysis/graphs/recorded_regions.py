@@ -66,7 +66,6 @@ def _stack_of(stacks: NodeStacks, node: Int64) -> Int32:
 
 
 def _regions(strings: StringTable, name: Int32, phase: Int32, listed: Int32) -> list[list[Region]]:
-    """The regions of each piece of work, outer ones first."""
     known = {int(each): strings[int(each)] for each in np.unique(np.concatenate((name, phase, listed)))}
     parsed = {int(each): listed_regions(known[int(each)]) for each in np.unique(listed)}
     found = []

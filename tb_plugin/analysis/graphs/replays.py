@@ -39,7 +39,6 @@ class Graphs:
     node: Int64 = no_rows(np.int64)
     """Recorded node id with the graph id in the upper bits."""
     recorded: Int64 = no_rows(np.int64)
-    """Recorded id of each graph."""
     is_ordered: Bool = no_rows(np.bool_)
     """Whether the node order is known: from ids, or because one stream ran all nodes."""
 

@@ -105,7 +105,7 @@ def replayed_calls(
     count = len(bearers.parent) + 1
     pairs, which = np.unique(scope_of * count + bearer[replay] + 1, return_inverse=True)
     at, borne = pairs // count, (pairs % count - 1).astype(np.int32)
-    same = _stand_in_both(bearers, labels, up[:-1], at, borne)
+    same = _open_in_both(bearers, labels, up[:-1], at, borne)
     number = np.where(same, borne, len(bearers.parent) + np.cumsum(~same) - 1).astype(np.int32)
 
     def numbered(scopes: Int64, of: Int32) -> Int32:
@@ -158,7 +158,7 @@ def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, 
     return every // count, every % count
 
 
-def _stand_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
+def _open_in_both(bearers: Bearers, labels: Int64, up: Int32, scope: Int64, borne: Int32) -> Bool:
     """Pairs whose scope is also open around the launch, with the same path of names."""
     members, parent = with_ancestors(bearers.parent, borne)
     if not len(members):

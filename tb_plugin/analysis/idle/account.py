@@ -44,7 +44,6 @@ class Account:
     end_ns: Int64
     cause: Int64
     gap: Int64
-    """The gap of each piece."""
 
     def by_cause(self, start: Int64, end: Int64) -> dict[Cause, Int64]:
         """Returns the idle time by cause in each window ``[start[i], end[i])``, nanoseconds."""
@@ -111,7 +110,6 @@ Pieces = tuple[Int64, Int64, Int64]
 def _after_launch(
     gaps: Gaps, until: Int64, at: Int64, launches: Launches, limits: Int64, tail: npt.NDArray[np.bool_]
 ) -> Pieces:
-    """Time from the end of the launch to the work."""
     begin, end = until, gaps.end_ns
     unknown = (at == MISSING) & ~tail
     known = at != MISSING

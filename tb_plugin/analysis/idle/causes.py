@@ -12,23 +12,17 @@ class Cause(IntEnum):
     """
 
     PROFILER = 0
-    """The profiler itself blocks the host."""
     GARBAGE_COLLECTION = 1
     CAPTURE = 2
     """Launches are captured into a graph instead of running."""
     COMPILATION = 3
     INITIALISATION = 4
-    """The driver or a library initializes."""
     DRIVER_MEMORY = 5
-    """The driver allocates or frees memory."""
     SYNCHRONISATION = 6
-    """The host waits for a device."""
     INPUT = 7
-    """The host waits for the next batch."""
     GRAPH = 8
     """A graph launch: the call, and the latency until its first work starts."""
     LAUNCH = 9
-    """Any other launch call."""
     DISPATCH = 10
     """An operator or another runtime call."""
     PYTHON = 11

@@ -31,7 +31,6 @@ class Launched:
     """Launches of covered work, one per call, in order of the first work. Nanoseconds."""
 
     row: Int64
-    """First work of the call."""
     call: Int64
     api_ns: Int64
     queue_ns: Int64

@@ -145,7 +145,6 @@ class _Within:
 
 
 def _communication(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Roles of collectives and of sends and receives."""
     names, talks = trace.recorder.parallel, trace.is_collective[work]
     if not talks.any():
         return
@@ -174,7 +173,6 @@ def _communication(trace: TraceTable, work: Int64, within: _Within, role: npt.ND
 
 
 def _offload(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[np.int8]) -> None:
-    """Roles of tensor copies between host and device."""
     at = np.flatnonzero(np.isin(work, _large_copies(trace, work)))
     if not len(at):
         return
@@ -243,7 +241,7 @@ def exposed_ns(trace: TraceTable, mine: Bool) -> int:
     """Returns the exposed time of work with a role; concurrent work counts once."""
     roles = roles_of(trace)
     found = []
-    for alone, some in _alone(trace, roles.row, roles.role):
+    for alone, some in _exposed_ranges(trace, roles.row, roles.role):
         rows = roles.row[some & mine]
         found.append(intersect(alone, union(trace.start_ns[rows], trace.ends(rows))))
     return measure(join(*found))
@@ -252,12 +250,12 @@ def exposed_ns(trace: TraceTable, mine: Bool) -> int:
 def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int64:
     """Time in which nothing else ran during communication or an offloading copy."""
     found = np.zeros(len(work), np.int64)
-    for alone, some in _alone(trace, work, role):
+    for alone, some in _exposed_ranges(trace, work, role):
         found[some] = measure_within(alone, trace.start_ns[work[some]], trace.ends(work[some]))
     return found
 
 
-def _alone(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
+def _exposed_ranges(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Iterator[tuple[Ranges, Bool]]:
     """Exposed ranges of communication and of offloading copies, and the work that each counts for."""
     yield exposed(trace), trace.is_collective[work]
     copies = np.isin(role, OFFLOAD)

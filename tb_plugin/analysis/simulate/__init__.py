@@ -34,13 +34,13 @@ _MAX_WORK_PER_RUN = 2_000_000
 def merge_changes(changes: Sequence[Change]) -> Change:
     """Returns all changes as one; overlapping times count once, with the largest reduction per row and step."""
     host = union(*(np.concatenate([getattr(c.host, side) for c in changes] or [[]]) for side in ("start", "end")))
-    rows, less = _most([(change.row, change.less_ns) for change in changes])
-    step, step_ns = _most([(change.step, change.step_ns) for change in changes])
+    rows, less = _largest_reduction([(change.row, change.less_ns) for change in changes])
+    step, step_ns = _largest_reduction([(change.step, change.step_ns) for change in changes])
     worth = max((change.worth for change in changes), default=1)
     return Change(host, rows, less, step, step_ns, worth, any(change.awaited for change in changes))
 
 
-def _most(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+def _largest_reduction(parts: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
     """The largest reduction of each, minus the largest increase."""
     of = np.concatenate([each for each, _ in parts] or [np.empty(0, np.int64)])
     by = np.concatenate([by for _, by in parts] or [np.empty(0, np.int64)])
@@ -62,9 +62,9 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
         return np.zeros(len(changes), np.int64)
     length = int((steps.end_ns - steps.start_ns).sum())
     known = np.array([int(change.step_ns.sum()) for change in changes], np.int64)
-    gained = _gained(trace, steps, [_run_again(trace, steps, change) for change in changes], careful) + known
+    gained = _gained(trace, steps, [_outside_known_steps(trace, steps, change) for change in changes], careful) + known
     if not careful:
-        gained = _at_best(trace, steps, changes, gained - known, known)
+        gained = _upper_bound(trace, steps, changes, gained - known, known)
     worth = np.array([change.worth for change in changes], np.int64)
     # Work next to the steps may end after them; a change that only moves it gains nothing. Time blocked by the profiler is no
     # work that a step could do more of.
@@ -73,7 +73,7 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
     return found
 
 
-def _at_best(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
+def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
     """Upper bound of changes that shorten steps by a known time; nothing counts twice.
 
     The other parts of such a change gain either what they gain alone, or as much as in the other steps (``elsewhere``).
@@ -89,7 +89,7 @@ def _at_best(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhe
     return found
 
 
-def _run_again(trace: TraceTable, steps: Steps, change: Change) -> Change:
+def _outside_known_steps(trace: TraceTable, steps: Steps, change: Change) -> Change:
     """The part of a change outside steps with a known reduction, so that nothing counts twice."""
     if not len(change.step):
         return change
@@ -103,13 +103,15 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
     """Time saved by each change; negative: lost."""
     every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
-        return _sooner(_once, trace, steps, changes, careful)
+        return _time_saved(_saved_once, trace, steps, changes, careful)
     # The start and end of the recording are fixed; for a part of it, neither earlier nor later work is its own.
     place = np.searchsorted(every.host_start_ns, steps.host_start_ns)
     total = np.zeros(len(changes), np.int64)
     for together in np.split(np.arange(len(place)), np.flatnonzero(np.diff(place) > 1) + 1):
         part = steps.only(together.tolist())
-        total += _sooner(_again, trace, part, [_inside(trace, part, change) for change in changes], careful)
+        total += _time_saved(
+            _saved_per_repeat, trace, part, [_inside(trace, part, change) for change in changes], careful
+        )
     return total
 
 
@@ -127,7 +129,7 @@ def _inside(trace: TraceTable, steps: Steps, change: Change) -> Change:
 Program = Callable[[TraceTable, Queue, Sequence[Change], Steps, bool], Int64]
 
 
-def _sooner(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
+def _time_saved(program: Program, trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: bool) -> Int64:
     """Time saved by each change with one kind of run: by the slowest device."""
     begin, host_end = int(steps.host_start_ns[0]), int(steps.host_end_ns[-1])
     queues = [queue for device in _devices(trace) if len((queue := queue_of(trace, device, begin, host_end)).row)]
@@ -144,14 +146,14 @@ def _sooner(program: Program, trace: TraceTable, steps: Steps, changes: Sequence
     return less
 
 
-def _once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
+def _saved_once(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
     """How much earlier the recording ends, minus what is the same for all changes."""
     leads = leads_of(trace, queue, changes, steps, careful, ON_TIME)
     found: Int64 = -np.maximum(int(steps.host_end_ns[-1]) - leads.host[0], queue.last_ns - leads.device[0])
     return found
 
 
-def _again(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
+def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change], steps: Steps, careful: bool) -> Int64:
     """How much shorter each repetition is if steps repeat indefinitely, relative to no change.
 
     Each repetition starts with the leads of the previous one. They grow by the smallest of the host's growth, the device's

@@ -18,7 +18,6 @@ class Change:
 
     host: Ranges = EMPTY
     row: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    """Device work, each row once."""
     less_ns: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Reduction; negative if it takes longer."""
     step: Int64 = field(default_factory=lambda: np.empty(0, np.int64))

@@ -46,9 +46,7 @@ class Queue:
     slack_ns: Int64
     """How much later its launch could have been without delay; 0 if only the launch delayed it."""
     returned_ns: Int64
-    """When its launch returned."""
     is_known: Bool
-    """Its launch is recorded."""
     turn: Int64
     """Bounds of the turns, one more than there are waits."""
     waits: Waits
@@ -58,11 +56,9 @@ class Queue:
     first_ns: int
     """End of earlier work on the device, or the start of the steps on the host if later."""
     last_ns: int
-    """End of the last work of the steps."""
     last_place: int
     """Queue position of its lead."""
     track: int
-    """The busiest stream."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +103,7 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     inside = (launched >= begin) & (launched < end)
     busiest = _busiest(trace, row[inside])
     # Work of another stream while the busiest one was idle may have blocked nothing.
-    behind = np.where(is_held, 0, _behind(trace, device, row, trace.track[row] == busiest))
+    behind = np.where(is_held, 0, _time_of_others(trace, device, row, trace.track[row] == busiest))
     gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle) + behind
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
     # Work of another stream that starts between two works of the busiest one found a busy device.
@@ -131,7 +127,7 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     )  # fmt: skip
 
 
-def _behind(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
+def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
     """Time of other streams before each work while its stream was idle; 0 for other work and the first."""
     found = np.zeros(len(row), np.int64)
     start, stop = trace.start_ns[row[mine]], trace.ends(row[mine])
@@ -171,7 +167,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
     call = trace.launch[rows]
     threads = np.unique(asking_tracks(trace, rows))
     waits = np.flatnonzero(waits_for_device(trace) & (trace.kind == EventKind.RUNTIME) & np.isin(trace.track, threads))
-    waits = np.union1d(waits, _held(trace, rows))
+    waits = np.union1d(waits, _full_queue_launches(trace, rows))
     start, stop = trace.start_ns[waits], trace.ends(waits)
     inside = (start >= begin) & (stop <= end)
     longest = np.lexsort((start, -(stop - start), ~inside))[: min(int(inside.sum()), MOST_WAITS)]
@@ -186,7 +182,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
     return Waits(start, stop, own, np.append(ended, -FREE)[place], place), np.append(rows, MISSING)[place]
 
 
-def _held(trace: TraceTable, rows: Int64) -> Int64:
+def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
     """Launches that waited because the queue was full."""
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)

@@ -134,13 +134,13 @@ class _Gone:
         row, wanted = change.row[mine], change.less_ns[mine]
         if len(row):
             start, end = trace.start_ns[row], trace.ends(row)
-            bare = less = np.minimum(wanted, _alone(trace, device, row))
+            bare = less = np.minimum(wanted, _time_alone(trace, device, row))
             busiest = trace.track[row] == queue.track
             if not careful:
                 hidden = ~busiest & (bare < wanted) & change.awaited
                 less = bare.copy()
                 less[hidden] = np.maximum(
-                    bare[hidden], np.minimum(wanted[hidden], _resting(trace, device, queue.track, row[hidden]))
+                    bare[hidden], np.minimum(wanted[hidden], _idle_time(trace, device, queue.track, row[hidden]))
                 )
                 # Earlier activity of a removed call that waits for its own copy is removed too.
                 call = trace.launch[row]
@@ -178,9 +178,9 @@ class _Gone:
         return found
 
 
-def _alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
+def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
     """Time that each of these works runs without other work on its device, except these."""
-    beside = _side_by_side(trace, device)
+    beside = _overlapping_rows(trace, device)
     start, end = trace.start_ns[rows], trace.ends(rows)
     place = np.searchsorted(beside, rows)
     mixed = np.append(beside, MISSING)[place] == rows
@@ -192,26 +192,24 @@ def _alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
     return found
 
 
-def _resting(trace: TraceTable, device: int, track: int, rows: Int64) -> Int64:
+def _idle_time(trace: TraceTable, device: int, track: int, rows: Int64) -> Int64:
     """Idle time of a stream during each of these works of its device."""
     if not len(rows):
         return rows
     start, end = trace.start_ns[rows], trace.ends(rows)
-    found: Int64 = end - start - measure_within(_working(trace, device, track), start, end)
+    found: Int64 = end - start - measure_within(_busy_ranges(trace, device, track), start, end)
     return found
 
 
 @remembered
-def _working(trace: TraceTable, device: int, track: int) -> Ranges:
-    """Busy ranges of a stream."""
+def _busy_ranges(trace: TraceTable, device: int, track: int) -> Ranges:
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.track[rows] == track)]
     return union(trace.start_ns[rows], trace.ends(rows))
 
 
 @remembered
-def _side_by_side(trace: TraceTable, device: int) -> Int64:
-    """Rows of a device's work that overlap other work of it."""
+def _overlapping_rows(trace: TraceTable, device: int) -> Int64:
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     start, end = trace.start_ns[rows], trace.ends(rows)

@@ -69,7 +69,6 @@ class Lanes:
     """All lanes of a trace in drawing order: devices, main thread, then others by activity."""
 
     number: Int64
-    """Lane numbers as in ``lane_of``."""
     events: Int64
 
     def places(self, trace: TraceTable, rows: npt.NDArray[np.integer]) -> Int32:

@@ -73,7 +73,6 @@ class Level:
     cell_ns: int
     bounds: Int64
     first: Int32
-    """Row of the first event of each item."""
     merged: Items | None = None
 
     def items(self, trace: TraceTable, positions: Int64 | slice = slice(None)) -> Items:

@@ -99,7 +99,6 @@ def category_of(trace: TraceTable, rows: npt.NDArray[np.integer]) -> npt.NDArray
 
 
 def _texts(pyramid: Pyramid, ids: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-    """Texts as positions among distinct ones; '' = none."""
     number, _ = numbered(ids)
     distinct = pa.array(ids).unique().to_numpy()
     texts = pyramid.trace.strings.take(distinct).cast(pa.string()).fill_null("")

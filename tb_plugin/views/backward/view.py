@@ -196,7 +196,6 @@ def _operators(trace: TraceTable, chosen: _Chosen) -> Frame:
 
 
 def _times(chosen: _Chosen, groups: Groups) -> dict[str, npt.NDArray[np.number]]:
-    """Backward times of groups of calls; columns other than host time only if they have values."""
     data: dict[str, npt.NDArray[np.number]] = {}
     if chosen.device_ns.any():
         device = groups.sum(chosen.device_ns)
@@ -221,7 +220,6 @@ def _tied_by(tie: npt.NDArray[np.uint8], groups: Groups) -> pa.Array:
 
 
 def _frame(name: str, title: str, data: dict[str, pa.Array], chosen: _Chosen, by: tuple[str, ...]) -> Frame:
-    """A table without empty columns, most time first."""
     unknown = {key for key, values in data.items() if len(values) and values.null_count == len(values)}
     kept = {key: values for key, values in data.items() if key in by or key not in unknown}
     columns: list[Column] = METRICS.columns(*kept, hidden=(*_HIDDEN, *unknown), share=(chosen.key,))
@@ -230,7 +228,6 @@ def _frame(name: str, title: str, data: dict[str, pa.Array], chosen: _Chosen, by
 
 
 def _lines(trace: TraceTable, selection: Selection, chosen: _Chosen) -> Frame:
-    """Forward and backward time by the line that called the forward operators."""
     lines = code_lines(trace)
     forward = _forward_calls(trace, selection)
     position = places_of(forward, len(trace))
@@ -268,7 +265,6 @@ def _lines(trace: TraceTable, selection: Selection, chosen: _Chosen) -> Frame:
 
 
 def _forward_calls(trace: TraceTable, selection: Selection) -> Int64:
-    """Selected operators that are matched to a backward operator."""
     forward = backward_operators(trace).forward
     flags = np.zeros(len(trace) + 1, np.bool_)
     flags[forward] = True
@@ -290,7 +286,6 @@ def _facts(chosen: _Chosen) -> dict[str, Number]:
 
 
 def _again(trace: TraceTable, found: Recomputed, mine: Bool) -> dict[str, int]:
-    """How often selected backward passes call forward code again, and its time."""
     return {
         "calls": int(mine.sum()),
         "device_ns": int(trace.dur_ns[found.work[mine[found.of]]].sum()),
@@ -299,7 +294,6 @@ def _again(trace: TraceTable, found: Recomputed, mine: Bool) -> dict[str, int]:
 
 
 def _recomputed(trace: TraceTable, found: Recomputed, mine: Bool) -> Frame:
-    """Recomputed code by first module and detection sign."""
     modules = called_in(trace, found)
     groups = group(modules.of[mine], found.sign[mine])
     kept = mine[found.of]
@@ -360,7 +354,6 @@ def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:
 
 
 def _notice(row: dict[str, Number | str], what: str) -> Notice:
-    """A sentence about a row."""
     parts = ("{backward_operator}", " of {forward_operator}", " in {module}", " at {forward_line}")
     keys = ("backward_operator", "forward_operator", "module", "forward_line")
     told = [(key, part) for key, part in zip(keys, parts, strict=True) if row.get(key) is not None]

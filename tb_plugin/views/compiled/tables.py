@@ -105,7 +105,6 @@ def breaks_frame(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _mean(values: Int64, groups: Groups, chosen: npt.NDArray[np.bool_], count: int) -> pa.Array:
-    """Means of the selected values of each group; null without any."""
     calls = sum_by(groups.of[chosen], np.ones(int(chosen.sum()), np.int64), count)
     total = sum_by(groups.of[chosen], values[chosen], count)
     return pa.array(total / np.maximum(calls, 1), mask=calls == 0)
@@ -162,7 +161,6 @@ def kernels_frame(trace: TraceTable, selection: Selection) -> Frame:
 
 
 def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:
-    """The first recorded file of each group; null without any."""
     key = trace.recorder.compiled.file
     texts = first_reported_text(trace, (key,) if key else (), row)
     found = np.full(len(groups), MISSING, np.int64)

@@ -120,7 +120,7 @@ def _counters(trace: TraceTable, start: int, end: int, bins: int) -> Counters:
     first, last = trace.coverage.start_ns, trace.coverage.end_ns
     # Nothing is known outside the opened window, so no bin has time there.
     edges = np.clip(edges_of(start, end, bins), first, last)
-    known, extremes, omitted = _known(trace)
+    known, extremes, omitted = _counters_of(trace)
     found = []
     for counter, (low, high) in zip(known, extremes, strict=True):
         values = binned(counter.curve, edges)
@@ -147,7 +147,7 @@ def _or_null(values: Float64) -> list[float | None]:
 
 
 @remembered
-def _known(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
+def _counters_of(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
     """Counters of a trace, their minimum and maximum (see Counter.min and max), and the number of omitted ones."""
     recorded, further = _recorded(trace)
     counters = [*_of_devices(trace), *_of_memory(trace), *_of_streams(trace), *recorded]
@@ -170,7 +170,6 @@ def _order(trace: TraceTable, counter: _Known) -> tuple[bool, int]:
 
 
 def _of_devices(trace: TraceTable) -> Iterator[_Known]:
-    """Utilization, SM efficiency, queue and copies of each active device."""
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK) & (trace.device != MISSING))
     work = work[stable_order(trace.device[work])]
     devices, first = np.unique(trace.device[work], return_index=True)
@@ -242,7 +241,6 @@ def _copies(key: str, title: str, start: Int64, end: Int64, size: Int64) -> Iter
 
 
 def _of_memory(trace: TraceTable) -> Iterator[_Known]:
-    """Allocated and reserved bytes per device and allocator; levels as on the memory page."""
     ids = {device.ordinal: device.id for device in trace.devices if device.ordinal is not None}
     for of in allocators_of(trace):
         device = None if of.is_host else ids.get(of.number)
@@ -261,7 +259,6 @@ def _of_memory_title(what: Metric) -> str:
 
 
 def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
-    """Recorded series, most values first, and the number of omitted ones."""
     counters = trace.counters
     groups = group(counters.pid, counters.name, counters.series)
     size = groups.count()
@@ -270,7 +267,7 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
     devices = {track.pid for track in trace.tracks if track.is_device}
     devices -= {track.pid for track in trace.tracks if not track.is_device}
     processes = {track.pid: track.process for track in trace.tracks}
-    said = _said(trace)
+    said = _units_and_devices(trace)
     found = []
     for number in np.argsort(-size, kind="stable")[:LONGEST_LIST].tolist():
         rows = order[begin[number] : begin[number] + size[number]]
@@ -293,7 +290,7 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
     return found, len(groups) - len(found)
 
 
-def _said(trace: TraceTable) -> dict[tuple[int, ...], tuple[str, str]]:
+def _units_and_devices(trace: TraceTable) -> dict[tuple[int, ...], tuple[str, str]]:
     """Unit and device of each series, "" if not reported."""
     said = trace.counter_series
     keys = zip(*(column.tolist() for column in (said.pid, said.name, said.series)), strict=True)

@@ -54,7 +54,6 @@ class _Rows:
     texts: pa.Array
     start_ns: Int64
     host_ns: Int64
-    """Self time of the row."""
     device_ns: Int64
     is_call: Bool
     """False for calls that only exist in a capture."""
@@ -178,7 +177,6 @@ def _rows(trace: TraceTable, selection: Selection) -> _Rows:
 
 
 def _replayed(trace: TraceTable, work: Int64, owner: Int32, parent: Int32, names: Int32) -> ReplayedCalls:
-    """Modules and operators of replayed work, and ranges that start a phase."""
     origins = origins_of(trace)
     scopes = origins.scopes
     bears = of_kind(scopes.kind, EventKind.OPERATOR, EventKind.MODULE)

@@ -50,7 +50,6 @@ def _frame(name: str, title: str, data: Mapping[str, pa.Array], keys: tuple[str,
 
 
 def _makers(trace: TraceTable) -> Frame:
-    """Vendors of the active devices, and the vendor's word for a device."""
     ran = np.unique(trace.device[of_kind(trace.kind, *DEVICE_WORK)])
     devices = [DeviceInfo("") if number == MISSING else trace.devices[number] for number in ran.tolist()]
     found = sorted({(device.vendor, device.word) for device in devices})
@@ -60,7 +59,6 @@ def _makers(trace: TraceTable) -> Frame:
 
 
 def _families(trace: TraceTable, selection: Selection) -> Frame:
-    """Computing kernels, by family and pass."""
     kernels = selection.of(trace, EventKind.KERNEL)
     kernels = kernels[~trace.is_collective[kernels]]
     found = families_of(trace, kernels)
@@ -112,7 +110,6 @@ def _operator_kernels(trace: TraceTable, selection: Selection) -> Iterator[Frame
 
 
 def _collectives(trace: TraceTable, selection: Selection) -> Frame:
-    """Communication by normalized operation, with reported wait and transfer times."""
     rows = np.flatnonzero(selection.rows & communicates(trace))
     name = trace.name.copy()
     stated = trace.collectives.name != MISSING

@@ -11,8 +11,8 @@ from tb_plugin.payloads import Figures, Notice, Notices, Severity
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.waterfall import StepTime, difference, leading_part
 
+# Relative difference of step times.
 SAME_BELOW = 0.01
-"""Step times with a smaller relative difference are equal."""
 HIGH_FROM = 0.1
 AGAINST_FROM = 0.5
 """Minimum share of the main change for an opposite change to be named."""
@@ -20,7 +20,7 @@ AGAINST_FROM = 0.5
 
 def findings(base: Part, exp: Part, leading: Sequence[Notice]) -> Notices:
     """Returns the main change, followed by reasons to doubt the comparison."""
-    return Notices("findings", "Findings", "training", [*leading, *_unlike(base, exp)])
+    return Notices("findings", "Findings", "training", [*leading, *_doubts(base, exp)])
 
 
 def settings(base: Part, exp: Part) -> Frame:
@@ -38,7 +38,6 @@ def settings(base: Part, exp: Part) -> Frame:
 
 
 def _settings(part: Part) -> dict[str, str]:
-    """Title -> value; for several devices of one name, the name."""
     found: dict[str, str] = {}
     configuration = part.payloads.get("configuration")
     if isinstance(configuration, Figures):
@@ -68,7 +67,7 @@ def leading_notice(
     change = METRICS.figure("delta_step_ns", total)
     titles = {metric.key: metric.title for metric in exp.metrics}
     key = leading_part(base, exp)
-    against = _against(parts, key, SAME_BELOW * base.total_ns)
+    against = _opposite_part(parts, key, SAME_BELOW * base.total_ns)
     leading = [METRICS.figure("leading_part", titles[key]), METRICS.figure("leading_delta_ns", parts[key])]
     opposite = []
     if against is not None:
@@ -106,7 +105,7 @@ def leading_notice(
     )
 
 
-def _against(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
+def _opposite_part(parts: Mapping[str, int], leading: str, least_ns: float) -> str | None:
     """The part with the largest opposite change, if at least half the main change and at least ``least_ns``."""
     change = parts[leading]
     found = min(parts, key=lambda part: (parts[part] if change > 0 else -parts[part], part))
@@ -114,8 +113,7 @@ def _against(parts: Mapping[str, int], leading: str, least_ns: float) -> str | N
     return found if parts[found] * change < 0 and size >= max(AGAINST_FROM * abs(change), least_ns) else None
 
 
-def _unlike(base: Part, exp: Part) -> list[Notice]:
-    """Reasons to doubt the comparison."""
+def _doubts(base: Part, exp: Part) -> list[Notice]:
     notices = []
     if bool(base.steps) != bool(exp.steps):
         text = "Only one profile has steps: its mean step is compared with the whole recording of the other."

@@ -13,12 +13,10 @@ SAME_SHAPES = "Share of device time in operators with the same name and shapes."
 
 
 def _of(text: str, side: str) -> str:
-    """Returns the definition of a number of one side."""
     return f"{text} in the {_SIDES[side].lower()}."
 
 
 def _by_side(key: str, title: str, text: str) -> dict[str, tuple[str, str]]:
-    """Returns one definition for each side."""
     return {f"{side}_{key}": (f"{word}: {title}", _of(text, side)) for side, word in _SIDES.items()}
 
 

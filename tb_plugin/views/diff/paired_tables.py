@@ -57,15 +57,15 @@ TABLES = (
     ),
     PairedTable("runtime_calls", "Runtime calls", ("name",), ("host_self_ns", "host_total_ns")),
 )
+# Tables of profiles that report kernel types.
 BY_TYPE = (
     PairedTable("kernels_by_type", "Kernels by type", ("kernel_type", "core"), ("total_ns",)),
     PairedTable("kernels_by_type_shape", "Kernels by type and shapes", ("kernel_type", "kernel_shapes"), ("total_ns",)),
 )
-"""Tables of profiles that report kernel types."""
+# For traces that contain only ranges.
 RANGES = PairedTable(
     "ranges", "Ranges", ("name",), ("range_total_ns", "range_own_ns"), own_ns="range_own_ns", total_ns="range_total_ns"
 )
-"""For traces that contain only ranges."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,6 @@ def both_sides(base: Frame | None, exp: Frame | None, keys: tuple[str, ...], val
 
 
 def _with_kernels(data: pa.Table, base: Part, table: PairedTable, exp: Part, launched: str) -> pa.Table:
-    """Adds the kernels that a table of each side counts for the rows; 0 without one."""
     counted = both_sides(base.frames.get(table.kernels), exp.frames.get(table.kernels), table.keys, (launched,))
     joined = data.join(counted.drop_columns("presence"), list(table.keys), join_type="left outer").combine_chunks()
     for key in (f"base_{launched}", f"exp_{launched}"):
@@ -188,7 +187,6 @@ def compared(measure: str, scaling: Scaling) -> Mapping[str, Metric]:
 
 
 def _measures(table: PairedTable, sides: Sequence[Part], wanted: str) -> list[str]:
-    """Measures that a table of at least one side has."""
     frames = [side.frames[table.name] for side in sides if table.name in side.frames]
     present = [m for m in table.measures if not frames or any(m in frame.data.column_names for frame in frames)]
     if wanted == ALL_MEASURES:

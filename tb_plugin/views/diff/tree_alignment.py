@@ -118,7 +118,6 @@ def sequence(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int
 
 
 def _heaviest(left: Sequence[Node], right: Sequence[Node]) -> list[tuple[int, int]]:
-    """The common subsequence with the largest weight."""
     codes: dict[object, int] = {}
 
     def numbered(values: Iterable[object]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

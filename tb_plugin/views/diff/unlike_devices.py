@@ -98,7 +98,6 @@ def _columns(data: dict[str, pa.Array], scaling: Scaling | None, *hidden: str) -
 def _changed_most(
     name: str, title: str, data: dict[str, pa.Array], scaling: Scaling, slower: bool, *keys: str
 ) -> Frame:
-    """A table with the largest changes in the direction of the total first; empty columns are omitted."""
     known = {
         key: values
         for key, values in data.items()

@@ -84,7 +84,6 @@ class _Sides:
     scaling: Scaling
     measure: str
     leading: str
-    """The measure that explains the change, also if all are requested."""
 
     @property
     def compares_devices(self) -> bool:
@@ -171,7 +170,6 @@ def _kernels_stated(trace: TraceTable, params: Params) -> dict[str, float]:
 
 
 def _idle(trace: TraceTable, params: Params) -> dict[str, Payload]:
-    """Idle time of the steps by cause, for profiles with one active device."""
     devices = list(device_busy(trace))
     if len(devices) != 1 or devices[0] == MISSING:
         return {}
@@ -211,7 +209,6 @@ def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTi
 
 
 def _device_tables(sides: _Sides) -> dict[str, Frame]:
-    """Tables of the device work of both sides."""
     one, other = sides.base_step, sides.exp_step
     overall = {} if one is None or other is None else {unlike_devices.OVERALL: unlike_devices.overall(one, other)}
     return overall | unlike_devices.device_tables(sides.base, sides.exp, sides.scaling, sides.slower)
@@ -313,7 +310,6 @@ def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
 
 
 def _communicating(sides: _Sides) -> pa.Array:
-    """Names of kernels that communicate on either side."""
     frames = [side.frames["kernels"].data for side in (sides.base, sides.exp) if "kernels" in side.frames]
     word = word_of(KernelClass.COMMUNICATION)
     found = [frame["name"].filter(pc.equal(frame["class"], word)).to_pylist() for frame in frames]

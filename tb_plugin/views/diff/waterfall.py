@@ -25,7 +25,6 @@ class StepTime:
     """Column of the Overview's table of steps -> nanoseconds."""
     total_ns: int
     metrics: Sequence[Metric]
-    """Metrics of the parts, in order of priority."""
 
 
 def step_time(part: Part, count: int) -> StepTime | None:

@@ -49,8 +49,8 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 BINS = 40
+# Longest first; the distribution covers all.
 INSTANCES = 10_000
-"""Maximum number of listed calls, longest first; the distribution covers all."""
 
 
 class Events(DeclaredView, entry=VIEW):
@@ -64,7 +64,7 @@ class Events(DeclaredView, entry=VIEW):
         """Returns one event's facts, or the calls that match ``where``. Raises BadRequest for an unknown filter or event."""
         selection = select_rows(trace, *params.chosen)
         if params.get("event"):
-            payloads = _one(trace, event_of(trace, params.get("event")))
+            payloads = _event_payloads(trace, event_of(trace, params.get("event")))
             return Part(selection.coverage, payloads=payloads, layout=tuple(payloads))
         rows = np.flatnonzero(matching(trace, selection.rows, params.where, params.pattern))
         if params.get("start_ns") or params.get("end_ns"):
@@ -142,8 +142,7 @@ def _fact(
     return Figure(Metric(key, title, unit, "Recorded for this event."), value)
 
 
-def _one(trace: TraceTable, row: int) -> dict[str, Payload]:
-    """All facts of an event, its launch, and all events of its name."""
+def _event_payloads(trace: TraceTable, row: int) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {"event": _about(trace, "event", "Event", row)}
     # The captured operator says more than the launch of the graph.
     origin = Origin(trace, row)
@@ -195,7 +194,6 @@ def _work_of(trace: TraceTable, row: int) -> Int64:
 
 
 def _first(column: Int32, row: int) -> int:
-    """The first row that points at this one."""
     found = np.flatnonzero(column == row)
     return int(found[0]) if len(found) else MISSING
 
@@ -291,7 +289,6 @@ def _python_facts(trace: TraceTable, row: int) -> list[Figure]:
 
 
 def _other_facts(trace: TraceTable, row: int) -> list[Figure]:
-    """Facts without a column, under the profiler's names."""
     figures = []
     for column in trace.others:
         at = _place(column.row, row)
@@ -313,7 +310,6 @@ def _other_facts(trace: TraceTable, row: int) -> list[Figure]:
 
 
 def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:
-    """Identifiers, formatted as recorded."""
     return [_fact(key, title, "text", str(int(value))) for key, (title, value) in found.items() if value != MISSING]
 
 
@@ -325,7 +321,6 @@ def _collective_word(trace: TraceTable, row: int) -> list[Figure]:
 
 
 def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
-    """Facts that identify a collective; calls of other ranks are in their own traces."""
     args = trace.collectives
     at = _place(args.row, row)
     if at == MISSING:
@@ -351,7 +346,6 @@ def _collective_facts(trace: TraceTable, row: int) -> list[Figure]:
 
 
 def _around(trace: TraceTable, row: int) -> Iterator[int]:
-    """The event, its launching call and the enclosing operators, innermost first."""
     yield row
     if trace.launch[row] != MISSING:
         yield int(trace.launch[row])

@@ -94,8 +94,8 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
         """Returns all nodes, or one selected by ``function_id`` or ``node_number``. Raises BadRequest, NotFound."""
         coverage = CoverageInfo(complete=trace.report.complete)
-        if (row := _asked(trace, params)) is not None:
-            payloads, frames = _one(trace, row)
+        if (row := _selected_place(trace, params)) is not None:
+            payloads, frames = _node_payloads(trace, row)
             return Part(coverage, frames=frames, payloads=payloads, layout=(*payloads, *frames))
         nodes = _nodes(trace)
         tensors = pc.count_distinct(trace.tensors["tensor"]).as_py()
@@ -120,7 +120,6 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
 
 
 def _nodes(trace: ExecutionTrace) -> Frame:
-    """All nodes in order of start."""
     side = trace.tensors["is_output"].to_numpy().astype(np.bool_)
     row = trace.tensors["row"].to_numpy()
     data = {
@@ -135,7 +134,7 @@ def _nodes(trace: ExecutionTrace) -> Frame:
     return Frame("execution_nodes", "Nodes", columns, pa.table(data), ("node_number",), "name")
 
 
-def _asked(trace: ExecutionTrace, params: Params) -> int | None:
+def _selected_place(trace: ExecutionTrace, params: Params) -> int | None:
     """Position of the selected node; None without one. Raises BadRequest, NotFound."""
     for key, (column, what) in _NODE_PARAMETERS.items():
         asked = int_param(params, key)
@@ -149,8 +148,7 @@ def _asked(trace: ExecutionTrace, params: Params) -> int | None:
     return None
 
 
-def _one(trace: ExecutionTrace, row: int) -> tuple[dict[str, Payload], dict[str, Frame]]:
-    """A node, its tensors and linked nodes."""
+def _node_payloads(trace: ExecutionTrace, row: int) -> tuple[dict[str, Payload], dict[str, Frame]]:
     node = trace.nodes.slice(row, 1).to_pylist()[0]
     figures = [
         METRICS.figure("name", node["name"]),
@@ -184,7 +182,6 @@ def _tensors(trace: ExecutionTrace, row: int) -> Frame:
 
 
 def _links(trace: ExecutionTrace, row: int) -> Frame:
-    """Producers of the inputs and users of the outputs."""
     last = last_inside(trace)
     owner, tensor = trace.tensors["row"].to_numpy(), trace.tensors["tensor"].to_numpy()
     side = trace.tensors["is_output"].to_numpy().astype(np.bool_)

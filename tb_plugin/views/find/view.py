@@ -80,9 +80,9 @@ class Find(DeclaredView, entry=VIEW):
         chosen = matching(trace, rows, params.where, params.pattern)
         place, exact = _one_of(params, "in", PLACES), _one_of(params, "exact", ("0", "1")) == "1"
         if params.search or exact:
-            found = _found(trace, "names" if place == "first" else place, params.search, exact)
+            found = _matching_events(trace, "names" if place == "first" else place, params.search, exact)
             if place == "first" and not found.any():
-                found = _found(trace, "args", params.search, exact)
+                found = _matching_events(trace, "args", params.search, exact)
             chosen &= found
         if params.get("start_ns") or params.get("end_ns"):
             chosen &= touching(trace.start_ns, trace.end_ns, *bounds_of(trace, params))
@@ -115,7 +115,7 @@ def _bins(params: Params) -> int:
     return BINS if bins is None else min(max(bins, 1), MOST_BINS)
 
 
-def _found(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
+def _matching_events(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
     """Events with the text in their names, their arguments, or either. Each distinct text is checked once."""
     everywhere: Int64 | slice = slice(None)
     texts: list[tuple[npt.NDArray[np.integer] | slice, Int32]] = []
@@ -133,11 +133,11 @@ def _found(trace: TraceTable, place: str, search: str, exact: bool) -> Bool:
         found[rows] |= hits[ids]
     for column in trace.others if place != "names" else ():
         if not column.is_text:
-            found[column.row] |= _numbers_that_are(column.value, search)
+            found[column.row] |= _equal_numbers(column.value, search)
     return found
 
 
-def _numbers_that_are(values: npt.NDArray[np.number], search: str) -> Bool:
+def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
     """Numbers equal to the whole text: matching digits inside numbers would find too much."""
     distinct, which = np.unique(values, return_inverse=True)
     hits: Bool = np.array([str(value) == search for value in distinct.tolist()], np.bool_)[which]
@@ -170,9 +170,7 @@ class _Hits:
     start_ns: Int64
     dur_ns: Int64
     pair: Int32
-    """Pair number of each hit."""
     kind: Int64
-    """Kind of each pair."""
     name: Int32
     """Position of each pair's name in ``ids``."""
     ids: Int64
@@ -262,7 +260,6 @@ def _in_time(trace: TraceTable, hits: _Hits) -> Frame:
 
 
 def _by_name(trace: TraceTable, hits: _Hits) -> Frame:
-    """One row per name and kind, most time first."""
     events = np.bincount(hits.pair, minlength=len(hits.kind))
     total = sum_by(hits.pair, hits.dur_ns, len(hits.kind))
     data = pa.table(

@@ -112,7 +112,6 @@ def _together(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | N
 
 
 def _silent(findings: Findings) -> list[Figure]:
-    """Rules that were skipped because kernels are missing."""
     if not findings.silent:
         return []
     titles = ", ".join(rule.title for rule in findings.silent)
@@ -120,7 +119,6 @@ def _silent(findings: Findings) -> list[Figure]:
 
 
 def _not_recorded(trace: TraceTable) -> list[str]:
-    """Data that several rules need and the trace lacks."""
     held = {
         "work of a device": bool(device_busy(trace)),
         "input shapes": bool((trace.operators.shapes != MISSING).any()),
@@ -183,7 +181,6 @@ def _table(findings: Findings) -> Frame:
 
 
 def _events(trace: TraceTable, findings: Findings) -> Frame:
-    """The events behind each finding, most important first."""
     rows = np.concatenate([each.events for each in findings.found] or [np.empty(0, np.int64)]).astype(np.int64)
     rule = [each.rule.id for each in findings.found for _ in range(len(each.events))]
     launch = trace.launch[rows]

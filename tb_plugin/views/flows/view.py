@@ -201,7 +201,6 @@ def _links_around(trace: TraceTable, arrows: Arrows, row: int) -> tuple[Int64, i
 
 
 def _payload(trace: TraceTable, arrows: Arrows, shown: Int64, total: int, events: list[int]) -> Flows:
-    """The arrows, their events and ``events``."""
     tail, head = arrows.tail[shown], arrows.head[shown]
     points = np.unique(np.concatenate((tail, head, np.array(events, np.int32))))
     said = arrows.name[shown]

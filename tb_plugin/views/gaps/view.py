@@ -92,8 +92,8 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 SHORTEST_NS = 10_000
+# Longest first; figures cover all.
 LISTED = 2_000
-"""Maximum number of listed gaps, longest first; figures cover all."""
 
 HOST_BUSY, HOST_WAITS, LAUNCHED, UNKNOWN = "host busy", "host waits", "launched before", "nothing recorded"
 # Causes after the launch returned.
@@ -135,7 +135,7 @@ class Gaps(DeclaredView, entry=VIEW):
         coverage = select_rows(trace, params.steps).coverage
         start, end = bounds_of(trace, params)
         shortest = int_param(params, "min_ns")
-        every = _every(trace)
+        every = _all_gaps(trace)
         found = every.take(
             (every.end_ns - every.start_ns >= (SHORTEST_NS if shortest is None else shortest))
             & (every.start_ns < end)
@@ -165,7 +165,6 @@ class _Found:
     of_device: Bool
     streams: int
     busy: Mapping[int, Ranges]
-    """Busy ranges of each device, including unrecorded work."""
 
     def take(self, chosen: Int64 | Bool) -> _Found:
         return _Found(
@@ -175,7 +174,7 @@ class _Found:
 
 
 @remembered
-def _every(trace: TraceTable) -> _Found:
+def _all_gaps(trace: TraceTable) -> _Found:
     """All gaps of a trace: stream gaps, and device gaps that are not stream gaps."""
     rows = covered_work(trace)
     rows = rows[stable_order(trace.track[rows])]
@@ -214,7 +213,6 @@ def _place(values: Int64, wanted: Int64) -> Int64:
 
 
 def _of_device(busy: Ranges, start: Int64, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """Starts and ends of a device's gaps, and the first row of the work that ends each."""
     order = np.lexsort((rows, start))
     return busy.end[:-1], busy.start[1:], rows[order][np.searchsorted(start[order], busy.start[1:], side="left")]
 
@@ -226,7 +224,6 @@ def _longest(found: _Found) -> Int64:
 
 
 def _figures(trace: TraceTable, found: _Found, start: int, end: int) -> list[Figure]:
-    """Number of gaps and their share of the window, for devices and streams."""
     inside = np.minimum(found.end_ns, end) - np.maximum(found.start_ns, start)
     length = max(0, min(end, trace.coverage.end_ns) - max(start, trace.coverage.start_ns))
     figures = []
@@ -309,7 +306,7 @@ def _causes(trace: TraceTable, gaps: _Found) -> tuple[Int64, Int64]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Did:
+class _HostActivity:
     """Activity of the launching thread in each gap: the name with the most time and its operator.
 
     Names are string ids (-1 = nothing recorded).
@@ -325,7 +322,7 @@ class _Did:
     time_ns: Int64
 
 
-def _host_did(trace: TraceTable, gaps: _Found) -> _Did:
+def _host_did(trace: TraceTable, gaps: _Found) -> _HostActivity:
     launch = trace.launch[gaps.next]
     begun = np.clip(trace.start_ns[launch], gaps.start_ns, gaps.end_ns) if len(trace) else gaps.end_ns
     launched = launch != MISSING
@@ -335,10 +332,10 @@ def _host_did(trace: TraceTable, gaps: _Found) -> _Did:
     name, time, longest = host.did_before(gaps.next, gaps.start_ns, until)
     around = np.append(trace.operator, np.int32(MISSING))[longest]
     operator = np.append(trace.name, np.int32(MISSING))[around].astype(np.int64)
-    return _Did(launched, late, np.append(host.waits, False)[longest], name, operator, time)
+    return _HostActivity(launched, late, np.append(host.waits, False)[longest], name, operator, time)
 
 
-def _why(gaps: _Found, did: _Did, cause: Int64) -> pa.Array:
+def _why(gaps: _Found, did: _HostActivity, cause: Int64) -> pa.Array:
     """Device gaps use their idle cause, so that both views agree; stream gaps use the launch."""
     silent = did.name == MISSING
     of_stream = (did.launched & ~did.late, ~did.launched | silent, did.waits)

@@ -56,7 +56,6 @@ class Account:
     device_ns: Int64
     node_gaps_ns: Int64
     gap_ns: Int64
-    """Time since the previous replay."""
     launch_ns: Int64
     work: Work
     scopes: Scopes

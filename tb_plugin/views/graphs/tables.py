@@ -73,7 +73,6 @@ def _heaviest(token: npt.NDArray[np.integer], part: Repeated, weight: Int64) -> 
 
 
 def _lengths(token: npt.NDArray[np.integer]) -> list[int]:
-    """Distances between equal items, ascending."""
     order = np.argsort(token, kind="stable")
     apart = np.diff(order)[token[order][1:] == token[order][:-1]]
     apart = apart[apart >= SHORTEST]
@@ -84,7 +83,6 @@ def _lengths(token: npt.NDArray[np.integer]) -> list[int]:
 
 
 def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Start and length of the longest run of true flags."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
     if not len(edges):
         return 0, 0
@@ -276,7 +274,6 @@ def _around(trace: TraceTable, account: Account, groups: Groups) -> tuple[pa.Arr
 
 
 def _commonest(groups: Groups, values: npt.NDArray[np.integer]) -> Int64:
-    """The most frequent value of each group; ties: the first."""
     pairs = group(groups.of, values.astype(np.int64))
     order = np.lexsort((-pairs.first, pairs.count()))
     found = np.full(len(groups), MISSING, np.int64)
@@ -294,12 +291,10 @@ def _modules(names: pa.Array) -> pa.Array:
 
 
 def _node_times(account: Account) -> Int64:
-    """Device time of each node of all graphs."""
     return sum_by(account.work.node, account.work.dur_ns, len(account.replays.graphs.kind))
 
 
 def _in_repeats(account: Account, number: Int64, repeated: list[Repeated | None], device: Int64) -> pa.Array:
-    """Device time of each graph inside repeated parts."""
     begin = account.replays.graphs.begin
     until = np.append(0, np.cumsum(_node_times(account)))
     found: list[float | None] = []
@@ -311,7 +306,6 @@ def _in_repeats(account: Account, number: Int64, repeated: list[Repeated | None]
 
 
 def _repeat_of(account: Account, parts: Parts, node: npt.NDArray[np.integer]) -> pa.Array:
-    """The repeat number of each node."""
     begin = account.replays.graphs.begin
     found = np.zeros(len(account.replays.graphs.kind), np.int64)
     for graph, part in parts.items():

@@ -102,7 +102,6 @@ def _summary(facts: Mapping[str, int | float | None]) -> Figures:
 
 
 def _coverage(account: Account, facts: Mapping[str, int | float | None]) -> Breakdown:
-    """Replayed device time by kind of match; the parts sum to it."""
     whole, times = METRICS["graph_device_ns"], tied_times(account.work)
     slices = [
         Slice(Metric(f"by_{tie.name.lower()}", _title(tie), "ns", what, whole.window), _CATEGORIES[tie], times[tie])
@@ -118,7 +117,6 @@ def _title(tie: Tie) -> str:
 
 
 def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float | None]) -> list[Notice]:
-    """Advice if operators are unknown, and what the tables omit."""
     found = []
     device, known = facts["graphs.device_ns"] or 0, facts["graphs.with_operator_ns"] or 0
     if trace.captured.source and not trace.captured:

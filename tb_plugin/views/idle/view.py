@@ -87,11 +87,9 @@ class _Chosen:
     by_step: Mapping[int, Mapping[Cause, Int64]]
     """Nanoseconds per step, by device and cause."""
     causes: tuple[Cause, ...]
-    """Causes with any time, largest first."""
     unrecorded: Mapping[int, Int64]
     """Nanoseconds of unrecorded work per step, by device; not idle time."""
     todo: str
-    """Advice for unrecorded work."""
     where: str
     """"the steps", or "the recording" without steps."""
 
@@ -190,7 +188,6 @@ def _answer(idle: _Chosen) -> Notice:
 
 
 def _average(idle: _Chosen) -> Breakdown:
-    """Mean idle time per step by cause."""
     count = max(len(idle.label), 1)
     parts = idle_slices({cause: idle.total(cause) for cause in idle.causes}, CHOSEN_STEPS, "idle")
     shares = [structs.replace(part, value=part.value / count) for part in parts]
@@ -303,7 +300,6 @@ def _pieces(trace: TraceTable, idle: _Chosen) -> Frame:
 
 
 def _roles(trace: TraceTable, following: Int64) -> pa.Array:
-    """The role of the work that ended each gap; null for none."""
     roles, words = roles_of(trace), {role: text for text, role in WORDS.items()}
     found = np.full(len(trace) + 1, MISSING, np.int64)
     found[recomputed(trace).work] = len(words)

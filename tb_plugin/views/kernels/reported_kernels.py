@@ -34,8 +34,8 @@ METRICS = SHARED.adding(
         },
     )
 )
+# Longest first: each has dozens of facts.
 MOST_ROWS = 100_000
-"""Maximum number of listed kernels, longest first: each has dozens of facts."""
 STATISTICS = ("calls", "total_ns", "total_share", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
 _NOT_STATED = "not stated"
 
@@ -120,7 +120,6 @@ def _texts(trace: TraceTable, ids: Int32) -> pa.Array:
 
 
 def _rows(trace: TraceTable, kernels: Int64, stated: list[OpenColumn]) -> Frame:
-    """The longest kernels with every reported fact under its own name."""
     rows = kernels[np.argsort(-trace.dur_ns[kernels], kind="stable")[:MOST_ROWS]]
     devices = pa.array([*(device.id for device in trace.devices), None], pa.string())
     data = {
@@ -157,7 +156,6 @@ def _in(unit: str) -> str:
 
 
 def _values(trace: TraceTable, column: OpenColumn, rows: Int64) -> tuple[pa.Array, Unit]:
-    """A fact of each of these rows; null if missing."""
     values, has = column.at(rows)
     if column.is_text:
         return trace.strings.take(np.where(has, values, MISSING)), "code"

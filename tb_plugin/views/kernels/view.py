@@ -118,7 +118,6 @@ def _counted(trace: TraceTable, kernels: Int64, params: Params) -> Int64:
 
 
 def _section(trace: TraceTable, column: str, missing: float = MISSING) -> npt.NDArray[np.generic]:
-    """A column of the device section for all rows of the table."""
     values = getattr(trace.device_args, column)
     spread = np.full(len(trace), missing, values.dtype)
     spread[trace.device_args.row] = values
@@ -164,7 +163,6 @@ def _by_name(trace: TraceTable, kernels: Int64, units: str) -> Frame:
 
 
 def _by_launch(trace: TraceTable, kernels: Int64, units: str) -> Frame:
-    """Groups by name, operator, grid, block, registers and shared memory; missing values form their own group."""
     op_name = operator_names(trace, kernels)
     launch = {key: np.asarray(_section(trace, key)[kernels], np.int64) for key in LAUNCH}
     groups = group(trace.name[kernels], op_name, *launch.values())

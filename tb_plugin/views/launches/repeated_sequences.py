@@ -21,12 +21,12 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Maximum kernels per sequence, and minimum number of repeats.
 LONGEST, LEAST = 16, 5
-"""Maximum kernels per sequence, and minimum number of repeats."""
 COMPARED, LISTED = 500, 200
 """Maximum number of compared sequences (most gap time first) and of listed ones."""
+# Searches in the remaining kernels.
 ROUNDS = 4
-"""Number of searches in the remaining kernels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,7 @@ class Repeat:
 
     length: int
     first: Int64
-    """Row of the first kernel of each repeat, by time."""
     rows: Int64
-    """The kernels of the first repeat."""
     kernel_ns: int
     gaps_ns: int
 
@@ -48,7 +46,6 @@ class _Stream:
 
     row: Int64
     symbol: Int64
-    """Number that kernels of one name and stream share."""
     joined: Bool
     """The next kernel follows directly: no other work on the stream, and no host wait for the device between."""
     gaps: Int64
@@ -185,7 +182,7 @@ def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number:
         for shift in (0, 1):
             inner = number[longer.first + shift]
             wanted[inner[longer.good & (longer.count == some.count[inner])]] = False
-    apart = _apart(some)
+    apart = _without_overlaps(some)
     of, at, length = some.of[apart], some.at[apart], some.length
     gaps = Groups(of, some.first).sum(stream.gaps[at + length - 1] - stream.gaps[at])
     chosen = np.flatnonzero(wanted)
@@ -198,7 +195,7 @@ def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number:
     ]
 
 
-def _apart(some: _Frequent) -> Bool:
+def _without_overlaps(some: _Frequent) -> Bool:
     """Occurrences that do not overlap an earlier one; only pairs of equal kernels can."""
     of, at = some.of, some.at
     if some.length > 2 or not len(at):

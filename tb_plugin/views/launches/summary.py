@@ -115,7 +115,6 @@ def _answer(all_of: Facts, todo: str) -> Notice:
 
 
 def _distribution(name: str, key: str, values: Int64, what: str) -> Series:
-    """A histogram with bins ending at 1, 2, 5, 10, ... us."""
     edges, bins = [0], (1, 2, 5)
     power = 1_000
     while len(values) and edges[-1] <= int(values.max()):

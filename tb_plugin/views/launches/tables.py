@@ -173,7 +173,6 @@ def _names(trace: TraceTable, repeat: Repeat) -> str:
 
 
 def _lengths(trace: TraceTable, chosen: npt.NDArray[np.bool_]) -> Int64:
-    """From the first selected kernel of each stream to the end of its last one."""
     streams = hardware_streams(trace)
     rows = covered_work(trace)
     rows = rows[chosen[rows] & (trace.kind[rows] == EventKind.KERNEL)]

@@ -194,7 +194,6 @@ def _texts(groups: Groups, values: npt.NDArray[np.integer], texts: pa.Array) -> 
 
 
 def _numbers(trace: TraceTable, calls: _Chosen, groups: Groups) -> dict[str, pa.Array]:
-    """Numeric columns; columns without any value are omitted."""
     dur = trace.dur_ns[calls.row]
     outermost = outermost_of(groups.of, calls.spans, calls.nested_in)
     known = calls.bytes != MISSING
@@ -210,7 +209,6 @@ def _numbers(trace: TraceTable, calls: _Chosen, groups: Groups) -> dict[str, pa.
 
 
 def _summary(facts: dict[str, int | None]) -> list[Figure]:
-    """Number of calls, their time on all threads, and the device idle time."""
     figures = [
         METRICS.figure("calls", facts["launches.calls"]),
         METRICS.figure("host_self_ns", facts["launches.host_ns"], "Runtime calls"),
@@ -220,7 +218,6 @@ def _summary(facts: dict[str, int | None]) -> list[Figure]:
 
 
 def _answer(frames: dict[str, Frame]) -> dict[str, Payload]:
-    """The first row's call and its main caller."""
     calls, by_caller = frames["runtime_calls"], frames["runtime_calls_by_caller"]
     if not calls.data.num_rows:
         return {}

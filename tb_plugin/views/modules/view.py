@@ -201,7 +201,6 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
 
 
 def _totals(trace: TraceTable, calls: HostCalls, compiled: Compiled, keys: list[str]) -> Frame:
-    """One row per module, over all its calls."""
     groups = group(calls.key)
     data: dict[str, object] = dict(sums_of(calls, groups))
     data["module"] = [module_label(trace.strings[int(i)]) for i in calls.name[groups.first]]

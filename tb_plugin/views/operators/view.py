@@ -262,7 +262,6 @@ def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> 
 
 
 def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
-    """Adds a row for device time without an operator."""
     table = pa.table(data)
     if not no_operator_ns:
         return table
@@ -280,7 +279,6 @@ def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:
 
 
 def _with_shares(table: pa.Table, *keys: str) -> pa.Table:
-    """Adds each row's share of the sum of these columns."""
     for key in keys:
         table = table.append_column(key.replace("_ns", "_share"), pa.array(shares(table[key].to_numpy())))
     return table

@@ -100,7 +100,6 @@ def _options(data: Mapping[str, object]) -> str:
 
 
 def _devices(data: Mapping[str, object]) -> str:
-    """Names of the devices with their number: 8 × Tesla V100-SXM2-16GB."""
     listed = data.get("deviceProperties")
     names = [str(item.get("name", "")) for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     counts = Counter(filter(None, names))

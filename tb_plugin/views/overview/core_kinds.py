@@ -96,7 +96,6 @@ def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
 
 
 def _colour(title: str, facts: DeviceFacts | None) -> str:
-    """The color of a kind of core, the same on all pages."""
     known = list(dict.fromkeys(name for _, name in facts.cores)) if facts else []
     if title in (UNKNOWN, _REST):
         return "rest"

@@ -77,7 +77,7 @@ def _reading(trace: TraceTable) -> list[Notice]:
             _notice(
                 "truncated",
                 "high",
-                _cut(trace.report),
+                _truncated_file(trace.report),
                 (
                     "Wait until the job has written the whole file, or record again. Numbers cover only the written "
                     "part."
@@ -88,7 +88,7 @@ def _reading(trace: TraceTable) -> list[Notice]:
     return notices
 
 
-def _cut(report: ReadReport) -> str:
+def _truncated_file(report: ReadReport) -> str:
     """Name of the truncated file, if the profile has several."""
     names = ", ".join(report.cut_files).replace("{", "(").replace("}", ")")
     if names:
@@ -375,7 +375,7 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
     ]
 
 
-def _lost(trace: TraceTable, option: str, what: str) -> str:
+def _advice_if_recorded(trace: TraceTable, option: str, what: str) -> str:
     """Text used instead of recording advice if the data was recorded, or may be in the missing part of the file."""
     if trace.metadata.get(option):
         return f"{option} was on, but the part that was read contains no {what}."
@@ -393,10 +393,13 @@ def _options(trace: TraceTable) -> list[Notice]:
         )
     stacked = (trace.operators.stack != MISSING).any() or (trace.kind == EventKind.PYTHON).any()
     if not stacked:
-        lost, todo = _lost(trace, "with_stack", "call stacks"), trace.recorder.todo("stacks_missing")
+        lost, todo = _advice_if_recorded(trace, "with_stack", "call stacks"), trace.recorder.todo("stacks_missing")
         notices.append(_notice("stacks_missing", "info", lost or "No call stacks were recorded.", "" if lost else todo))
     if not len(trace.memory.time_ns):
-        lost, todo = _lost(trace, "profile_memory", "memory events"), trace.recorder.todo("memory_missing")
+        lost, todo = (
+            _advice_if_recorded(trace, "profile_memory", "memory events"),
+            trace.recorder.todo("memory_missing"),
+        )
         notices.append(
             _notice("memory_missing", "info", lost or "No memory events were recorded.", "" if lost else todo)
         )

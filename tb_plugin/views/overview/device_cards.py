@@ -79,7 +79,7 @@ def cards_of_devices(
     }
 
 
-def _all_of_it(trace: TraceTable) -> str:
+def _summed_steps(trace: TraceTable) -> str:
     """Number of steps behind a device's sums; other values on the page are means."""
     count = len(trace.steps.label) if trace.steps.recorded else 0
     return f"sum of {counted(count, 'step')} and the time outside" if count else "sum over the recording"
@@ -96,7 +96,7 @@ def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     return Breakdown(
         name=f"device_time_{device}",
         title="Device time breakdown, first to last kernel",
-        subtitle=f"device {device}, all streams; {_all_of_it(trace)}; the parts sum exactly",
+        subtitle=f"device {device}, all streams; {_summed_steps(trace)}; the parts sum exactly",
         unit="ns",
         total=time.window_ns,
         parts=parts,
@@ -110,7 +110,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     return Breakdown(
         name=f"device_idle_{name}",
         title="Idle time by cause, first to last kernel",
-        subtitle=f"device {name}; {_all_of_it(trace)}; the parts sum to the idle time above",
+        subtitle=f"device {name}; {_summed_steps(trace)}; the parts sum to the idle time above",
         unit="ns",
         total=time.idle_ns,
         parts=idle_slices(causes, AT_WORK, "idle"),
@@ -147,7 +147,7 @@ def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     return Breakdown(
         name=f"device_classes_{name}",
         title="Compute by kernel class",
-        subtitle=f"device {name}; {_all_of_it(trace)}; the parts sum to the compute time above",
+        subtitle=f"device {name}; {_summed_steps(trace)}; the parts sum to the compute time above",
         unit="ns",
         total=time.compute_ns,
         parts=class_slices(compute_by_class(trace, device), METRICS.metric("compute_ns", window=AT_WORK), "kernels"),

@@ -25,8 +25,8 @@ from tb_plugin.payloads import Breakdown, Column, Slice
 Int64 = npt.NDArray[np.int64]
 
 MEAN = "mean per step"
+# Maximum number of devices with reported steps.
 MOST_DEVICES = 64
-"""Maximum number of devices whose reported steps are shown."""
 METRICS = SHARED.adding(
     define(
         STEP,
@@ -62,6 +62,7 @@ METRICS = SHARED.adding(
         },
     ),
 )
+# Parts of a step on a device, with their colors.
 PARTS = (
     ("step_preparing_ns", "wait"),
     ("compute_alone_ns", "compute"),
@@ -70,7 +71,6 @@ PARTS = (
     ("step_free_ns", "idle"),
     ("step_finishing_ns", "rest"),
 )
-"""Parts of a step on a device, with their colors."""
 # Parts of exposed communication if the profiler reports receive time.
 _EXPOSED_PARTS = (("step_exposed_rest_ns", "communication"), ("step_receiving_ns", "transfer_in"))
 _STATED_PARTS = (

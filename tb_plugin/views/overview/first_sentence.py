@@ -121,9 +121,9 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
         within = subtract(within, profiler_waits(trace))
         rows = np.flatnonzero(active_rows(trace, category))
     own = _own_time(trace, rows, within)
-    name, name_ns = _most(trace.name[rows], own)
+    name, name_ns = _largest_name(trace.name[rows], own)
     named = trace.name[rows] == name
-    caller, _ = _most(_operators(trace, rows[named]), own[named])
+    caller, _ = _largest_name(_operators(trace, rows[named]), own[named])
     row = int(rows[named][own[named].argmax()]) if name != MISSING else MISSING
     # Concurrent rows must not count the same time twice.
     return Cost(category, part_ns, name, min(name_ns, part_ns), caller, _line(trace, rows[named], own[named]), row)
@@ -141,7 +141,7 @@ def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
     of = lines.of[np.where(on_device, trace.launch[rows], rows)]
     if 2 * time[of == MISSING].sum() > time.sum():
         return None
-    line, _ = _most(of, time)
+    line, _ = _largest_name(of, time)
     text: str | None = lines.texts[line].as_py() if line != MISSING else None
     return text
 
@@ -156,7 +156,7 @@ def _own_time(trace: TraceTable, rows: Int64, within: Ranges) -> Int64:
     return own
 
 
-def _most(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
+def _largest_name(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
     """The name with the most time and that time; MISSING if no named row has any. Ties: the first string."""
     known = names != MISSING
     if not time[known].any():
@@ -168,7 +168,6 @@ def _most(names: npt.NDArray[np.integer], time: Int64) -> tuple[int, int]:
 
 
 def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
-    """Names of the operators that launched or called the rows."""
     return operator_names(trace, rows)
 
 
@@ -196,7 +195,7 @@ def cost_notices(
     if gpu is not None:
         figures.append(METRICS.figure("utilization", gpu, busy_title(trace)))
     if verdict.mix:
-        figures.append(METRICS.figure("class_mix", _mix(verdict)))
+        figures.append(METRICS.figure("class_mix", _class_shares(verdict)))
     if verdict.recorded < 1:
         figures.append(METRICS.figure("sampled_share", verdict.recorded))
     if verdict.limit is Limit.UNKNOWN_KERNELS:
@@ -228,7 +227,7 @@ def cost_notices(
         figures.append(METRICS.figure("held_name", name))
         evidence = Link("timeline", {"search": name, **at_event(trace, own)}, "Show evidence")
     elif cost is not None:
-        more, named = _mostly(trace, cost, count)
+        more, named = _main_name(trace, cost, count)
         evidence = _evidence(trace, cost)
         figures += named
         if verdict.limit not in _WITHOUT_NAME and not fusible:
@@ -266,7 +265,7 @@ def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Not
         METRICS.figure("largest_share", means[limit] / length),
         METRICS.figure("limit", limit.value),
     ]
-    text = f"{_REPORTED_PARTS[limit][1]}, as the profile states. Most kernels are missing from the recording."
+    text = f"{_REPORTED_PARTS[limit][1]}, as reported by the profiler. Most kernels are missing from the recording."
     return [Notice("largest_cost", "info", text, "", figures, measure="largest_share")]
 
 
@@ -290,7 +289,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
         METRICS.figure("limit", verdict.limit.value),
     ]
     whole = "{step_time_mean_ns} per step" if steps.recorded else "the recorded {step_time_mean_ns}"
-    runs = _that_run(trace) if len(device_busy(trace)) > 1 else "the device runs"
+    runs = _devices_and_verb(trace) if len(device_busy(trace)) > 1 else "the device runs"
     text = f"For {{earlier_work_ns}} of {whole} {runs} work launched before the recording started."
     todo = trace.recorder.todo("recording_began_mid_flight")
     return [Notice("largest_cost", "info", text, todo, figures, measure="earlier_work_share")]
@@ -305,7 +304,7 @@ def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
     return [*classes, METRICS.figure("saving_high_ns", first.notice.saving.high_ns)]
 
 
-def _that_run(trace: TraceTable) -> str:
+def _devices_and_verb(trace: TraceTable) -> str:
     """Devices with unrecorded work and the verb, in words."""
     ids = [trace.devices[each].id for each in device_busy(trace) if len(unrecorded_work(trace, each))]
     named = ", ".join(ids[:_MAX_KERNEL_GROUPS]) + (", ..." if len(ids) > _MAX_KERNEL_GROUPS else "")
@@ -324,7 +323,7 @@ def _launching(findings: Findings) -> list[Figure]:
     ]
 
 
-def _mix(verdict: Verdict) -> str:
+def _class_shares(verdict: Verdict) -> str:
     """Kernel time by class, the largest first: ``61.0 % elementwise and copy, 28.0 % GEMM``."""
     groups: dict[str, int] = {}
     for each, time in verdict.mix.items():
@@ -341,13 +340,12 @@ def _title(kernel_class: KernelClass) -> str:
 
 
 def _profiler(trace: TraceTable, steps: Steps) -> int:
-    """The profiler's own work with the longest wait of the program."""
     own = np.flatnonzero(trace.kind == EventKind.OVERHEAD)
     within = intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns))
     return int(own[measure_within(within, trace.start_ns[own], trace.ends(own)).argmax()])
 
 
-def _mostly(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Figure]]:
+def _main_name(trace: TraceTable, cost: Cost, count: int) -> tuple[str, list[Figure]]:
     """The name with most of the time, its caller and line, in words and as figures."""
     text, figures = "", []
     if cost.name != MISSING:

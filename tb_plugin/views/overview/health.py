@@ -15,8 +15,8 @@ from tb_plugin.payloads import Figure, Figures
 from tb_plugin.views.overview.data_quality import crossings
 from tb_plugin.views.overview.metrics import METRICS
 
+# Share of step time.
 WORTH = 0.01
-"""Minimum idle time outside the steps, as a share of step time, to be shown."""
 _GROUPS = (
     ("Python calls", (EventKind.PYTHON, EventKind.MODULE)),
     ("operators", (EventKind.OPERATOR,)),

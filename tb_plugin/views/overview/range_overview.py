@@ -20,8 +20,8 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Link, Notice, Notices, Payload, Sort
 from tb_plugin.views.overview.metrics import METRICS
 
+# Stacks lists all.
 LISTED = 20
-"""Maximum number of listed names and threads; Stacks lists all."""
 
 Int64 = npt.NDArray[np.int64]
 
@@ -65,7 +65,6 @@ def _headline(trace: TraceTable) -> Figures:
 
 
 def _sentences(trace: TraceTable, names: pa.Table) -> list[Notice]:
-    """Names with the most self time and the longest open range, and whether it ends."""
     everything = int(names["range_own_ns"].to_numpy().sum())
     if not everything:
         return []
@@ -92,7 +91,6 @@ def _sentences(trace: TraceTable, names: pa.Table) -> list[Notice]:
 
 
 def _never_ended(trace: TraceTable, name: str) -> int:
-    """Number of ranges of a name without an end."""
     rows = next((column.row for column in trace.others if column.key == NEVER_ENDED), np.empty(0, np.int32))
     on_threads = rows[of_kind(trace.kind[rows], *FRAMES["both"])]
     labels = labels_of(trace)
@@ -101,7 +99,6 @@ def _never_ended(trace: TraceTable, name: str) -> int:
 
 
 def _threads(trace: TraceTable) -> Frame:
-    """Threads with ranges, most time first."""
     rows = np.flatnonzero(of_kind(trace.kind, *FRAMES["both"]))
     events = np.bincount(thread_numbers(trace, rows))  # includes ranges of 0 ns, which are not frames
     threads = sorted(threads_of(trace), key=lambda thread: -thread.host_ns)[:LISTED]
@@ -121,7 +118,6 @@ def _threads(trace: TraceTable) -> Frame:
 
 
 def _operations(trace: TraceTable) -> Frame:
-    """Operations outside threads by name, most time first."""
     rows = np.flatnonzero(trace.kind == EventKind.ASYNC)
     groups = group(trace.name[rows])
     total = groups.sum(trace.dur_ns[rows])

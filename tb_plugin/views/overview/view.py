@@ -89,7 +89,7 @@ class Overview(DeclaredView, entry=VIEW):
         run, nothing, no_facts = parts.run, dict[str, Payload](), dict[str, Number]()
         facts = run("Facts", lambda: _facts(trace, breakdown, times, ratios), no_facts)
         if is_range_trace(trace):
-            return _of_ranges(trace, breakdown, selection, facts, parts)
+            return _range_page(trace, breakdown, selection, facts, parts)
         # Without kernels, the idle time of a device is unknown.
         known = missing_computation(trace) is None
         whole, shown = trace.report.complete and known, times if known else {}
@@ -141,7 +141,7 @@ class Overview(DeclaredView, entry=VIEW):
             **run("Findings", found, nothing),
             **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
             **cards_of_devices(trace, times, shown, ratios if known else {}, meant, parts),
-            **_about(trace, breakdown, meant, parts, lambda: unknown_notices(out)),
+            **_trace_cards(trace, breakdown, meant, parts, lambda: unknown_notices(out)),
         }
         facts = facts | run("Idle time", lambda: idle_facts(trace, steps, times), no_facts) | on_devices.facts
         payloads |= failed_payloads(parts.failures)
@@ -158,26 +158,25 @@ class Overview(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _of_ranges(
+def _range_page(
     trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number], parts: Isolation
 ) -> Part:
     """The page of a trace that contains only ranges; rules do not apply to it."""
     nothing: tuple[dict[str, Payload], dict[str, Frame]] = ({}, {})
     said, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
-    about = _about(trace, breakdown, NO_STEPS, parts)
+    about = _trace_cards(trace, breakdown, NO_STEPS, parts)
     about |= failed_payloads(parts.failures)
     layout = (*said, *frames, *about)
     return Part(selection.coverage, facts, {"steps": _frame(breakdown), **frames}, {**said, **about}, layout)
 
 
-def _about(
+def _trace_cards(
     trace: TraceTable,
     breakdown: StepShares,
     window: str,
     parts: Isolation,
     more: Callable[[], list[Notice]] = list,
 ) -> dict[str, Payload]:
-    """Cards about the trace itself."""
     nothing = dict[str, Payload]()
     notices = [*data_notices(trace, parts), *parts.run("About torch_trace_ignore", more, list[Notice]())]
     return {
@@ -193,7 +192,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _left_out(findings: Findings, out: LeftOut) -> Figures:
-    """Number of dismissed findings, by who dismissed them."""
     ignored = sum(each.rule.id in out.ignored for each in findings.left_out)
     figures = [
         METRICS.figure("findings_dismissed", len(findings.left_out) - ignored),

@@ -108,7 +108,6 @@ def _totals(trace: TraceTable, selection: Selection) -> dict[str, Int64]:
 
 
 def _frame(data: dict[str, Int64]) -> Frame:
-    """One row per role; methods are grouped."""
     order = [role for roles in METHODS.values() for role in roles if data["calls"][role]]
     method = {role: name for name, roles in METHODS.items() for role in roles}
     hides = np.array([role in (Role.ROUTE, Role.EXPERTS, Role.COPY_IN, Role.COPY_OUT) for role in order], np.bool_)

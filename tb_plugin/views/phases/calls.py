@@ -30,7 +30,6 @@ class Work:
     end: Int64
     device: Int64
     at: Int64
-    """Launch time of the work."""
     call: Int64
     item: Int64
 
@@ -54,7 +53,6 @@ class PhaseCalls:
 
     calls: Calls
     of: Int64
-    """Phase number of each call."""
     phases: Phases
     device: Work
     backward: Work
@@ -62,9 +60,7 @@ class PhaseCalls:
     roots: Work
     """Top-level backward operators, on the CPU."""
     talking: Ranges
-    """Ranges in which process groups work on the CPU."""
     busy: Ranges
-    """Ranges in which any device is busy."""
     steps: Ranges
     recorded: bool
     """True for recorded steps; False if the whole trace counts as one."""

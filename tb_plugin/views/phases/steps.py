@@ -28,7 +28,6 @@ class ByStep:
     """Times of each phase per step: phase number, step number and times. Empty pairs are omitted."""
 
     labels: list[str]
-    """Labels of the selected steps, indexed by ``step``."""
     phase: Int64
     step: Int64
     times: dict[str, Int64]

@@ -80,7 +80,6 @@ def _columns(found: PhaseCalls) -> list[str]:
 
 
 def _table(found: PhaseCalls, keys: list[str]) -> Frame:
-    """One row per phase, over all its calls."""
     groups = group(found.of)
     data: dict[str, object] = {"phase": _labels(found, groups), **sums_of(found, groups)}
     if not len(found.busy):  # without device work, idle time means nothing

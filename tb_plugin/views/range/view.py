@@ -171,7 +171,6 @@ def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> 
 
 
 def _by_device(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_ns: int) -> Frame:
-    """Busy time of each device in the range."""
     work = of_kind(trace.kind[rows], *DEVICE_WORK) & (trace.device[rows] != MISSING)
     found = []
     for device in np.unique(trace.device[rows[work]]).tolist():

@@ -106,8 +106,8 @@ def answer_of(found: Taken) -> list[Notice]:
     if earlier:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         texts.append(
-            "For {unrecorded_ns} of these steps the device runs unrecorded work, "
-            "which counts neither as idle time nor as work of these steps."
+            "For {unrecorded_ns} of these steps the device runs unrecorded work. "
+            "It counts neither as idle time nor as work of these steps."
         )
     if trace.steps.found == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")
@@ -122,14 +122,13 @@ def _which(found: Taken) -> str:
 
 
 def _batch(found: Taken) -> str:
-    """Batch size of the steps used for figures, in words; empty if unknown."""
     batch = found.trace.steps.served.batch[found.told]
     low, high = (int(batch.min(initial=batch[0])), int(batch.max(initial=batch[0]))) if len(batch) else (MISSING, 0)
     return "" if low == MISSING else f"batch {low}" if low == high else f"batch {low} to {high}"
 
 
+# Fewer decode steps are not typical.
 FEW = 4
-"""Fewer decode steps are not typical."""
 _MAKING = (Mode.DECODE, Mode.MIXED)
 
 

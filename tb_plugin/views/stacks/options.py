@@ -19,8 +19,8 @@ Bool = npt.NDArray[np.bool_]
 WEIGHTS = ("host", "device")
 ORDERS = ("heavy", "time")
 """``heavy`` merges calls at the same place, most time first; ``time`` merges only consecutive calls, in order."""
+# ``framework`` merges internal calls of a framework into the call that entered it.
 FOLDS = ("none", "framework")
-"""``framework`` merges internal calls of a framework into the call that entered it."""
 ALL_THREADS = "all"
 """Selects all threads, including idle ones."""
 
@@ -56,13 +56,13 @@ def chosen_threads(trace: TraceTable, rows: Chosen, texts: tuple[str, ...]) -> B
     threads = threads_of(trace, rows)
     if ALL_THREADS in texts or (not texts and not any(thread.idle for thread in threads)):
         return None
-    found = [_meant(trace, threads, text) for text in texts] or [thread for thread in threads if not thread.idle]
+    found = [_thread_of(trace, threads, text) for text in texts] or [thread for thread in threads if not thread.idle]
     flags = np.zeros(max(thread.number for thread in threads) + 1, np.bool_)
     flags[[thread.number for thread in found]] = True
     return flags
 
 
-def _meant(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
+def _thread_of(trace: TraceTable, threads: tuple[Thread, ...], text: str) -> Thread:
     """The thread with this key, or the only one with this name or id. Raises BadRequest."""
     ids = {i: (track.tid, track.thread.strip()) for i, track in enumerate(trace.tracks)}
     found = [thread for thread in threads if thread.key == text]

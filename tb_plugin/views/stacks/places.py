@@ -46,7 +46,6 @@ class _Calls:
     """Kinds of the capture's frames, which come last."""
     replayed_label: Int64
     rest_ns: int
-    """Selected device time that no frame launched."""
 
 
 def merged(

@@ -21,8 +21,8 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# The frame between a graph launch and the captured frames.
 REPLAY = "(graph replay)"
-"""Name of the frame between a graph launch and the captured frames."""
 # Placeholder label, replaced when all labels are known.
 IS_REPLAY = -2
 
@@ -73,7 +73,6 @@ def replayed_frames(
 
 
 def _folded(trace: TraceTable, scopes: Scopes, bears: Bool) -> Bool:
-    """Flags of internal framework calls."""
     framework = trace.strings.where(lambda text: package_of(text)[1])[scopes.name] & (scopes.kind == EventKind.PYTHON)
     inside = np.append(framework | (scopes.kind == EventKind.MODULE), False)
     nearest = np.append(

@@ -62,12 +62,15 @@ class Stacks(DeclaredView, entry=VIEW):
             return Part(coverage=selection.coverage, payloads=payloads, layout=("callers", "callees"))
         found = merged(trace, selection, choice, most=NODES_SENT)
         frames = {"functions": functions_of(places, terms), "threads": _threads(trace, selection, choice)}
-        told = _notes(trace, selection, choice)
+        thread_names = _notes(trace, selection, choice)
         return Part(
             coverage=selection.coverage,
             frames=frames,
-            payloads={"stacks": tree_of_places(found, terms), **({"data_quality": told} if told else {})},
-            layout=("stacks", "functions", "threads", *(("data_quality",) if told else ())),
+            payloads={
+                "stacks": tree_of_places(found, terms),
+                **({"data_quality": thread_names} if thread_names else {}),
+            },
+            layout=("stacks", "functions", "threads", *(("data_quality",) if thread_names else ())),
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -76,7 +79,6 @@ class Stacks(DeclaredView, entry=VIEW):
 
 
 def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
-    """All threads with calls in the selected steps, most time first, idle ones last."""
     threads = threads_of(trace, selection.chosen)
     count = 1 + max((thread.number for thread in threads), default=0)
     any_calls, events = (_events(trace, selection, of, choice.fold, count) for of in ("both", choice.of))
@@ -102,7 +104,6 @@ def _threads(trace: TraceTable, selection: Selection, choice: Choice) -> Frame:
 
 
 def _events(trace: TraceTable, selection: Selection, of: str, fold: str, count: int) -> Int64:
-    """Number of selected frames per thread."""
     frames = stack_frames(trace, of, fold)
     return np.bincount(frames.thread[selection.rows[frames.row]], minlength=count)
 
@@ -134,7 +135,7 @@ def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int
         return None
     names = {each.number: each.name for each in threads_of(trace, selection.chosen)}
 
-    def told(numbers: Int32) -> str:
+    def thread_names(numbers: Int32) -> str:
         known = [names.get(number, "") for number in numbers[:_MAX_NAMED].tolist()]
         return ", ".join(known) + (f" and {len(numbers) - _MAX_NAMED} more" if len(numbers) > _MAX_NAMED else "")
 
@@ -145,8 +146,8 @@ def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int
     )
     figures = [
         METRICS.figure("shared_scopes", len(both)),
-        METRICS.figure("shared_threads", told(alone if len(alone) else first)),
-        METRICS.figure("counted_threads", told(second)),
+        METRICS.figure("shared_threads", thread_names(alone if len(alone) else first)),
+        METRICS.figure("counted_threads", thread_names(second)),
     ]
     return Notice("shared_scopes", "info", text, "", figures)
 
