@@ -17,7 +17,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 
     if len(backward_operators(trace).row):
         return None
-    return Missing("The trace holds no backward pass.", todo_of(trace, "view.backward"))
+    return Missing("The trace contains no backward pass.", todo_of(trace, "view.backward"))
 
 
 VIEW = ViewEntry(

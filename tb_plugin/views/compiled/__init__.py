@@ -33,9 +33,9 @@ VIEW = ViewEntry(
             "where they have no row)."
         ),
         tables=(
-            "`regions` (compiled code: a function and one of its compilations), `graph_breaks` (per function that "
-            "breaks off, and the one that goes on), `generated_kernels` (kernels of the compiler by name), "
-            "`compiled_steps` (per recorded step)."
+            "`regions` (compiled code: a function and one of its compilations), `graph_breaks` (per pair of "
+            "functions before and after the break), `generated_kernels` (compiler-generated kernels by "
+            "name), `compiled_steps` (per recorded step)."
         ),
     ),
 )

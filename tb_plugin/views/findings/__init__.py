@@ -34,21 +34,20 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`without` (ids of rules with commas between, [left out](../findings.md#leave-a-finding-out) of all "
-            "numbers; unknown ones are none)."
+            "`without` (rule ids separated by commas, [excluded](../findings.md#leave-a-finding-out) from "
+            "all numbers; unknown ids are ignored)."
         ),
         payloads=(
-            "Of traces. `summary` (Figures: step time, number of findings), `together` (Figures: what all save, "
-            "how many rules looked of how many, what was not recorded that rules look at, and how busy the "
-            "devices are), `findings` (Notices, what saves most first; each with `title`, `why`, `confidence`, "
-            "`saving`, the first `events` and how many it is `shown_by`), `dismissed`, `ignored` (Notices about "
-            "`answer`: what applies and is left out by `without`, by the file `torch_trace_ignore` of the log "
-            "directory; absent without any), `data_quality` (Notices; absent unless that file names what is no "
-            "rule)."
+            "For traces. `summary` (Figures: step time, number of findings), `together` (Figures: total "
+            "saving, number of rules that ran, missing data, device utilization), `findings` (Notices, "
+            "largest saving first; each with `title`, `why`, `confidence`, `saving`, the first `events` and "
+            "their number `shown_by`), `dismissed`, `ignored` (Notices about `answer`: findings excluded by "
+            "`without`, or by the file `torch_trace_ignore` of the log directory; absent without any), "
+            "`data_quality` (Notices; absent unless that file contains unknown rules)."
         ),
         tables=(
-            "`savings` (a row for each finding), `finding_events` (the events that show each, by `rule`), "
-            "`fusible_kernels` (of `unfused_kernels`: runs with the same kernels in the same order; absent "
+            "`savings` (one row per finding), `finding_events` (the events behind each, by `rule`), "
+            "`fusible_kernels` (for `unfused_kernels`: runs with the same kernels in the same order; absent "
             "without that finding)."
         ),
     ),

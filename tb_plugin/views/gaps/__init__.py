@@ -15,8 +15,8 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`start_ns`, `end_ns` (default: everything), `min_ns` (shortest gap, default 10000).",
         payloads=(
-            "Where devices and their streams stood still, and why: `summary` (Figures), `gaps` (Table, those of "
-            "devices first, the longest first, at most 2,000)."
+            "Idle time of devices and their streams, with causes: `summary` (Figures), `gaps` (Table, device "
+            "gaps first, longest first, at most 2,000)."
         ),
         tables="`gaps`.",
     ),

@@ -15,11 +15,11 @@ def _missing(trace: TraceTable) -> Missing | None:
     from tb_plugin.analysis.graphs.replays import has_replays, replays_of
 
     if not has_replays(trace):
-        return Missing("The trace launches no captured graph.", "")
+        return Missing("The trace contains no launches of captured graphs.", "")
     if len(replays_of(trace)):
         return None
     return Missing(
-        "The trace launches captured graphs, but holds no work of theirs on a device.",
+        "The trace contains graph launches, but no device work of the graphs.",
         trace.recorder.todo("view.launches"),
     )
 
@@ -34,13 +34,13 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`summary` (Figures), `coverage` (Breakdown: the replayed device time by what tells what stands "
-            "behind it), `graph_notes` (Notices: what the tables leave out; absent where nothing), `graphs`, "
-            "`graph_nodes`, `graph_replays`, `graph_refusals` (Tables)."
+            "`summary` (Figures), `coverage` (Breakdown: replayed device time by kind of match), "
+            "`graph_notes` (Notices: what the tables omit; absent without any), `graphs`, `graph_nodes`, "
+            "`graph_replays`, `graph_refusals` (Tables)."
         ),
         tables=(
-            "`graphs` (per graph), `graph_nodes` (per graph and node, in order), `graph_replays` (per replay, by "
-            "time), `graph_refusals` (per graph and recording that does not fit)."
+            "`graphs` (per graph), `graph_nodes` (per graph and node, in order), `graph_replays` (per "
+            "replay, by time), `graph_refusals` (per graph and capture that does not match)."
         ),
     ),
 )

@@ -16,23 +16,23 @@ VIEW = ViewEntry(
     ),
     http=ViewText(
         payloads=(
-            "`headline` (Figures), `largest_costs` (Notices about `answer`: the sentence that says what limits "
-            "the program; its figure `limit` is the word for it), `steps` (Series, stacked bars; absent when no "
-            "steps were recorded), `average_step` (Breakdown; absent where kernels are missing that the profile "
-            "states), `outside_steps` (Figures; absent where next to nothing was recorded there), `findings` "
-            "(Notices, the same as those of `findings`, also `without` what is left out), `left_out` (Figures: "
-            "how many findings that is; absent without any), `device_time_<id>` (Breakdown, one a device), "
-            "`device_steps_<id>` (Breakdown: the mean step on the device; of NPUs), `device_idle_<id>` "
-            "(Breakdown: its idle part by cause; absent where it is never idle), `device_classes_<id>` "
-            "(Breakdown: its compute time by class of kernel), `device_cores_<id>` (Breakdown: its kernel time by "
-            "kind of cores, where the profile states them), `device_<id>` (Figures, one a device), `trace_health` "
-            "(Figures), `configuration` (Figures), `data_quality` (Notices). Of a trace with nothing but ranges: "
-            "`headline`, `largest_costs`, `trace_health`, `configuration` and `data_quality`."
+            "`headline` (Figures), `largest_costs` (Notices about `answer`: the sentence about the program's "
+            "limit; its figure `limit` is the word for it), `steps` (Series, stacked bars; absent without "
+            "recorded steps), `average_step` (Breakdown; absent if reported kernels are missing), "
+            "`outside_steps` (Figures; absent if negligible), `findings` (Notices, as in `findings`, also "
+            "with `without`), `left_out` (Figures: the number of dismissed findings; absent without any), "
+            "`device_time_<id>` (Breakdown, one per device), `device_steps_<id>` (Breakdown: the mean step "
+            "on the device; for NPUs), `device_idle_<id>` (Breakdown: its idle time by cause; absent without "
+            "idle time), `device_classes_<id>` (Breakdown: compute time by kernel class), "
+            "`device_cores_<id>` (Breakdown: kernel time by kind of core, if reported), `device_<id>` "
+            "(Figures, one per device), `trace_health` (Figures), `configuration` (Figures), `data_quality` "
+            "(Notices). Traces with only ranges have `headline`, `largest_costs`, `trace_health`, "
+            "`configuration` and `data_quality`."
         ),
         tables=(
-            "`steps`; of NPUs `steps_of_devices` and `stated_steps` (the times of steps that the profile states, "
-            "empty without any); of a trace with nothing but ranges `longest_ranges`, `busiest_threads`, "
-            "`operations` (absent without any)."
+            "`steps`; for NPUs `steps_of_devices` and `stated_steps` (reported step times, empty without "
+            "any); for traces with only ranges `longest_ranges`, `busiest_threads`, `operations` (absent "
+            "without any)."
         ),
     ),
 )
