@@ -1,4 +1,4 @@
-"""Formats. One file (or package) a format; READERS is the literal list of them."""
+"""The supported trace formats."""
 
 from __future__ import annotations
 
@@ -33,5 +33,4 @@ READERS: tuple[Reader[Any], ...] = (
     StackFilesReader(),
     ExecutionTraceReader(),
 )
-"""An uncertain file goes to the first whose ``sniff`` knows it: those that look for a tool's marks stand before those that
-take any trace."""
+"""An uncertain file goes to the first reader whose ``sniff`` accepts it: specific formats come before general ones."""

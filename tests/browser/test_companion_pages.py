@@ -120,7 +120,12 @@ def test_what_is_passed_over_is_one_click_away(open_tab: Open, tmp_path: Path) -
     frame = tab.open()
     frame.get_by_role("button", name="2 passed over").click()
     told = frame.get_by_role("dialog", name="About the log directory").inner_text()
-    assert "train.nsys-rep" in told and "Nsight Systems opens it" in told and "git lfs pull" in told and tab.axe() == []
+    assert (
+        "train.nsys-rep" in told
+        and "Nsight Systems. Open it there" in told
+        and "git lfs pull" in told
+        and tab.axe() == []
+    )
     # A name as long as those that PyTorch gives stands in one line.
     for size in ({"width": 1000, "height": 700}, {"width": 1440, "height": 900}):
         tab.page.set_viewport_size(size)
@@ -134,7 +139,7 @@ def test_a_remark_on_a_file_is_a_number_and_what_it_counts(open_tab: Open) -> No
     frame.get_by_role("button", name="note").first.click()
     frame.get_by_role("heading", name="Irregularities").wait_for()
     told = frame.get_by_role("dialog").inner_text()
-    assert "8 · ranges that nothing ends" in told and "8 note" not in told
+    assert "8 · ranges without an end" in told and "8 note" not in told
 
 
 def test_files_and_formats_are_told(open_tab: Open) -> None:

@@ -1,4 +1,4 @@
-"""Chrome's trace JSON of any tool: VizTracer, a program's own tracer, an export of Perfetto."""
+"""Chrome's trace JSON of any tool: VizTracer, custom tracers, Perfetto exports."""
 
 from tb_plugin.formats.chrome_json.reader import ChromeJsonReader
 

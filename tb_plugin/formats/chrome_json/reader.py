@@ -1,4 +1,4 @@
-"""The Reader of Chrome's trace JSON, whoever wrote it. It opens a file whole: windows are for formats that outgrow memory."""
+"""The Reader of Chrome's trace JSON from any tool."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NODE_NAME = re.compile(r"(?P<worker>node_trace\.[0-9]{1,9})\.log\Z")
 
 
 class ChromeJsonReader:
-    """Reads what any Chrome trace says (docs/formats/chrome.md); phases that mean nothing to a person are counted."""
+    """Reads any Chrome trace (docs/formats/chrome.md); phases that are not displayed are counted."""
 
     id = READER_ID
     title = "Chrome trace"
@@ -34,20 +34,20 @@ class ChromeJsonReader:
     endings: tuple[str, ...] = (".json.gz", ".json", ".log")
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns every JSON file among the listed ones, and the logs of Node's tracing: no name is certain."""
+        """Returns all JSON files and Node's trace logs as candidates; no name is certain."""
         found = (json_candidate(READER_ID, file.path) or _node_candidate(file.path) for file in listing)
         return [candidate for candidate in found if candidate is not None]
 
     def sniff(self, head: bytes) -> bool:
-        """Returns True for an object with an event list or the key of its unit, and for a bare list of events."""
+        """Returns True for an object with an event list or a time unit, and for a list of events."""
         return has_events(head) or speaks_of_time(head)
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return need_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = _Reading()
         with passed(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
@@ -62,16 +62,13 @@ class _Reading:
         self._phases_seen = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Sink of the document."""
         self._collected.add(events, digits)
         self._phases_seen = self._phases_seen or any(event.ph for event in events)
 
     def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one read so far."""
         self._collected = Collected(self.log)
 
     def state(self, fraction: float) -> ReadState:
-        """Returns what was read so far, with ``fraction`` of the stored bytes."""
         collected = self._collected
         counts = {kind: count for kind, count in collected.by_kind.items() if count}
         counts |= {"counter": collected.counters.count} if collected.counters.count else {}
@@ -79,12 +76,10 @@ class _Reading:
         return ReadState(fraction, collected.seen, counts | ({"other": others} if others else {}))
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
         if not self._phases_seen and (is_bare_list or self._collected.seen):
             raise no_events()
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
-        """Returns the finished trace."""
         collected = self._collected
         columns = collected.finish().raw(document.metadata.get("stackFrames"))
         count = len(columns["start_ns"])
@@ -107,13 +102,12 @@ class _Reading:
 
 
 def _node_candidate(path: str) -> Candidate | None:
-    """The uncertain candidate of a name that Node gives to its traces."""
     match = _NODE_NAME.match(PurePosixPath(path).name)
     return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False) if match else None
 
 
 def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:
-    """Epoch nanoseconds of time 0, which VizTracer states."""
+    """Returns epoch nanoseconds of time 0, which VizTracer writes."""
     stated = metadata.get("viztracer_metadata")
     value = stated.get("baseTimeNanoseconds") if isinstance(stated, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

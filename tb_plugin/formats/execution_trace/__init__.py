@@ -1,4 +1,4 @@
-"""Execution traces of PyTorch (``ExecutionTraceObserver``, the schema of Chakra): JSON, packed or not."""
+"""Execution traces of PyTorch (``ExecutionTraceObserver``, Chakra schema): JSON."""
 
 from tb_plugin.formats.execution_trace.reader import ExecutionTraceReader
 

@@ -1,4 +1,7 @@
-"""From the nodes of a document to columns. What a field of unexpected type says is left out, and the node is kept."""
+"""Columns from the nodes of an execution trace.
+
+Fields of unexpected type are skipped; their node stays.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,13 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.execution_trace.table import NODES, TENSORS, TEXT
 
 MAX_TEXT = 4096
-_MOST = 2**62
-_TENSOR_FIELDS = 6
-"""Tensor, storage, offset, elements, bytes of an element, device."""
+_MAX_NUMBER = 2**62
+_TENSOR_FIELDS = 6  # tensor, storage, offset, elements, bytes per element, device
 _SIDES = (("inputs", False), ("outputs", True))
 
 
 class Nodes:
-    """Gathers nodes and their tensors."""
+    """Collects nodes and their tensors."""
 
     def __init__(self, log: IssueLog) -> None:
         self.kept = 0
@@ -33,7 +35,7 @@ class Nodes:
         number, name = _whole(values.get("id")), values.get("name")
         if number is None or not isinstance(name, str):
             self.dropped += 1
-            self._log.add("bad_node", "dropped", text="nodes without an id or a name were left out")
+            self._log.add("bad_node", "dropped", text="nodes without an id or a name were skipped")
             return
         attributes = {
             each["name"]: each.get("value")
@@ -53,7 +55,7 @@ class Nodes:
         )
         for side, is_output in _SIDES:
             found = values.get(side)
-            # Files of old have one list of values, and shapes and types beside it.
+            # Old files have one list of values, with shapes and types in other lists.
             lists = found if isinstance(found, dict) else {
                 "values": found, "shapes": values.get(f"{side[:-1]}_shapes"), "types": values.get(f"{side[:-1]}_types"),
             }  # fmt: skip
@@ -79,13 +81,13 @@ class Nodes:
         if len(numbers) < _TENSOR_FIELDS - 1 or numbers[0] is None:
             return
         elements, item_bytes = numbers[3] or 0, numbers[4] or 0
-        if elements * item_bytes >= _MOST:
+        if elements * item_bytes >= _MAX_NUMBER:
             numbers[3] = None
         device = value[_TENSOR_FIELDS - 1] if len(value) >= _TENSOR_FIELDS else None
         self._tensors.add((self.kept, is_output, position, *numbers, device, _sizes(shape), _sizes(strides), kind))
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Returns nodes by id, which is the order in which they begin, and their tensors."""
+        """Returns nodes by id (their start order), and their tensors."""
         nodes, tensors = self._nodes.table(), self._tensors.table()
         order = np.argsort(nodes["node"].to_numpy(), kind="stable")
         place = np.empty(len(order), np.int64)
@@ -97,7 +99,7 @@ class Nodes:
 
 
 class _Columns:
-    """Columns of a schema; every text once."""
+    """Columns of a schema; each text is stored once."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -105,7 +107,7 @@ class _Columns:
         self._texts: list[dict[str, int] | None] = [{} if field.type == TEXT else None for field in schema]
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """Takes a row with a value for each column; what is no text has none in a column of texts."""
+        """Takes a row with a value per column; non-text in a text column becomes null."""
         made = []
         for value, texts in zip(row, self._texts, strict=True):
             if texts is not None:
@@ -115,7 +117,6 @@ class _Columns:
         self._rows.append(tuple(made))
 
     def table(self) -> pa.Table:
-        """Returns the columns."""
         columns = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
         arrays = []
         for values, field, texts in zip(columns, self._schema, self._texts, strict=True):
@@ -136,7 +137,7 @@ def _at(values: Any, number: int) -> Any:
 
 
 def _whole(value: Any) -> int | None:
-    return value if type(value) is int and abs(value) < _MOST else None
+    return value if type(value) is int and abs(value) < _MAX_NUMBER else None
 
 
 def _sizes(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""The Reader of flight recorders' dumps: a pickle or JSON a rank, in files whose names end in the number of the rank."""
+"""The Reader of flight recorder dumps: one file per rank."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from tb_plugin.model.flight_recorder.table import RawFlight
 from tb_plugin.model.trace.report import ReadReport
 
 READER_ID = "flight_recorder"
-PER_BYTE = 22
-"""Memory at the peak of a read for each byte of text: 18 were measured, objects of a pickle mostly."""
-PACKED = 12
-"""Bytes of text for each stored byte of an archive."""
+PER_BYTE = 22  # peak memory per byte of text (18 were measured, mostly objects of a pickle)
+PACKED = 12  # bytes of text per stored byte of an archive
 # TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) is any prefix, to which PyTorch appends the rank.
 _NAME = re.compile(
     r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
 )
-_SPEAKS = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
-"""Prefixes that name a dump. A refused file with another prefix is not listed as skipped: many names end in a number."""
+_DUMP_PREFIX = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
+"""Prefixes that suggest a dump. A refused file with another prefix is not listed as skipped: many names end in a
+number.
+"""
 _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
-_WORDS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
-_TEXT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
-_KEYS = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id|comm_lib_version|nccl_comm_state)"[ \t\r\n]{0,8}:')
-_AGAIN = "Have it written again: torch.distributed writes one when a collective times out (TORCH_FR_BUFFER_SIZE)."
-_BLOCK = 1024 * 1024
+_PICKLE_KEYS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
+_JSON_START = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
+_JSON_KEYS = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id|comm_lib_version|nccl_comm_state)"[ \t\r\n]{0,8}:')
+_AGAIN = "Record a new dump: torch.distributed writes one when a collective times out (TORCH_FR_BUFFER_SIZE)."
+_BLOCK_BYTES = 1024 * 1024
 
 
 class FlightRecorderReader:
-    """Reads what the flight recorder of ``torch.distributed`` writes when a collective hangs, one file a rank."""
+    """Reads flight recorder dumps of ``torch.distributed``, written per rank when a collective hangs."""
 
     id = READER_ID
     title = "PyTorch flight recorder"
@@ -50,22 +50,22 @@ class FlightRecorderReader:
     endings: tuple[str, ...] = ("trace_rank_<R>", "rank<R>.json")
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the files whose names end in the number of a rank: those of a folder are the workers of one run."""
+        """Returns files whose names end in a rank number; the files of a folder are the workers of one run."""
         found = (candidate_of(file.path) for file in listing)
         return [candidate for candidate in found if candidate is not None]
 
     def sniff(self, head: bytes) -> bool:
-        """Returns True for a pickle, and for JSON, that names parts of a dump."""
-        if _TEXT.match(head):
-            return _KEYS.search(head) is not None
-        return _PICKLE.match(head) is not None and _WORDS.search(head) is not None
+        """Returns True for a pickle or JSON with the keys of a dump."""
+        if _JSON_START.match(head):
+            return _JSON_KEYS.search(head) is not None
+        return _PICKLE.match(head) is not None and _PICKLE_KEYS.search(head) is not None
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawFlight:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             made = _read(stream, log)
@@ -75,12 +75,12 @@ class FlightRecorderReader:
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the uncertain candidate that a path stands for; None where its name does not end in the number of a rank."""
+    """Returns an uncertain candidate, None if the file name does not end in a rank number."""
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
     run, span = run_and_step(path)
-    is_quiet = _SPEAKS.search(f"{PurePosixPath(run).name}/{match['stem']}") is None
+    is_quiet = _DUMP_PREFIX.search(f"{PurePosixPath(run).name}/{match['stem']}") is None
     if is_quiet and (match["ending"] or not match["stem"].endswith(("_", "-"))):
         return None
     return Candidate(READER_ID, run, f"rank{int(match['rank'])}", span, (path,), certain=False, is_quiet=is_quiet)
@@ -88,16 +88,16 @@ def candidate_of(path: str) -> Candidate | None:
 
 def _read(stream: TextStream, log: IssueLog) -> RawFlight:
     head = stream.read(64 * 1024)
-    root, is_whole = _text(head, stream, log) if _TEXT.match(head) else _pickle(head, stream, log)
-    # PyTorch 2.2 wrote the entries alone.
+    root, is_whole = _json_root(head, stream, log) if _JSON_START.match(head) else _pickle_root(head, stream, log)
+    # PyTorch 2.2 wrote only the entries.
     found = root if isinstance(root, dict) else {"entries": root}
     entries = found.get("entries")
     if not isinstance(entries, list):
-        raise UnreadableTrace("It holds no entries of a flight recorder.", do=_AGAIN)
+        raise UnreadableTrace("The file contains no flight recorder entries.", do=_AGAIN)
     records = Records(log, stream.text_bytes)
     records.take(entries)
     if not records.kept and (entries or not is_whole):
-        raise UnreadableTrace("None of its entries is a record of a call.", do=_AGAIN)
+        raise UnreadableTrace("None of the entries is a record of a call.", do=_AGAIN)
     issues = log.issues()
     version, library, old_library = (
         str(found.get(key) or "")[:200] for key in ("version", "comm_lib_version", "nccl_version")
@@ -124,21 +124,20 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
 
 
 class _Nothing:
-    """The sink of a pickle without long lists: a recorder keeps some thousands of calls."""
+    """The sink of a pickle without long lists: a recorder has a few thousand calls."""
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns None: all lists are built."""
         return None
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> None:
-        """Does nothing: no list has a role."""
+        pass
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Does nothing."""
+        pass
 
 
-def _pickle(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """What a pickle holds, and whether it is whole. Raises UnreadableTrace for one that would run code."""
+def _pickle_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
+    """Returns the content of a pickle, and whether it is complete. Raises UnreadableTrace if it would run code."""
     pending = [head]
 
     def read(size: int) -> bytes:
@@ -148,17 +147,17 @@ def _pickle(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
     try:
         return machine.run(), True
     except Ended:
-        log.add("truncated_tail", "dropped", machine.offset, text="the file ends inside the dump")
+        log.add("truncated_tail", "dropped", machine.offset, text="the file is truncated inside the dump")
     except Damaged as error:
-        text = f"the pickle is damaged ({error}): what follows was left out"
+        text = f"the pickle is damaged ({error}); the rest was skipped"
         log.add("damaged", "dropped", machine.offset, text=text)
     return machine.unwound(), False
 
 
-def _text(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """What JSON holds, and whether it is whole: of a damaged file the entries up to there."""
+def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
+    """Returns the content of JSON, and whether it is complete; a damaged file gives the entries before the damage."""
     pieces = [head]
-    while piece := stream.read(_BLOCK):
+    while piece := stream.read(_BLOCK_BYTES):
         pieces.append(piece)
     data = b"".join(pieces).removeprefix(b"\xef\xbb\xbf")
     try:
@@ -166,7 +165,7 @@ def _text(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
     text = data.decode("utf-8", "replace")
-    found: dict[str, Any] = {key: _after(text, key) for key in ("pg_config", "pg_status", "version")}
+    found: dict[str, Any] = {key: _value_of(text, key) for key in ("pg_config", "pg_status", "version")}
     begin = re.search(r'"entries"\s{0,64}:\s{0,64}\[', text)
     entries: list[Any] = []
     at = begin.end() if begin else len(text)
@@ -176,7 +175,7 @@ def _text(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
             entries.append(storable(entry, text[start.end() : at].encode(errors="replace"), log, numbers=False))
     except (ValueError, RecursionError):
         pass
-    log.add("truncated_tail", "dropped", len(text[:at].encode()), text="the JSON ends early or is damaged from here on")
+    log.add("truncated_tail", "dropped", len(text[:at].encode()), text="the JSON is truncated or damaged from here on")
     return ({**found, "entries": entries} if begin else None), False
 
 
@@ -184,8 +183,8 @@ _JSON = json.JSONDecoder()
 _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 
-def _after(text: str, key: str) -> Any:
-    """The value of a key of a damaged document; None where that is damaged as well."""
+def _value_of(text: str, key: str) -> Any:
+    """Returns the value of a key in a damaged document, None if that is damaged as well."""
     match = re.search(rf'"{key}"\s{{0,64}}:\s{{0,64}}(?=[{{"])', text)
     try:
         return None if match is None else _JSON.raw_decode(text, match.end())[0]

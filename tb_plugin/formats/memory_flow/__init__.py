@@ -1,4 +1,4 @@
-"""Memory flows: drawings of MegEngine's profiler (``<pid>.memory_flow.svg``) whose rectangles tell a tensor each."""
+"""MegEngine's memory flow drawings (``<pid>.memory_flow.svg``): one rectangle per tensor."""
 
 from tb_plugin.formats.memory_flow.reader import MemoryFlowReader
 

@@ -1,4 +1,4 @@
-"""Sizes and times in the words of MegEngine's writer: "1MB 23KB 5B ", "11ms 889us 99ns ", nothing for zero."""
+"""Sizes and times as MegEngine writes them ("1MB 23KB 5B ", "11ms 889us 99ns ")."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ Bool = npt.NDArray[np.bool_]
 
 SIZES = (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10), ("B", 1))
 TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
-MOST = 2**62
-"""Larger numbers are none."""
+MOST = 2**62  # larger numbers are invalid
 
 
 def numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int64, Bool]:
-    """Returns the numbers of some texts and which of them could be read; missing and empty ones are 0, and read."""
+    """Returns the numbers and which texts were readable; missing and empty texts are readable zeros."""
     pattern = "^ *" + "".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit} *)?" for unit, _ in units) + "$"
     texts = pc.fill_null(texts, "")
     found = pc.extract_regex(texts, pattern)
@@ -33,7 +32,7 @@ def numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int
 
 
 def addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
-    """Returns hexadecimal numbers below 2**62 and which of the texts are such."""
+    """Returns hexadecimal numbers below 2**62, and which texts are such numbers."""
     known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
     low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)
     known &= low < MOST
