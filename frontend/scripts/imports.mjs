@@ -1,6 +1,6 @@
-// One direction of imports: lib <- canvas <- widgets <- views <- app <- main; api and state stand beside widgets.
-// Types of the wire (api/payloads, type-only) may be named anywhere. A view never imports a view. Style sheets follow the
-// same rules; a file's own is the one of its name.
+// One direction of imports: lib <- canvas <- widgets <- parts <- pages <- app <- main; only parts, pages and app fetch data
+// (api, state). Wire types (api/payloads, type-only) may be imported anywhere. A page never imports another page: what two
+// pages share is in parts/. Style sheets follow the same rules.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,8 +12,9 @@ const ALLOWED = {
   state: ['state', 'api', 'lib'],
   canvas: ['canvas', 'lib'],
   widgets: ['widgets', 'canvas', 'lib'],
-  views: ['views', 'widgets', 'canvas', 'lib', 'api', 'state'],
-  app: ['app', 'views', 'widgets', 'canvas', 'lib', 'api', 'state'],
+  parts: ['parts', 'widgets', 'canvas', 'lib', 'api', 'state'],
+  pages: ['pages', 'parts', 'widgets', 'canvas', 'lib', 'api', 'state'],
+  app: ['app', 'pages', 'parts', 'widgets', 'canvas', 'lib', 'api', 'state'],
   main: ['app', 'widgets', 'lib', 'state'],
   index: [],
 }
@@ -22,6 +23,8 @@ const layer = (path) =>
   relative(SRC, path)
     .split('/')[0]
     .replace(/\.(test\.)?tsx?$/, '')
+/** The folder of a page below pages/; undefined for everything else, also for the registry pages/index.ts. */
+const pageOf = (path) => /^pages\/([^/]+)\//.exec(relative(SRC, path))?.[1]
 const files = readdirSync(SRC, { recursive: true })
   .map(String)
   .filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.d.ts'))
@@ -45,12 +48,9 @@ for (const name of files) {
     const other = layer(target)
     if (typeOnly && relative(SRC, target) === 'api/payloads') continue
     if (!ALLOWED[own].includes(other)) problems.push(`${name} (${own}) may not import ${other}: ${from ?? dynamic}`)
-    const isView =
-      own === 'views' && other === 'views' && !/(^|\/)(index|view|parts\/)/.test(relative(SRC, path).slice(6))
-    const sees = relative(join(SRC, 'views'), target)
-    const isOwnSheet = target === path.replace(/\.tsx?$/, '.module.css')
-    if (isView && !isOwnSheet && !sees.startsWith('parts/') && sees !== 'view')
-      problems.push(`${name}: a view never imports a view (${sees})`)
+    const [page, otherPage] = [pageOf(path), pageOf(target)]
+    if (page && otherPage && page !== otherPage)
+      problems.push(`${name}: a page never imports another page (${otherPage})`)
   }
 }
 

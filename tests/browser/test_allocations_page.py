@@ -155,10 +155,10 @@ def test_modules_private_pools_and_segments(open_tab: Open, tmp_path: Path) -> N
     frame = tab.open(view="allocations", run="pooled", color="module")
     assert "model.py: forward, called at model.py(70)" in frame.inner_text("[data-testid=bands-key]")
     # In the middle of the last events the pool is 64 MiB high, half of it empty; the other block lies on top.
-    frame.get_by_label("What is drawn").select_option("pools")
+    frame.get_by_label("Show as").select_option("pools")
     frame = tab.settle()
     assert tab.state()["layer"] == "pools"
-    assert "the most that private pools held" in frame.inner_text("[data-testid=bands-key]")
+    assert "peak of private pools" in frame.inner_text("[data-testid=bands-key]")
     for mib, told in ((16, "graph.py(20)"), (48, "private 1.0 pool"), (66, "model.py(44)")):
         tab.page.mouse.move(*point(canvas_box(frame), 0.97, mib / 72 / 1.04))
         frame.locator("[data-testid=tip]", has_text=told).wait_for()
@@ -166,12 +166,12 @@ def test_modules_private_pools_and_segments(open_tab: Open, tmp_path: Path) -> N
     frame = tab.settle()
     assert tab.state()["where"].startswith("block_module:")
     assert frame.locator("[role=table]").get_attribute("aria-rowcount") == "2"
-    frame.get_by_label("What is drawn").select_option("segments")
+    frame.get_by_label("Show as").select_option("segments")
     frame = tab.settle()
     colors = frame.get_by_role("radiogroup", name="Colour by")
     assert colors.get_by_role("radio", name="Category").is_disabled()
     colors.get_by_text("Category").hover()
-    assert "No category is known of what is drawn" in frame.get_by_role("tooltip").inner_text()
+    assert "No visible block has a category" in frame.get_by_role("tooltip").inner_text()
     tab.page.mouse.click(*point(canvas_box(frame), 0.97, 0.01))
     frame = tab.settle()
     assert "Segment 0" in frame.inner_text("section[aria-label=Segment]") and tab.state()["segment"] == "0"

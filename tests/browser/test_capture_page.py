@@ -17,7 +17,7 @@ def test_what_lies_beside_is_chosen_and_may_be_changed(open_tab: Open) -> None:
     expect(picker).to_have_text("Capture (found): capture_traces/bs_8")
     assert tab.overflow() == 0
     picker.click()
-    frame.get_by_role("option", name="only what the trace itself tells").click()
+    frame.get_by_role("option", name="use the trace alone").click()
     expect(picker).to_have_text("Capture: none")
     tab.settle()
     assert tab.state()["capture"] == "none"

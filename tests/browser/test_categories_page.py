@@ -41,7 +41,7 @@ def test_the_peak_a_window_and_a_moment(open_tab: Open) -> None:
     assert [parts[i]["metric"]["title"] in now.nth(i).inner_text() for i in range(len(parts))] == [True] * len(parts)
     frame.get_by_role("button", name="At the peak", exact=True).click()
     frame = tab.settle()
-    frame.get_by_role("button", name="Show the whole window").click()
+    frame.get_by_role("button", name="Show the full window").click()
     frame = tab.settle()
     assert not {"at_ns", "start_ns", "end_ns"} & tab.state().keys()
     assert frame.get_by_test_id("answer").inner_text() == said

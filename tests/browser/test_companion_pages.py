@@ -137,7 +137,7 @@ def test_what_is_passed_over_is_one_click_away(open_tab: Open, tmp_path: Path) -
 def test_a_remark_on_a_file_is_a_number_and_what_it_counts(open_tab: Open) -> None:
     frame = open_tab().open(run="chromium")
     frame.get_by_role("button", name="note").first.click()
-    frame.get_by_role("heading", name="Irregularities").wait_for()
+    frame.get_by_role("heading", name="Data issues").wait_for()
     told = frame.get_by_role("dialog").inner_text()
     assert "8 · ranges without an end" in told and "8 note" not in told
 

@@ -15,8 +15,8 @@ def test_regions_breaks_and_kernels_lead_to_their_calls(open_tab: Open) -> None:
     assert "Graph breaks\n1" in frame.locator("#main").inner_text()
     (broken,) = ask(tab.address, "table/compiled/graph_breaks", **RUN)["rows"]
     said = frame.get_by_test_id("answer").inner_text()
-    assert said.startswith("Nothing was compiled in what is chosen. Compiled code breaks off at 1 place, ")
-    assert (broken["break_at"] or f"where {broken['break_from']} goes on") in said
+    assert said.startswith("No compilation in the selected steps. 1 graph break: ")
+    assert (broken["break_at"] or f"region {broken['break_from']} continues as") in said
     for table, label, column in (
         ("regions", "Regions", "region"),
         ("graph_breaks", "Graph breaks", "break_to"),
@@ -60,7 +60,7 @@ def test_the_page_of_roles_answers_by_method_and_says_of_how_many_steps(open_tab
     frame = tab.open(run="synthetic_sharded", view="parallelism")
     assert_healthy(frame)
     said = frame.get_by_test_id("answer").inner_text()
-    assert said.startswith("The device works for experts ") and "in all in 2 steps" in said
+    assert said.startswith("Device time in 2 steps: experts ")
     rows = ask(tab.address, "table/parallelism/roles", run="synthetic_sharded")["rows"]
     sums = sum(row["role_device_ns"] for row in rows if row["method"] == "pipeline")
     assert f"pipeline {sums / 1e6:.3g} ms (" in said

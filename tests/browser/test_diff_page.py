@@ -133,7 +133,7 @@ def test_a_leaf_says_that_nothing_is_below(open_tab: Open) -> None:
     leaf = _calls(frame)[0]
     node = unquote_plus(tab.state()["node"])
     frame = tab.open(**sides, node=f"{node}\x1f{leaf}")
-    assert "Nothing was recorded below it" in frame.inner_text("[data-testid=call-tree]")
+    assert "No nested calls recorded" in frame.inner_text("[data-testid=call-tree]")
 
 
 def test_largest_change_first(open_tab: Open) -> None:
@@ -286,7 +286,7 @@ def test_the_baseline_survives_other_views_and_another_experiment(open_tab: Open
 def test_a_profile_like_no_other_is_compared_with_what_the_person_chooses(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="diff", run="transformer_cpu")
-    assert "Compare with which profile?" in frame.inner_text("#main")
+    assert "Choose a baseline" in frame.inner_text("#main")
     assert not tab.axe()
     frame = _choose(tab, "Run", "resnet_cpu")
     assert_healthy(frame)
@@ -297,7 +297,7 @@ def test_one_profile_has_nothing_to_compare_with(open_tab: Open, tmp_path: Path)
     shutil.copytree(SAMPLES / "transformer_cpu", tmp_path / "only")
     tab = open_tab(tmp_path)
     frame = tab.open(view="diff")
-    assert "One profile: nothing to compare with" in frame.inner_text("#main")
+    assert "No second profile to compare with" in frame.inner_text("#main")
     # Its steps can be compared with each other.
     frame.get_by_role("button", name="Compare its steps").click()
     frame = tab.settle()

@@ -63,7 +63,7 @@ def test_names_lead_to_workers_and_the_timeline_is_aligned_at_once(open_tab: Ope
     assert_healthy(frame)
     findings = frame.locator("section", has_text="Findings").first
     assert findings.get_by_test_id("saving-bar").count() == 1 and "saves " in findings.inner_text()
-    frame.get_by_role("button", name="Beside each other on the timeline").first.click()
+    frame.get_by_role("button", name="Compare on the timeline").first.click()
     frame = tab.settle()
     assert (tab.state()["view"], tab.state()["worker"]) == ("timeline", "rank4")
     assert "aligned by corrected clocks" in foot.inner_text() and "linked" in foot.inner_text() and align.count() == 0
@@ -82,9 +82,9 @@ def test_ranks_of_which_the_summary_alone_is_here_say_so(open_tab: Open, told: P
     tab = open_tab(told, size=(1000, 700))
     frame = tab.open(run="ddp", view="distributed")
     assert_healthy(frame)
-    why = "is not here, only its summary: open the log directory that has the trace."
-    assert frame.get_by_role("img", name=f"The trace of rank2 {why}").count() > 0
-    assert frame.get_by_role("button", name="Beside each other on the timeline").count() == 0
+    why = "Only the summary of rank2 is available. Open the log directory that contains its trace."
+    assert frame.get_by_role("img", name=why).count() > 0
+    assert frame.get_by_role("button", name="Compare on the timeline").count() == 0
     assert tab.overflow() <= 0 and tab.axe() == []
     frame.get_by_role("button", name="Worker").first.click()
     notes = [option.inner_text().split("\n") for option in frame.locator("[data-combobox-option]").all()]
@@ -96,7 +96,7 @@ def test_ranks_of_which_the_summary_alone_is_here_say_so(open_tab: Open, told: P
     assert tab.state()["view"] == "distributed" and tab.state()["group"] == "workers"
     assert frame.evaluate("document.activeElement.id") == "rows-of-ranks"
     frame.get_by_role("rowheader", name="rank2").get_by_role("button").first.click()
-    assert f"The trace of rank2 {why}" in tab.settle().get_by_test_id("detail").inner_text()
+    assert why in tab.settle().get_by_test_id("detail").inner_text()
     # Ranks that are to stand on the timeline have a trace.
     frame = tab.open(run="ddp", worker="rank0", view="timeline")
     assert frame.get_by_role("button", name="Ranks").count() == 0
@@ -119,11 +119,11 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     frame = tab.open(run="gloo", worker="rank5", view="overview")
     answer = frame.get_by_test_id("answer")
     # Nobody has read the others, nor does so for this.
-    assert "Distributed tells, as far as the 8 workers of the run are ranks of one job" in answer.first.inner_text()
+    assert "is waiting for other ranks (8 workers in this run)" in answer.first.inner_text()
     tab.follow(run="gloo", worker="rank5", view="findings")
     frame = tab.settle()
     assert not any("In the job" in one.inner_text() for one in answer.all())
-    frame.get_by_role("button", name="Distributed tells how much of it is waiting").click()
+    frame.get_by_role("button", name="See in Distributed how much of it is waiting").click()
     frame = tab.settle()
     assert tab.state()["view"] == "distributed"
     frame.get_by_test_id("headline").get_by_role("button", name="rank5").click()
@@ -137,14 +137,14 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     frame = tab.settle()
     assert "this rank waits " in answer.first.inner_text() and "mostly because of rank5" in answer.first.inner_text()
     assert answer.first.inner_text().endswith("what is saved on this rank alone turns into waiting. Distributed")
-    assert answer.nth(1).inner_text().startswith("On this rank alone mend first: ")
+    assert answer.nth(1).inner_text().startswith("On this rank, fix first: ")
     assert_healthy(frame)
     answer.first.get_by_role("button", name="rank5").click()
     tab.settle()
     assert (tab.state()["view"], tab.state()["worker"]) == ("overview", "rank5")
     answer.first.get_by_role("button", name="Distributed", exact=True).click()
     frame = tab.settle()
-    frame.get_by_role("button", name="Beside each other on the timeline").first.click()
+    frame.get_by_role("button", name="Compare on the timeline").first.click()
     tab.settle()
     # It computes on its host: all tracks stand there, at the step in which it costs most.
     assert {key: tab.state()[key] for key in ("view", "worker", "steps", "detail")} == {
@@ -195,9 +195,9 @@ def test_a_view_of_many_traces_asks_before_it_reads_them_and_stops(open_tab: Ope
     tab.page.unroute(KNOWN)
     tab.settle()
     # The list of profiles may not have heard yet that the open one is read.
-    assert re.match("Reads up to (69|70) traces", asks.inner_text())
+    assert re.match("This view reads up to (69|70) traces", asks.inner_text())
     assert unread(tab) == 69
-    frame.get_by_role("button", name="Read them").click()
+    frame.get_by_role("button", name="Start reading").click()
     stop = frame.get_by_role("button", name="Stop")
     stop.wait_for()
     assert "of 70" in frame.get_by_role("status").first.inner_text()

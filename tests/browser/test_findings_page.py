@@ -40,7 +40,7 @@ def test_the_first_screen_says_what_to_change_first(open_tab: Open) -> None:
     assert shown(frame) == found(tab)
     first = ask(tab.address, "view/findings", run=RUN)["payloads"]["findings"]["notices"][0]
     answer = frame.get_by_test_id("answer").inner_text()
-    assert answer.startswith(f"Mend first: {first['title']}. That saves ") and first["todo"] in answer
+    assert answer.startswith(f"Fix first: {first['title']}. Saves ") and first["todo"] in answer
     for width, height in SIZES:
         tab.page.set_viewport_size({"width": width, "height": height})
         tab.settle()
@@ -173,7 +173,7 @@ def test_the_log_directory_leaves_a_finding_out_for_all(open_tab: Open, tmp_path
     tab = open_tab(tmp_path)
     frame = tab.open(run=RUN, view="findings")
     assert "data_loading" not in shown(frame)
-    left = frame.get_by_role("region", name="left out by torch_trace_ignore")
+    left = frame.get_by_role("region", name="ignored by torch_trace_ignore")
     left.get_by_role("button", name="Show").click()
     assert "Waiting for input" in left.inner_text() and left.get_by_role("button", name="Restore").count() == 0
     about = frame.get_by_role("region", name="About torch_trace_ignore").inner_text()
@@ -189,6 +189,6 @@ def test_nothing_found_says_what_was_looked_for(open_tab: Open) -> None:
         for figure in ask(tab.address, "view/findings", run=RUN, without=every)["payloads"]["together"]["figures"]
     }
     answer = frame.get_by_test_id("answer").inner_text()
-    assert answer.startswith(f"None of {looked['rules_looked']} rules applies.") and "60.8 %" in answer
-    said = f"{looked['rules_looked']} of {looked['rules']} rules looked at the steps ({len(found(tab))} left out)."
+    assert answer.startswith(f"No problems found ({looked['rules_looked']} checks run).") and "60.8 %" in answer
+    said = f"{looked['rules_looked']} of {looked['rules']} checks ran ({len(found(tab))} ignored)."
     assert frame.get_by_text(said).is_visible()

@@ -12,8 +12,8 @@ def test_from_a_graph_to_its_nodes_and_to_the_timeline(open_tab: Open) -> None:
     tab = open_tab(size=(1000, 700))
     frame = tab.open(run=RUN, view="graphs")
     said = frame.get_by_test_id("answer").inner_text()
-    assert said.startswith("73.5 % of the device time is replayed: 2.42 ms in 6 replays of 2 graphs.")
-    assert said.endswith("Operators are known for 100.0 % of it; most of them from the capture in this trace.")
+    assert said.startswith("73.5 % of device time is graph replays: 2.42 ms in 6 replays of 2 graphs.")
+    assert said.endswith("Operators are known for 100.0 % of this time; mostly from the capture in this trace.")
     assert_healthy(frame)
     first = ask(tab.address, "table/graphs/graphs", run=RUN)["rows"][0]
     frame = tab.open(run=RUN, view="graphs", row=first["captured_graph"])

@@ -16,7 +16,7 @@ def test_from_a_finding_to_what_grows_and_what_changed(open_tab: Open) -> None:
     assert tab.state()["view"] == "growth" and tab.state()["stack"].isdecimal()
     assert_healthy(frame)
     # The stack of the finding is open, and its blocks are as many as the finding says.
-    assert frame.get_by_role("button", name="Show its blocks").is_visible()
+    assert frame.get_by_role("button", name="Show blocks").is_visible()
     (advice,) = ask(tab.address, "view/allocations", **PLACE)["payloads"]["advice"]["notices"]
     counts = {figure["metric"]["key"]: figure["value"] for figure in advice["figures"]}
     row = ask(tab.address, "table/growth/growth_stacks", **PLACE)["rows"][0]
@@ -59,7 +59,7 @@ def test_the_flame_graph_says_what_was_asked(open_tab: Open) -> None:
     peak = ask(tab.address, "view/allocations", **PLACE)["payloads"]["summary"]["figures"][0]["value"]
     told = ask(tab.address, "view/allocation_stacks", **PLACE)["payloads"]["stacks"]["rows"][0]
     assert told["place_bytes"] == peak and tree.get_by_text("Allocated at the peak").count() == 1
-    frame.get_by_label("Blocks of the stacks").select_option("left")
+    frame.get_by_label("Which blocks the stacks show").select_option("left")
     frame = tab.settle()
     frame.get_by_label("From event").fill("1000")
     frame.get_by_label("From event").press("Enter")
@@ -68,7 +68,7 @@ def test_the_flame_graph_says_what_was_asked(open_tab: Open) -> None:
     frame.get_by_label("To event").press("Enter")
     frame = tab.settle()
     assert frame.get_by_text("Allocated in between and left, events 1,001 to 1,800").count() >= 1
-    frame.get_by_label("Places of the stacks").select_option("file")
+    frame.get_by_label("Group stacks by").select_option("file")
     frame = tab.settle()
     asked = {"of": "left", "against": "1000", "at": "1800", "by": "file"}
     rows = ask(tab.address, "view/allocation_stacks", **asked, **PLACE)["payloads"]["stacks"]["rows"]

@@ -20,9 +20,9 @@ def test_from_the_overview_to_the_caller_s_events(open_tab: Open) -> None:
     callers = ask(tab.address, "table/launches/runtime_calls_by_caller", run=RUN, steps="5")["rows"]
     made = [row for row in callers if row["name"] == first]
     said = frame.get_by_test_id("answer").inner_text()
-    assert said.startswith(f"While the device has nothing to do, the host is longest in {first}: ")
+    assert said.startswith(f"During device idle time the CPU spends most in {first}: ")
     assert f"under {made[0]['operator']}" in said and f"from {made[0]['caller_frame']}" in said
-    frame.get_by_role("button", name="Show its callers").click()
+    frame.get_by_role("button", name="Show callers").click()
     frame = tab.settle()
     assert_healthy(frame)
     assert frame.get_by_test_id("callers").locator("tbody tr").count() == len(made)

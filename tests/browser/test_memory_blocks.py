@@ -34,7 +34,7 @@ def test_live_by_line_and_phase(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(**GPU, view="memory")
     group = frame.get_by_label("Group live memory by")
-    group.select_option(label="Line of Python")
+    group.select_option(label="Python line")
     frame = tab.settle()
     assert tab.state()["live"] == "line"
     card = "section[aria-label='Live at the peak']"
@@ -54,7 +54,7 @@ def test_every_filter_of_blocks_stands_in_the_address(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(**GPU, view="memory", group="memory_events")
     every = rows(frame)
-    frame.get_by_label("State of the blocks").select_option(value="never released")
+    frame.get_by_label("Block state").select_option(value="never released")
     frame = tab.settle()
     server = ask(tab.address, "table/memory/memory_events", **GPU, where="block_state:never released")
     assert rows(frame) == server["matched_rows"] == 53 < every
@@ -87,7 +87,7 @@ def test_what_a_step_keeps_leads_to_its_blocks(open_tab: Open) -> None:
     first = ask(tab.address, "table/memory/memory_steps", **GPU)["rows"][0]
     frame.locator("[role=rowheader] button").first.click()
     frame = tab.settle()
-    frame.get_by_role("button", name="Show its blocks").click()
+    frame.get_by_role("button", name="Show blocks").click()
     frame = tab.settle()
     assert rows(frame) == first["kept_blocks"] == 53 and tab.state()["group"] == "memory_events"
     back(tab)
@@ -117,7 +117,7 @@ def test_findings_lead_to_what_they_speak_of(open_tab: Open, tmp_path: Path) -> 
     assert rows(frame) == 1
     frame.locator("[role=rowheader] button").first.click()
     frame = tab.settle()
-    frame.get_by_role("button", name="Show its shapes").last.click()
+    frame.get_by_role("button", name="Show shapes").last.click()
     frame = tab.settle()
     assert (tab.state()["view"], tab.state()["group"]) == ("operators", "operators_by_shape")
     assert rows(frame) == 4, "a row each shape"

@@ -102,7 +102,7 @@ def test_memory_leads_to_tensors_and_a_tensor_to_its_operator(open_tab: Open) ->
     place = {"run": "synthetic_megengine", "worker": "4100"}
     frame = tab.open(**place, span="default", view="memory")
     # Of levels nothing is known of a moment: a click chooses none.
-    assert "what was live then" not in frame.inner_text("#main")
+    assert "live memory at that time" not in frame.inner_text("#main")
     frame.get_by_test_id("curve").click()
     frame = tab.settle()
     assert "at_ns" not in tab.state()
@@ -115,7 +115,7 @@ def test_memory_leads_to_tensors_and_a_tensor_to_its_operator(open_tab: Open) ->
     frame = tab.open(**place, span="default-2", tensor="9")
     where = {**place, "span": "default-2", "where": "tensor_number:9"}
     (row,) = ask(tab.address, "table/memory_flow/tensors", **where)["rows"]
-    frame.get_by_role("button", name="Its operator on the timeline").click()
+    frame.get_by_role("button", name="Operator on the timeline").click()
     frame.get_by_role("heading", name="Timeline").wait_for()
     frame = tab.settle()
     assert_healthy(frame)

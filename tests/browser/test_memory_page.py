@@ -30,7 +30,7 @@ def test_a_drag_over_the_curve_drives_the_tables(open_tab: Open) -> None:
     server = ask(tab.address, "table/memory/memory_events", **place, **window)
     shown = frame.locator("[role=table]").get_attribute("aria-rowcount")
     assert shown == str(server["matched_rows"] + 1) != whole
-    frame.get_by_role("button", name="Show the whole window").click()
+    frame.get_by_role("button", name="Show the full window").click()
     frame = tab.settle()
     assert "start_ns" not in tab.state()
     assert frame.locator("[role=table]").get_attribute("aria-rowcount") == whole
@@ -157,7 +157,7 @@ def test_what_cannot_be_read_as_a_size_is_said_and_not_asked(open_tab: Open) -> 
     frame.get_by_role("button", name="Size: any").click()
     frame.get_by_label("Size at least").fill("many")
     frame.get_by_label("Size at least").press("Enter")
-    assert frame.get_by_text("Write for example 512 B").count() == 1
+    assert frame.get_by_text("For example: 512 B").count() == 1
     tab.settle()
     assert "min_block_bytes" not in tab.state()
 

@@ -97,7 +97,7 @@ def test_the_trace_arrives_whole_or_as_the_window_in_sight(open_at: Any) -> None
         assert other.url.startswith(address) and tab.address.startswith(got["origin"])
         assert got["fileName"].endswith(".json.gz") and RUN in got["title"]
         other.close()
-        frame.get_by_text("The whole trace", exact=True).click()
+        frame.get_by_text("The full trace", exact=True).click()
         assert f"{profile['read']['events_kept']:,} events" in frame.get_by_role("dialog").inner_text()
         _, _, whole = received(tab)
         timed = [sum(event["ph"] == "X" for event in events) for events in (shown, whole)]
@@ -118,7 +118,7 @@ def test_an_address_that_is_none_opens_nothing(open_tab: Open) -> None:
     frame = tab.open(run=RUN, view="timeline")
     frame.get_by_role("button", name="Open in Perfetto").click()
     dialog = frame.get_by_role("dialog")
-    assert "TORCH_TRACE_PERFETTO is not an address" in dialog.inner_text()
+    assert "TORCH_TRACE_PERFETTO is not an http or https address" in dialog.inner_text()
     assert dialog.get_by_role("button", name="Open in Perfetto").is_disabled()
     assert dialog.get_by_role("link", name="Download").is_visible()
     assert not tab.faults

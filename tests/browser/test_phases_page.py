@@ -18,7 +18,7 @@ def test_a_phase_limits_other_views_until_it_is_cleared(open_tab: Open) -> None:
     assert "is the largest phase" in frame.inner_text("[aria-label=Answer]")
     frame.get_by_role("treeitem", name=PHASE).click()
     assert frame.get_by_role("treeitem", name=PHASE).locator("svg[role=img]").count() == 1
-    frame.get_by_role("button", name="Only this phase").click()
+    frame.get_by_role("button", name="Select this phase").click()
     frame = tab.settle()
     assert_healthy(frame)
     assert frame.locator(CHIP).inner_text().splitlines() == ["Phase", PHASE]
@@ -57,7 +57,7 @@ def test_the_pattern_is_shown_and_can_be_changed(open_tab: Open) -> None:
     field.press("Enter")
     frame = tab.settle()
     assert "The pattern is not valid" in frame.inner_text("#main")
-    frame.get_by_role("button", name="Show all phases, grouped as usual").click()
+    frame.get_by_role("button", name="Reset phases and grouping").click()
     frame = tab.settle()
     assert "pattern" not in tab.state()
     assert frame.get_by_role("treeitem", name="ProfilerStep#*").count() == 1

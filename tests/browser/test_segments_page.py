@@ -82,8 +82,8 @@ def test_a_block_is_kept(open_tab: Open) -> None:
     # It stays while one goes to a moment before it, where it is not.
     frame = tab.open(**OOM, block=row, at="-1")
     assert tab.axe() == []
-    assert "It is not there" in frame.inner_text("[data-testid=chosen-block]")
-    frame.get_by_role("button", name="Let go").click()
+    assert "Not allocated after event" in frame.inner_text("[data-testid=chosen-block]")
+    frame.get_by_role("button", name="Deselect").click()
     tab.settle()
     assert "block" not in tab.state()
 

@@ -70,9 +70,9 @@ def test_a_search_lets_the_rest_fade(open_tab: Open) -> None:
 def test_choices_and_exports(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="stacks", run="synthetic_gpu")
-    frame.get_by_label("Time of the stacks").select_option("device")
+    frame.get_by_label("Measure").select_option("device")
     frame = tab.settle()
-    frame.get_by_label("Frames of the stacks").select_option("operators")
+    frame.get_by_label("Frame type").select_option("operators")
     frame = tab.settle()
     assert_healthy(frame)
     assert (tab.state()["weight"], tab.state()["of"]) == ("device", "operators")
@@ -182,8 +182,8 @@ def test_a_function_opens_into_its_callers_and_callees(open_tab: Open) -> None:
 def test_folding_is_in_the_address_and_in_the_exports(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="stacks", **RUN)
-    frame.get_by_role("button", name="Show", exact=True).click()
-    frame.get_by_label("Folded into the call that entered them").click()
+    frame.get_by_role("button", name="Display", exact=True).click()
+    frame.get_by_label("Merged into their caller").click()
     frame = tab.settle()
     assert tab.state()["fold"] == "framework"
     tab.page.keyboard.press("Escape")
@@ -208,12 +208,12 @@ def test_idle_threads_are_named_and_counted_on_demand(open_tab: Open) -> None:
 
     tab.page.route("**/view/stacks*", with_an_idle_one)
     frame = tab.open(view="stacks", **RUN)
-    assert frame.inner_text("[data-testid=idle]").startswith("1 idle thread is left out: monitor, 10")
-    frame.get_by_role("button", name="Threads: Threads that work").click()
+    assert frame.inner_text("[data-testid=idle]").startswith("1 idle thread hidden: monitor, 10")
+    frame.get_by_role("button", name="Threads: Busy threads").click()
     assert frame.get_by_test_id("thread").last.inner_text().startswith("monitor")
     assert not frame.get_by_role("checkbox", name="monitor").is_checked()
     tab.page.keyboard.press("Escape")
-    frame.get_by_role("button", name="Count it as well").click()
+    frame.get_by_role("button", name="Show it").click()
     frame = tab.settle()
     assert tab.state()["thread"] == "all" and frame.get_by_test_id("idle").count() == 0
 

@@ -53,7 +53,7 @@ def test_kernels_are_coloured_by_what_they_do(open_tab: Open) -> None:
     frame = tab.open(run=RUN, view="timeline", charts="none", **around(kernel))
     by_kind = seen(picture, kernel)
     assert not [url for url in asked if "/view/kernels" in url], "nothing is asked for that nobody wants to see"
-    frame.get_by_role("button", name="Show", exact=True).press("Enter")
+    frame.get_by_role("button", name="Display", exact=True).press("Enter")
     frame.get_by_label("By kind").press("ArrowUp")
     tab.page.keyboard.press("Escape")
     frame = tab.settle()
@@ -99,8 +99,8 @@ def test_without_a_device_there_are_no_classes(open_tab: Open) -> None:
     frame = tab.open(run="no_steps_cpu", view="timeline", colors="class")
     said = frame.get_by_test_id("timeline-key").inner_text()
     assert said.split() == ["operator", "annotation"], "the key speaks of what the trace may hold"
-    frame.get_by_role("button", name="Show", exact=True).click()
-    assert frame.get_by_label("By class of kernel").is_disabled()
+    frame.get_by_role("button", name="Display", exact=True).click()
+    assert frame.get_by_label("By kernel class").is_disabled()
     assert_healthy(frame)
 
 

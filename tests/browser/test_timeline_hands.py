@@ -153,7 +153,7 @@ def test_zooms_and_jumps_are_undone_by_back_and_by_z(open_tab: Open) -> None:
     tab.page.mouse.up()
     frame = picture.moved_from(before)
     windows.append(picture.window())
-    frame.get_by_role("button", name="Whole trace", exact=True).click()
+    frame.get_by_role("button", name="Full trace", exact=True).click()
     frame = picture.moved_from(windows[-1])
     tab.page.keyboard.press("b")
     tab.page.keyboard.press("Escape")
@@ -231,7 +231,7 @@ def test_bookmarks_live_in_the_link(open_tab: Open) -> None:
     tab.page.keyboard.press("Escape")
     frame = tab.open(run=RUN, view="timeline", start_ns="0", end_ns="1000000", bookmarks=f"{time}:here")
     frame.get_by_role("button", name="Bookmarks 1").click()
-    frame.get_by_title("Go there").click()
+    frame.get_by_title("Go to bookmark").click()
     frame = picture.moved_from((0, 1_000_000))
     low, high = picture.window()
     assert low <= int(time) <= high
@@ -257,6 +257,6 @@ def test_the_column_of_names_can_be_made_wider(open_tab: Open) -> None:
     frame = tab.open(run=RUN, view="timeline", **whole(picture))
     assert picture.digest() == wider
     frame.get_by_role("button", name="Tracks").click()
-    frame.get_by_role("button", name="As at first").click()
+    frame.get_by_role("button", name="Reset").click()
     frame = tab.settle()
     assert_healthy(frame)

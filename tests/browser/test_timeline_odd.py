@@ -74,7 +74,7 @@ def test_an_odd_trace_is_shown(open_tab: Open, logdir: Path, name: str) -> None:
     frame = tab.open(run=name, view="timeline")
     assert_healthy(frame)
     picture = Picture(tab, run=name)
-    for button in ("Zoom in", "Zoom in", "Zoom out", "Whole trace"):
+    for button in ("Zoom in", "Zoom in", "Zoom out", "Full trace"):
         frame.get_by_role("button", name=button, exact=True).click()
         frame = tab.settle()
         assert_healthy(frame)

@@ -107,7 +107,7 @@ def test_an_event_of_another_rank_opens_its_own_panel(open_tab: Open) -> None:
     assert "rank3: " in frame.get_by_test_id("hits").inner_text() and tab.state()["at"] == "rank3"
     frame.get_by_role("button", name="As text").click()
     tab.settle()
-    frame.get_by_role("table", name="Events in sight").get_by_text(str(facts["name"])).first.wait_for()
+    frame.get_by_role("table", name="Visible events").get_by_text(str(facts["name"])).first.wait_for()
     assert frame.get_by_label("Rank as text").input_value() == "rank3"
 
 
@@ -132,7 +132,7 @@ def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Ope
     frame.get_by_label("Order of the ranks").select_option("rank")
     frame = tab.settle()
     assert [name for name, _ in sections(frame)] == ["rank0", "rank1", "rank2", "rank3"]
-    frame.get_by_role("button", name="Only rank0").click()
+    frame.get_by_role("button", name="rank0 alone").click()
     frame = tab.settle()
     assert "ranks" not in tab.state() and not frame.get_by_test_id("section").count()
     frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="rank1,nobody", align="wall")
@@ -166,7 +166,7 @@ def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
         at = "" if worker == "rank0" else worker
         expected = state | {"ranks": ranks, "event": str(calls[worker]["event"]), **({"at": at} if at else {})}
         assert {key: now.get(key) for key in expected} == expected and now.get("at", "") == at
-        assert partners.get_by_role("row", name="this one").inner_text().startswith(worker)
+        assert partners.get_by_role("row", name="this rank").inner_text().startswith(worker)
     # From there the table of the view Distributed comes into sight, though it stands below all pictures.
     frame.get_by_role("button", name="Show in Distributed").click()
     frame = tab.settle()

@@ -57,7 +57,7 @@ def test_tracks_are_arranged_from_the_menu(open_tab: Open) -> None:
     assert tab.state() == state and picture.digest() == arranged
     assert frame.get_by_role("button", name=f"Tracks (2 of {len(ids)})").count() == 1
     frame.get_by_role("button", name="Tracks").click()
-    frame.get_by_role("button", name="As at first").click()
+    frame.get_by_role("button", name="Reset").click()
     tab.page.keyboard.press("Escape")
     tab.settle()
     assert not {"pin", "lanes", "shut", "tracks"} & set(tab.state())
@@ -130,8 +130,8 @@ def test_arrows_are_drawn_where_they_can_be_told_apart(open_tab: Open) -> None:
     frame = tab.open(view="timeline", flows="1", **window, **place)
     assert "arrows:" not in frame.locator(foot).inner_text()
     assert picture.digest() != without
-    frame.get_by_role("button", name="Show").first.click()
-    frame.get_by_role("checkbox", name="Arrows in sight").click()
+    frame.get_by_role("button", name="Display").first.click()
+    frame.get_by_role("checkbox", name="Flow arrows").click()
     tab.page.keyboard.press("Escape")
     tab.settle()
     assert "flows" not in tab.state() and picture.digest() == without

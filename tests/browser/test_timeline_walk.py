@@ -137,7 +137,7 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
     inside = ask(tab.address, "view/find", run=RUN, search=search, **window)["payloads"]
     text = frame.locator("[data-testid=found]").inner_text()
     total = figure(everywhere["summary"], "events")
-    assert f"{total} found, " in text and f" · {figure(inside['summary'], 'events')} in sight" in text
+    assert f"{total} found, " in text and f" · {figure(inside['summary'], 'events')} visible" in text
     assert total == len(hits)
     order = [*range(1, len(hits)), 0, 1]
     for place in order:
@@ -164,7 +164,7 @@ def test_search_counts_and_walks(open_tab: Open) -> None:
 def test_nothing_found_is_said_and_leads_nowhere(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run=RUN, view="timeline", search="no such name")
-    assert "0 found, 0 ns in all · 0 in sight" in frame.locator("[data-testid=found]").inner_text()
+    assert "0 found, 0 ns total · 0 visible" in frame.locator("[data-testid=found]").inner_text()
     assert frame.get_by_role("button", name="Next hit").is_disabled()
     assert_healthy(frame)
 
@@ -190,7 +190,7 @@ def test_a_search_that_cannot_be_made_does_not_wait_for_ever(open_tab: Open, sea
 def test_a_window_between_nanoseconds_is_the_nearest_one(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(run=RUN, view="timeline", start_ns="100000000.5", end_ns="101000000.25")
-    assert "1.00 ms in sight" in frame.locator("[data-testid=timeline-foot]").inner_text()
+    assert "1.00 ms visible" in frame.locator("[data-testid=timeline-foot]").inner_text()
     assert_healthy(frame)
 
 
@@ -220,7 +220,7 @@ def test_as_text_lists_what_is_in_sight(open_tab: Open) -> None:
     frame.get_by_role("button", name="As text").click()
     frame = tab.settle()
     server = ask(tab.address, "table/events/instances", run=RUN, **window)
-    table = frame.get_by_role("table", name="Events in sight")
+    table = frame.get_by_role("table", name="Visible events")
     assert table.get_attribute("aria-rowcount") == str(server["matched_rows"] + 1)
     names = table.locator("[role=rowheader]").all_inner_texts()
     # Names of all kinds stand as they are; those of kernels are shortened.
@@ -230,5 +230,5 @@ def test_as_text_lists_what_is_in_sight(open_tab: Open) -> None:
     assert tab.state()["event"] == str(server["rows"][1]["event"])
     assert frame.locator("section[aria-label='Event details'] h2 > span").inner_text() == server["rows"][1]["name"]
     assert not tab.axe()
-    frame.get_by_role("button", name="As picture").click()
+    frame.get_by_role("button", name="As chart").click()
     assert_healthy(tab.settle())

@@ -279,7 +279,7 @@ def test_a_broken_file_says_so(open_tab: Open, tmp_path: Path) -> None:
     assert "worker0.pt.trace.json" in frame.inner_text("body")
     for view in ("overview", "operators"):
         frame = tab.open(run="cut", view=view)
-        assert "This file ends early." in frame.inner_text("[data-testid=cut]")
+        assert "This file is truncated." in frame.inner_text("[data-testid=cut]")
         tab.set_dark()
         assert not tab.axe()
 

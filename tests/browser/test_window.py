@@ -77,7 +77,7 @@ def test_steps_of_another_window_do_not_stay(tab: harness.Tab) -> None:
 def test_a_link_to_a_window_that_is_not_there_leads_back(tab: harness.Tab) -> None:
     frame = tab.open(window="77")
     assert "The trace has no step 77" in frame.inner_text("main")
-    frame.get_by_role("button", name="Open from its beginning").click()
+    frame.get_by_role("button", name="Open from the start").click()
     frame = tab.settle()
     assert_healthy(frame)
     assert "window" not in tab.state()

@@ -43,7 +43,7 @@ async function problemOf(response: Response, path: string): Promise<Problem> {
   return {
     what: `The server answered ${response.status} ${response.statusText}.`,
     where: path,
-    do: 'Look into the log of TensorBoard; reload the page to try again.',
+    do: 'Check the TensorBoard log, then reload the page.',
   }
 }
 
@@ -54,9 +54,9 @@ async function request(path: string, query: Query, signal?: AbortSignal): Promis
   } catch (error) {
     if (signal?.aborted) throw error
     throw new ApiError(0, {
-      what: 'The server does not answer.',
+      what: 'The server does not respond.',
       where: new URL('.', document.baseURI).href,
-      do: 'Check that TensorBoard still runs and can be reached. The page tries again by itself.',
+      do: 'Check that TensorBoard is running and reachable. The page retries automatically.',
     })
   }
   if (!response.ok) throw new ApiError(response.status, await problemOf(response, path))
@@ -113,9 +113,9 @@ const MOST_BYTES = 2 ** 30
 
 const tooLarge = (path: string, size: string) =>
   new ApiError(413, {
-    what: `The trace is too large to be handed over inside the browser${size}.`,
+    what: `The trace is too large to send to Perfetto in the browser${size}.`,
     where: path,
-    do: 'Choose a smaller window, or download it and open the file with a Perfetto outside of the browser.',
+    do: 'Select a smaller window, or download the file and open it with the Perfetto command line.',
   })
 
 /** The events of a window as a .gz file, to hand on. */
@@ -124,21 +124,21 @@ export async function getWindow(query: Query, signal: AbortSignal): Promise<Arra
   const response = await request(path, { ...query, packed: 1 }, signal)
   if (response.status === 202)
     throw new ApiError(202, {
-      what: 'The profile is being read again.',
+      what: 'The profile is loading again.',
       where: path,
-      do: 'Wait until it is there, then click again.',
+      do: 'Wait until it has loaded, then click again.',
     })
   const bytes = Number(response.headers.get('content-length'))
-  if (bytes > MOST_BYTES) throw tooLarge(path, ` (${Math.round(bytes / 2 ** 20)} MiB packed)`)
+  if (bytes > MOST_BYTES) throw tooLarge(path, ` (${Math.round(bytes / 2 ** 20)} MiB compressed)`)
   try {
     return await response.arrayBuffer()
   } catch (error) {
     if (error instanceof RangeError) throw tooLarge(path, '')
     if (signal.aborted) throw error
     throw new ApiError(0, {
-      what: 'The download broke off.',
+      what: 'The download was interrupted.',
       where: path,
-      do: 'Click again; if it breaks off again, look into the log of TensorBoard.',
+      do: 'Click again. If it fails again, check the TensorBoard log.',
     })
   }
 }

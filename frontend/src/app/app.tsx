@@ -3,37 +3,38 @@ import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
 import type { Catalog, Problem, Profile, ReadInfo, SpanInfo, ViewInfo } from '../api/payloads'
-import { nounOf } from '../lib/models'
+import { counted } from '../lib/format'
+import { modelNoun } from '../lib/modelNouns'
 import { shortenMiddle } from '../lib/names'
 import {
   type Address,
-  askedAddress,
   isAnsweredByOthers,
-  missingIn,
-  offered,
+  missingPart,
+  offeredViews,
   openedView,
+  requestAddress,
   resolveAddress,
   sameAddress,
-  seenAs,
   spanOf,
+  spanVersion,
   viewInfo,
   wantedAddress,
 } from '../lib/profiles'
+import { pageOfView } from '../pages'
 import { useCatalog, useProfile } from '../state/data'
 import { openProfile, openView, setDefaultView, setRoute, useRoute } from '../state/route'
-import { viewOf } from '../views'
-import { Bones } from '../widgets/basics'
+import { Placeholder } from '../widgets/basics'
 import { CaptureProblem } from '../widgets/capturePicker'
 import { ProblemPanel } from '../widgets/problem'
 import { FailedPanel, LoadingPanel } from '../widgets/profileState'
 import { WindowBar } from '../widgets/windowBar'
 import { Boundary } from './boundary'
+import { EmptyPanel, SkippedFilesButton } from './emptyStates'
 import { HelpModal } from './help'
 import { Nav } from './nav'
 import { QualityDrawer } from './quality'
 import { useScheme } from './scheme'
 import { useShortcuts } from './shortcuts'
-import { EmptyPanel, PassedOverButton } from './states'
 import { theme } from './theme'
 import { TopBar } from './topbar'
 import basicsCss from '../widgets/basics.module.css'
@@ -59,8 +60,8 @@ function Frame() {
   const span = spanOf(catalog, address)
   const part = route.window ?? ''
   const capture = route.capture ?? ''
-  const asked = askedAddress(catalog, address, wanted)
-  const { profile: read, problem, reload } = useProfile(asked, seenAs(span), part, capture, route.view)
+  const asked = requestAddress(catalog, address, wanted)
+  const { profile: read, problem, reload } = useProfile(asked, spanVersion(span), part, capture, route.view)
   const other = read?.worker && !sameAddress(read, asked) ? read : null
   useEffect(() => {
     // Once a merged file is read, a worker for each of its ranks stands for it.
@@ -68,7 +69,7 @@ function Frame() {
     if (route.worker) setRoute({ run: other.run, worker: other.worker, span: other.span })
     refresh()
   }, [other, route.worker, refresh])
-  const profile = useMemo(() => offered(read, catalog, address), [read, catalog, address])
+  const profile = useMemo(() => offeredViews(read, catalog, address), [read, catalog, address])
   const [quality, setQuality] = useState(false)
   const [help, setHelp] = useState(false)
   useShortcuts(profile, () => setHelp(true))
@@ -116,7 +117,7 @@ function Frame() {
       <Nav
         views={profile?.views ?? []}
         active={view}
-        foot={catalog && catalog.runs.length > 0 && <PassedOverButton catalog={catalog} />}
+        foot={catalog && catalog.runs.length > 0 && <SkippedFilesButton catalog={catalog} />}
         onActive={() => document.getElementById('main')?.scrollTo(0, 0)}
       />
       <main id="main" className={css.main} tabIndex={-1} aria-label={viewInfo(profile, view)?.title ?? 'View'}>
@@ -146,7 +147,7 @@ function Frame() {
               offline ? (
                 <ProblemPanel problem={offline} />
               ) : (
-                <Bones height={300} />
+                <Placeholder height={300} />
               )
             ) : address === null ? (
               <NoProfile catalog={catalog} wanted={wanted} />
@@ -175,12 +176,12 @@ function Frame() {
 /** Above every view of a file that ends early: no number tells that by itself. */
 const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onMore: () => void }) => (
   <Alert color="orange" variant="light" data-testid="cut" className={css.offline} role="status">
-    <b>{read.cut_files.length > 0 ? `Cut off: ${read.cut_files.join(', ')}.` : 'This file ends early.'}</b>{' '}
-    {read.events_kept.toLocaleString('en-US')} events were read, what follows is missing
-    {model === 'trace' && read.cut_files.length === 0 && ': often the work of the devices, so that they seem idle'}. No
-    rule speaks about what may be missing.{' '}
+    <b>{read.cut_files.length > 0 ? `Truncated: ${read.cut_files.join(', ')}.` : 'This file is truncated.'}</b>{' '}
+    {counted(read.events_kept, 'event')} {read.events_kept === 1 ? 'was' : 'were'} read; the rest is missing
+    {model === 'trace' && read.cut_files.length === 0 && ', often the device work, so devices may look idle'}. Findings
+    that need the missing part are off.{' '}
     <button type="button" className={textCss.link} onClick={onMore}>
-      About this {nounOf(model)}
+      About this {modelNoun(model)}
     </button>
   </Alert>
 )
@@ -190,7 +191,8 @@ function NotLimited({ phase, view }: { phase: string; view: ViewInfo | undefined
   if (!view?.available || !view.whole) return null
   return (
     <Alert color="gray" variant="light" data-testid="not-limited" className={css.offline} role="status">
-      Not limited to the phase <span className={textCss.mono}>{shortenMiddle(phase, 60)}</span>. {view.whole}
+      This view covers more than the phase <span className={textCss.mono}>{shortenMiddle(phase, 60)}</span>.{' '}
+      {view.whole}
     </Alert>
   )
 }
@@ -213,12 +215,12 @@ function Body(props: {
   const { view, profile, problem, span, catalog, base, reload } = props
   const elsewhere = base.window ? (
     <Button size="xs" onClick={() => openProfile({ window: '' })}>
-      Open from its beginning
+      Open from the start
     </Button>
   ) : undefined
   if (!profile)
     return problem ? <ProblemPanel problem={problem} action={elsewhere} /> : <LoadingPanel profile={null} span={span} />
-  const View = viewOf(view)
+  const View = pageOfView(view)
   if (profile.state === 'failed') {
     if (isAnsweredByOthers(view, catalog, profile))
       return <View id={view} catalog={catalog} profile={profile} base={base} />
@@ -235,7 +237,7 @@ function Body(props: {
         <p>{info.why}</p>
         {info.enable && (
           <p>
-            To enable it: <code>{info.enable}</code>
+            To record it: <code>{info.enable}</code>
           </p>
         )}
         {only && (
@@ -260,14 +262,14 @@ function NoProfile({ catalog, wanted }: { catalog: Catalog; wanted: Address }) {
       </>
     )
   }
-  const missing = missingIn(catalog, wanted)
+  const missing = missingPart(catalog, wanted)
   const run = missing === 'run' ? '' : wanted.run
   return (
     <ProblemPanel
       problem={{
         what: `There is no profile ${[wanted.run, wanted.worker, wanted.span].filter(Boolean).join(' / ')} in the log directory.`,
         where: catalog.logdir,
-        do: `It may have been moved or deleted, or the link is of another log directory. Choose another ${missing} above.`,
+        do: `The profile was moved or deleted, or the link is for another log directory. Choose another ${missing} above.`,
       }}
       action={
         <button type="button" className={textCss.link} onClick={() => openProfile({ run, worker: '', span: '' })}>

@@ -15,9 +15,9 @@ export class Boundary extends Component<{ children: ReactNode }, { error: Error 
     return (
       <ProblemPanel
         problem={{
-          what: 'This view met an error of its own.',
+          what: 'An internal error occurred in this view.',
           where: `${error.message}\n${error.stack?.split('\n').slice(0, 4).join('\n') ?? ''}`,
-          do: 'Choose another view or reload the page. If it happens again, please report it with this text.',
+          do: 'Choose another view or reload the page. If the error returns, report it with this text.',
         }}
       />
     )

@@ -3,10 +3,10 @@ import { Drawer } from '@mantine/core'
 import type { Query } from '../api/client'
 import type { IssueInfo, Profile, ReadInfo, SpanInfo } from '../api/payloads'
 import { counted, format } from '../lib/format'
-import { nounOf } from '../lib/models'
+import { modelNoun } from '../lib/modelNouns'
 import { useView } from '../state/data'
 import { followLink } from '../state/links'
-import { Bones, CopyIconButton } from '../widgets/basics'
+import { CopyIconButton, Placeholder } from '../widgets/basics'
 import { NoticeList } from '../widgets/notices'
 import { ProblemPanel } from '../widgets/problem'
 import figuresCss from '../widgets/figures.module.css'
@@ -30,15 +30,15 @@ export function QualityDrawer(props: {
       onClose={onClose}
       position="right"
       size={520}
-      title={`About this ${nounOf(profile.model)}`}
+      title={`About this ${modelNoun(profile.model)}`}
       transitionProps={{ duration: 120 }}
       classNames={{ title: css.title }}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
       {span && <Files span={span} />}
-      <h3>What the numbers stand on</h3>
+      <h3>Data quality</h3>
       {resource.problem && <ProblemPanel problem={resource.problem} />}
-      {!resource.data && !resource.problem && <Bones height={120} />}
+      {!resource.data && !resource.problem && <Placeholder height={120} />}
       {quality?.kind === 'notices' && (
         <NoticeList
           notices={quality.notices}
@@ -46,7 +46,7 @@ export function QualityDrawer(props: {
             onClose()
             followLink(link)
           }}
-          none="Nothing about the file changes what the numbers mean."
+          none="No data problems found."
         />
       )}
       {profile.read && <ReadFacts read={profile.read} />}
@@ -70,24 +70,24 @@ function Files({ span: { files, format: what, size_bytes } }: { span: SpanInfo }
             <CopyIconButton text={path} label="Copy path" />
           </li>
         ))}
-        {more > 0 && <li>{counted(more, 'further one', 'further ones')}</li>}
+        {more > 0 && <li>{counted(more, 'more file', 'more files')}</li>}
       </ul>
       <p className={textCss.mute}>
-        {[what, format(size_bytes, 'bytes')].filter(Boolean).join(', ')}; paths are those in the log directory.
+        {[what, format(size_bytes, 'bytes')].filter(Boolean).join(', ')}; paths are relative to the log directory.
       </p>
     </>
   )
 }
 
 const COUNTS: [keyof ReadInfo, string, string][] = [
-  ['events_seen', 'Seen', 'All events of the file'],
-  ['events_kept', 'Kept', 'Events behind the numbers'],
-  ['events_repaired', 'Repaired', 'Kept after a repair'],
-  ['events_dropped', 'Dropped', 'Could not be used'],
-  ['events_quarantined', 'Quarantined', 'Times that cannot be right: counted, shown, in no window'],
-  ['events_unknown', 'Unknown', 'Categories that this version does not know'],
+  ['events_seen', 'Read', 'All events in the file'],
+  ['events_kept', 'Used', 'Events used for the numbers'],
+  ['events_repaired', 'Repaired', 'Used after a repair'],
+  ['events_dropped', 'Dropped', 'Unusable events'],
+  ['events_quarantined', 'Quarantined', 'Impossible times: counted and listed, but in no window'],
+  ['events_unknown', 'Unknown', 'Categories unknown to this version'],
   ['events_other', 'Other', 'Names, flows and marks'],
-  ['events_outside', 'Outside', 'Outside the window that was opened: in no number'],
+  ['events_outside', 'Outside', 'Outside the loaded window; in no number'],
 ]
 
 function ReadFacts({ read }: { read: ReadInfo }) {
@@ -108,7 +108,7 @@ function ReadFacts({ read }: { read: ReadInfo }) {
         </div>
         <div>
           <dt>Complete</dt>
-          <dd>{read.complete ? 'yes' : 'no: the file ends early'}</dd>
+          <dd>{read.complete ? 'yes' : 'no: the file is truncated'}</dd>
         </div>
         {(read.records ? COUNTS : []).map(([key, title, definition]) => (
           <div key={key}>
@@ -119,7 +119,7 @@ function ReadFacts({ read }: { read: ReadInfo }) {
       </dl>
       {read.issues.length > 0 && (
         <>
-          <h3>Irregularities</h3>
+          <h3>Data issues</h3>
           <ul className={css.issues}>
             {read.issues.map((issue) => (
               <Issue key={`${issue.code} ${issue.outcome}`} issue={issue} />

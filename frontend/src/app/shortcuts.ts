@@ -1,7 +1,7 @@
 // Keys that work everywhere; never while a person types.
 import { useEffect, useRef } from 'react'
 import type { Profile } from '../api/payloads'
-import { typing } from '../canvas/typing'
+import { isTyping } from '../canvas/typing'
 import { openView, readRoute, setRoute } from '../state/route'
 import { inOrder } from './nav'
 
@@ -18,7 +18,7 @@ export function useShortcuts(profile: Profile | null, onHelp: () => void): void 
   latest.current = { profile, onHelp }
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
       const { profile: open, onHelp: help } = latest.current
       if (event.key === '?') help()
       else if (event.key === '/') document.querySelector<HTMLInputElement>('input[data-search]')?.focus()

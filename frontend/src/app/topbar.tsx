@@ -3,7 +3,7 @@ import { Button, Menu, Tooltip } from '@mantine/core'
 import { originalUrl, type Query, windowUrl } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
 import { format } from '../lib/format'
-import { nounOf } from '../lib/models'
+import { modelNoun } from '../lib/modelNouns'
 import { type Address, spanOf } from '../lib/profiles'
 import { useCurrent } from '../state/current'
 import { openProfile, setRoute, shareUrl } from '../state/route'
@@ -40,7 +40,7 @@ export function TopBar(props: {
           <StepsPicker
             all={profile.steps}
             value={steps}
-            none={profile.window ? 'Whole window' : 'Whole trace'}
+            none={profile.window ? 'Full window' : 'Full trace'}
             onChange={(next) => setRoute({ steps: next }, true)}
           />
         )}
@@ -55,7 +55,7 @@ export function TopBar(props: {
       </div>
       <div className={css.actions}>
         {profile?.state === 'ready' && (
-          <Tooltip label="What was repaired, dropped or missing, and what that means for the numbers">
+          <Tooltip label="Data quality: repaired, dropped and missing events">
             <Button
               size="sm"
               variant="default"
@@ -65,7 +65,7 @@ export function TopBar(props: {
               leftSection={<InfoIcon />}
             >
               {notices > 0 && `${notices} `}
-              <span className={css.wide}>&nbsp;{`${notesText(notices, isRead)} this ${nounOf(profile.model)}`}</span>
+              <span className={css.wide}>&nbsp;{`${notesText(notices, isRead)} this ${modelNoun(profile.model)}`}</span>
             </Button>
           </Tooltip>
         )}
@@ -107,10 +107,10 @@ function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 
   const { csv, window: shown } = useCurrent()
   const chosen = shown ? { start_ns: shown.start, end_ns: shown.end } : { steps }
   const what = shown
-    ? `Window in sight, ${format(shown.end - shown.start, 'ns')}`
+    ? `Visible window, ${format(shown.end - shown.start, 'ns')}`
     : steps
       ? `Steps ${steps}`
-      : `Whole ${whole}`
+      : `Full ${whole}`
   return (
     <Menu position="bottom-end" transitionProps={{ duration: 100 }} width={290}>
       <Menu.Target>
@@ -121,7 +121,7 @@ function ExportMenu(props: { base: Query; steps: string; ready: boolean; whole: 
       <Menu.Dropdown>
         <Menu.Item component="a" href={originalUrl(base)} download disabled={!ready}>
           Original file
-          <small className={css.note}>as it lies in the log directory</small>
+          <small className={css.note}>as stored in the log directory</small>
         </Menu.Item>
         {events && (
           <Menu.Item component="a" href={windowUrl({ ...base, ...chosen })} download disabled={!ready}>

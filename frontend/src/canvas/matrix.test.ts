@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Matrix } from '../lib/ranks'
+import type { Matrix } from '../lib/rankMatrix'
 import { cellAt, heightOf, layoutOf } from './matrix'
 
 const plain: Matrix = {
@@ -11,7 +11,7 @@ const plain: Matrix = {
   rowMarks: [],
   columnMarks: [],
   marked: [],
-  named: [],
+  labelFirst: [],
   rankOf: (row) => row,
 }
 

@@ -1,7 +1,7 @@
 // A matrix of numbers as coloured cells: numbers where they fit, the largest of several where a pixel holds more than one.
 import { categoryColor, inkOn, mix } from '../lib/color'
-import { apart, type Band, type Domain, folded, largestOf, type Matrix, partOf } from '../lib/ranks'
-import { cut, cutApart, FONT, type Theme } from './surface'
+import { type Band, type Domain, foldLines, largestOf, type Matrix, partOf, spreadLabels } from '../lib/rankMatrix'
+import { cutDistinct, cutText, FONT, type Theme } from './surface'
 
 const AXIS = 20
 const BANDS = 18
@@ -9,7 +9,7 @@ const RIGHT = 2
 /** From the cells to the name of a marked row. */
 const MARK = 18
 /** Pixels of a row at most, unless told otherwise. */
-export const TALLEST = 22
+export const MAX_ROW_HEIGHT = 22
 const SHADES = 256
 /** Opacity of nothing: a cell with a value is never quite the surface. */
 const FAINT = 0.06
@@ -47,7 +47,13 @@ interface MatrixScene {
 }
 
 /** Where everything is in a picture so many pixels wide and at most so many high. */
-export function layoutOf(matrix: Matrix, width: number, most: number, tallest = TALLEST, axis = ''): MatrixLayout {
+export function layoutOf(
+  matrix: Matrix,
+  width: number,
+  most: number,
+  tallest = MAX_ROW_HEIGHT,
+  axis = '',
+): MatrixLayout {
   const [rows, columns] = [Math.max(1, matrix.rows.length), Math.max(1, matrix.columns.length)]
   const titles = [...matrix.rows, ...matrix.rowBands.map((band) => band.title)]
   const longest = titles.reduce((length, title) => Math.max(length, title.length), 0)
@@ -66,8 +72,8 @@ export function layoutOf(matrix: Matrix, width: number, most: number, tallest = 
     width: inner,
     right,
     height,
-    rowFold: folded(rows, height),
-    columnFold: folded(columns, Math.floor(inner)),
+    rowFold: foldLines(rows, height),
+    columnFold: foldLines(columns, Math.floor(inner)),
   }
 }
 
@@ -86,7 +92,7 @@ function lineAt(fold: readonly number[], part: number): [number, number] {
 }
 
 /** The colours of a category from nothing to the largest value. */
-export function shadesOf(category: string, theme: Theme): string[] {
+export function cellShades(category: string, theme: Theme): string[] {
   const full = categoryColor(category)
   return Array.from({ length: SHADES }, (_, at) => mix(full, theme.panel, FAINT + ((1 - FAINT) * at) / (SHADES - 1)))
 }
@@ -122,8 +128,8 @@ function drawMarked(context: CanvasRenderingContext2D, { matrix, layout, theme }
   context.fillStyle = theme.ink
   context.lineWidth = 1
   const names = matrix.marked.map((row) => matrix.rows[row])
-  const shown = cutApart(context, names, layout.right - MARK + 2)
-  apart(places, LINE, layout.top + layout.height).forEach((y, at) => {
+  const shown = cutDistinct(context, names, layout.right - MARK + 2)
+  spreadLabels(places, LINE, layout.top + layout.height).forEach((y, at) => {
     context.beginPath()
     context.moveTo(from, places[at])
     context.lineTo(from + 4, places[at])
@@ -138,7 +144,7 @@ function drawCells(context: CanvasRenderingContext2D, { matrix, layout, domain, 
   const [lines, places] = [layout.rowFold.length - 1, layout.columnFold.length - 1]
   if (lines < 1 || places < 1 || matrix.values.length === 0) return
   const image = new ImageData(places, lines)
-  const shades = shadesOf(category, theme).map(rgb)
+  const shades = cellShades(category, theme).map(rgb)
   for (let line = 0; line < lines; line++) {
     const rows = [layout.rowFold[line], layout.rowFold[line + 1]] as const
     for (let place = 0; place < places; place++) {
@@ -174,7 +180,7 @@ function drawNumbers(context: CanvasRenderingContext2D, scene: MatrixScene): voi
   if (!hasNumbers(matrix, layout, textOf)) return
   const [rows, columns] = [matrix.rows.length, matrix.columns.length]
   const [high, wide] = [layout.height / rows, layout.width / columns]
-  const shades = shadesOf(category, theme)
+  const shades = cellShades(category, theme)
   context.textAlign = 'right'
   matrix.values.forEach((value, cell) => {
     if (value === null) return
@@ -225,7 +231,7 @@ function drawRowLabels(context: CanvasRenderingContext2D, { matrix, layout, them
     labels.push({ title, y })
     free = y + LINE
   }
-  const shown = cutApart(
+  const shown = cutDistinct(
     context,
     labels.map(({ title }) => title),
     layout.left - 10,
@@ -241,7 +247,7 @@ function drawColumnLabels(context: CanvasRenderingContext2D, { matrix, layout, a
   const bottom = layout.top + layout.height + AXIS / 2 + 1
   context.textAlign = 'left'
   context.fillStyle = theme.mute
-  context.fillText(cut(context, axis, layout.left - 10), 2, bottom)
+  context.fillText(cutText(context, axis, layout.left - 10), 2, bottom)
   context.textAlign = 'center'
   /** Writes nothing where it would stand on what is written. */
   const write = (text: string, middle: number, y: number, taken: [number, number][]) => {
@@ -262,10 +268,10 @@ function drawColumnLabels(context: CanvasRenderingContext2D, { matrix, layout, a
   const below: [number, number][] = []
   const label = (at: number) => write(matrix.columns[at], layout.left + (at + 0.5) * wide, bottom, below)
   context.fillStyle = theme.ink
-  for (const at of matrix.named) label(at)
+  for (const at of matrix.labelFirst) label(at)
   context.fillStyle = theme.mute
   matrix.columns.forEach((_, at) => {
-    if (!matrix.named.includes(at)) label(at)
+    if (!matrix.labelFirst.includes(at)) label(at)
   })
   context.textAlign = 'left'
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { MemoryFlowMap } from '../api/payloads'
-import { addressAt, drawingOrder, FlowAxes, labelled, neighbour, SIDE, tensorAt } from './memoryFlow'
+import { addressAt, drawingOrder, FlowAxes, neighbour, SIDE, tensorAt, tensorsWithLabels } from './memoryFlow'
 
 /** Tensors (made, released, offset, size) of a picture of 1000 ns and 400 bytes. */
 function flowOf(...tensors: [number, number, number, number][]): MemoryFlowMap {
@@ -70,9 +70,9 @@ describe('a picture of tensors', () => {
 
   it('names a tensor where its name can be read', () => {
     const flow = flowOf([0, 500, 0, 100], [20, 60, 40, 20], [600, 620, 0, 100], [0, 500, 200, 5])
-    expect([...labelled(axesOf(flow), drawingOrder(flow))]).toEqual([])
+    expect([...tensorsWithLabels(axesOf(flow), drawingOrder(flow))]).toEqual([])
     const aside = flowOf([0, 500, 0, 100], [300, 340, 40, 20])
-    expect([...labelled(axesOf(aside), drawingOrder(aside))]).toEqual([0])
+    expect([...tensorsWithLabels(axesOf(aside), drawingOrder(aside))]).toEqual([0])
   })
 
   it('is walked through in order of time, and of memory among those that are there together', () => {

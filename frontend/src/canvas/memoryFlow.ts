@@ -1,7 +1,7 @@
 // Tensors over memory and time: a rectangle each, as wide as its life and as high as its size. Low addresses lie on top.
 import type { MemoryFlowMap } from '../api/payloads'
 import { formatMark, scaleFor } from '../lib/format'
-import { box, cut, FONT, paint, type Theme } from './surface'
+import { boxColors, cutText, drawBox, FONT, type Theme } from './surface'
 
 /** Room at the left and right, as beside a curve: what stands above has the same axis. */
 export const SIDE = { left: 62, right: 18 }
@@ -139,7 +139,7 @@ export const operatorColor = (operator: number) => (operator < COLORED ? `slice$
 const strengthOf = (life: number) => LIVES.find(([most]) => life <= most)?.[1] ?? 1
 
 /** Tensors whose name can be read: there is room, and nothing that is drawn later lies on it. */
-export function labelled(axes: FlowAxes, order: readonly number[]): Set<number> {
+export function tensorsWithLabels(axes: FlowAxes, order: readonly number[]): Set<number> {
   const found = new Set<number>()
   order.forEach((i, at) => {
     const box = axes.rectangle(i)
@@ -177,15 +177,15 @@ export function drawFlow(context: CanvasRenderingContext2D, scene: FlowScene): v
   for (const i of order) {
     const at = axes.rectangle(i)
     const color = byLife
-      ? paint('kernel', strengthOf(flow.released_ns[i] - flow.made_ns[i]), theme)
-      : paint(operatorColor(flow.operator[i]), 0.875, theme)
+      ? boxColors('kernel', strengthOf(flow.released_ns[i] - flow.made_ns[i]), theme)
+      : boxColors(operatorColor(flow.operator[i]), 0.875, theme)
     const isRoomy = at.width > 4 && at.height > 4
     const label = labels.has(i) ? flow.tensors[flow.tensor[i]] || '(no name)' : ''
     if (isRoomy) {
       context.fillStyle = theme.panel
       context.fillRect(at.x, at.y, at.width, at.height)
     }
-    box(context, at.x, at.y, at.width - (isRoomy ? 1 : 0), at.height - (isRoomy ? 1 : 0), color, label)
+    drawBox(context, at.x, at.y, at.width - (isRoomy ? 1 : 0), at.height - (isRoomy ? 1 : 0), color, label)
   }
   context.fillStyle = theme.mark
   if (moment >= flow.start_ns && moment <= flow.end_ns) context.fillRect(axes.x(moment) - 0.5, 0, 1, height)
@@ -204,7 +204,7 @@ export function drawFlow(context: CanvasRenderingContext2D, scene: FlowScene): v
 /** Where tensors lie that are too small and too many to be drawn one by one. */
 function drawCells(context: CanvasRenderingContext2D, { flow, theme, width, height }: FlowScene): void {
   const [x, y] = [(width - SIDE.left - SIDE.right) / flow.cell_columns, (height - 2 * TOP) / flow.cell_rows]
-  context.fillStyle = paint('rest', 0.5, theme).fill
+  context.fillStyle = boxColors('rest', 0.5, theme).fill
   flow.cell_column.forEach((column, i) => {
     const rows = flow.cell_end[i] - flow.cell_first[i]
     context.fillRect(SIDE.left + column * x, TOP + flow.cell_first[i] * y, x, rows * y)
@@ -232,7 +232,7 @@ function drawRegions(context: CanvasRenderingContext2D, scene: FlowScene, axes: 
       rows.push(y)
       const text = formatMark(at, step, scale)
       context.textAlign = 'right'
-      context.fillText(cut(context, text, SIDE.left - 8), SIDE.left - 6, Math.min(height - 7, Math.max(7, y)))
+      context.fillText(cutText(context, text, SIDE.left - 8), SIDE.left - 6, Math.min(height - 7, Math.max(7, y)))
     }
     context.textAlign = 'left'
   })

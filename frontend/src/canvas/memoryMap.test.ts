@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { MemoryMap } from '../api/payloads'
 import {
-  chosenRows,
+  defaultLineBytes,
   GUTTER,
   heaviestLines,
   hitAt,
@@ -12,8 +12,8 @@ import {
   pieceOf,
   placeOf,
   rowOf,
+  selectedRows,
   spotAt,
-  usualLine,
 } from './memoryMap'
 
 const MIB = 2 ** 20
@@ -84,7 +84,7 @@ describe('lines of segments', () => {
   })
   it('show everything at one scale without a choice', () => {
     const map = mapOf(Array.from({ length: 200 }, () => ({ mib: 20 })))
-    expect(usualLine(map, chosenRows(map, ALL))).toBe(256 * MIB)
+    expect(defaultLineBytes(map, selectedRows(map, ALL))).toBe(256 * MIB)
     const layout = layoutOf(map, ALL, 1200)
     expect(layout.scale).toBeCloseTo((1200 - GUTTER) / (256 * MIB))
     expect(layout.rows).toBe(200)
@@ -97,12 +97,12 @@ describe('lines of segments', () => {
 describe('what is chosen', () => {
   it('stands by address or size, by pool and kind', () => {
     const map = mapOf([{ mib: 2, large: false }, { mib: 20 }, { mib: 30, group: 1 }, { mib: 40 }])
-    expect(chosenRows(map, ALL)).toEqual([0, 1, 3, 2])
-    expect(chosenRows(map, { ...ALL, order: 'size' })).toEqual([3, 1, 0, 2])
-    expect(chosenRows(map, { ...ALL, group: '1' })).toEqual([2])
-    expect(chosenRows(map, { ...ALL, segments: 'small' })).toEqual([0])
-    expect(chosenRows(map, { ...ALL, segments: 'large' })).toEqual([1, 3, 2])
-    expect(chosenRows(map, { ...ALL, segments: 'expandable' })).toEqual([])
+    expect(selectedRows(map, ALL)).toEqual([0, 1, 3, 2])
+    expect(selectedRows(map, { ...ALL, order: 'size' })).toEqual([3, 1, 0, 2])
+    expect(selectedRows(map, { ...ALL, group: '1' })).toEqual([2])
+    expect(selectedRows(map, { ...ALL, segments: 'small' })).toEqual([0])
+    expect(selectedRows(map, { ...ALL, segments: 'large' })).toEqual([1, 3, 2])
+    expect(selectedRows(map, { ...ALL, segments: 'expandable' })).toEqual([])
   })
   it('names the lines that hold most', () => {
     expect(

@@ -2,7 +2,7 @@
 // A line is so many bytes wide; segments follow each other like words of a text, and longer ones go on in the next line.
 import type { MemoryMap } from '../api/payloads'
 import { categoryColor } from '../lib/color'
-import { box, cut, FONT, FONT_TITLE, paint, type Theme } from './surface'
+import { boxColors, cutText, drawBox, FONT, FONT_TITLE, type Theme } from './surface'
 
 export const LINE = 21
 const BAR = 16
@@ -59,7 +59,7 @@ export interface MapLayout {
   rows: number
 }
 
-export function chosenRows(map: MemoryMap, choice: MapChoice): number[] {
+export function selectedRows(map: MemoryMap, choice: MapChoice): number[] {
   const rows: number[] = []
   for (let row = 0; row < map.row_bytes.length; row++) {
     if (choice.group !== '' && String(map.row_group[row]) !== choice.group) continue
@@ -75,14 +75,14 @@ export function chosenRows(map: MemoryMap, choice: MapChoice): number[] {
 }
 
 /** A power of two, so that everything takes about as many lines as fit into sight. */
-export function usualLine(map: MemoryMap, rows: readonly number[]): number {
+export function defaultLineBytes(map: MemoryMap, rows: readonly number[]): number {
   const total = rows.reduce((sum, row) => sum + map.row_bytes[row], 0)
   return Math.max(SMALLEST_LINE, 2 ** Math.ceil(Math.log2(Math.max(1, total / USUAL_LINES))))
 }
 
 export function layoutOf(map: MemoryMap, choice: MapChoice, width: number): MapLayout {
-  const rows = chosenRows(map, choice)
-  const perLine = choice.line || usualLine(map, rows)
+  const rows = selectedRows(map, choice)
+  const perLine = choice.line || defaultLineBytes(map, rows)
   const room = Math.max(40, width - GUTTER)
   const scale = room / perLine
   const lines: MapLine[] = []
@@ -286,7 +286,7 @@ export function drawMap(context: CanvasRenderingContext2D, scene: MapScene): voi
     if (line.isTitle) {
       context.font = FONT_TITLE
       context.fillStyle = theme.ink
-      context.fillText(cut(context, scene.titleOf(line.group), width - 8), 0, y + TITLE / 2 + 3)
+      context.fillText(cutText(context, scene.titleOf(line.group), width - 8), 0, y + TITLE / 2 + 3)
       continue
     }
     context.font = FONT
@@ -305,7 +305,7 @@ function drawGutter(
   if (!slice) return
   context.fillStyle = theme.mute
   const text = slice.from > 0 ? '…' : map.row_address[slice.row]
-  context.fillText(cut(context, text, GUTTER - 8), 0, y + LINE / 2 + 0.5)
+  context.fillText(cutText(context, text, GUTTER - 8), 0, y + LINE / 2 + 0.5)
 }
 
 function drawSlice(context: CanvasRenderingContext2D, scene: MapScene, slice: Slice, y: number): void {
@@ -320,7 +320,7 @@ function drawSlice(context: CanvasRenderingContext2D, scene: MapScene, slice: Sl
     const w = (Math.min(high, slice.to) - Math.max(low, slice.from)) * layout.scale
     const inner = Math.max(0.75, w > 4 ? w - 1 : w)
     const label = w > 60 ? (map.lines[map.piece_line[piece]] ?? '') : ''
-    box(context, x, y, inner, BAR, paint(colorOf(piece), 0.9, theme), shortLine(label))
+    drawBox(context, x, y, inner, BAR, boxColors(colorOf(piece), 0.9, theme), shortLine(label))
     const unused = map.piece_unused[piece] * layout.scale
     if (unused > 0.5 && high <= slice.to) {
       context.fillStyle = categoryColor(STATES.unused)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cutApart } from './surface'
+import { cutDistinct } from './surface'
 
 const context = {
   measureText: (text: string) => ({ width: 7 * text.length }),
@@ -7,9 +7,9 @@ const context = {
 
 test('names of which only the ends differ are cut so that these stay, and what fits is left alone', () => {
   const names = Array.from({ length: 12 }, (_, at) => `TENSOR_MODEL_PARALLEL_GROUP ${at}`)
-  const shown = [...cutApart(context, names, 7 * 20).values()]
+  const shown = [...cutDistinct(context, names, 7 * 20).values()]
   expect(new Set(shown).size).toBe(12)
   expect(Math.max(...shown.map((text) => text.length))).toBeLessThanOrEqual(20)
-  expect([...cutApart(context, ['rank0', 'rank1'], 7 * 5).values()]).toEqual(['rank0', 'rank1'])
-  expect(cutApart(context, [], 10).size).toBe(0)
+  expect([...cutDistinct(context, ['rank0', 'rank1'], 7 * 5).values()]).toEqual(['rank0', 'rank1'])
+  expect(cutDistinct(context, [], 10).size).toBe(0)
 })

@@ -14,7 +14,7 @@ export const FONT = `11px ${tokens.SANS}`
 export const FONT_TITLE = `600 12.5px ${tokens.SANS}`
 
 /** Sizes the canvas for the screen's pixels; drawing then happens in CSS pixels. */
-export function fit(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
+export function fitCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
   const ratio = window.devicePixelRatio || 1
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)]
   if (canvas.width !== w || canvas.height !== h) {
@@ -37,7 +37,7 @@ function charWidth(context: CanvasRenderingContext2D): number {
 }
 
 /** Text cut to a width, with an ellipsis; '' when not even three letters fit. */
-export function cut(context: CanvasRenderingContext2D, text: string, width: number): string {
+export function cutText(context: CanvasRenderingContext2D, text: string, width: number): string {
   const room = Math.floor(width / charWidth(context))
   if (text.length <= room * 0.85 || (text.length <= room * 1.3 && context.measureText(text).width <= width)) return text
   for (let length = room - 1; length >= 2; length -= length > 24 ? 2 : 1) {
@@ -48,7 +48,7 @@ export function cut(context: CanvasRenderingContext2D, text: string, width: numb
 }
 
 /** Texts cut to a width: the middle goes, and different ones stay different as far as the width allows it. */
-export function cutApart(
+export function cutDistinct(
   context: CanvasRenderingContext2D,
   texts: readonly string[],
   width: number,
@@ -60,14 +60,14 @@ export function cutApart(
     if ([...shown.values()].every(isFit)) return shown
     shown = elided(texts, room - 1)
   }
-  return new Map(texts.map((text) => [text, cut(context, text, width)]))
+  return new Map(texts.map((text) => [text, cutText(context, text, width)]))
 }
 
 const LEVELS = 8
 const paints = new Map<string, { fill: string; ink: string }>()
 
 /** Fill and text colour of a category, mixed into the panel by `strength` (0..1). */
-export function paint(category: string, strength: number, theme: Theme): { fill: string; ink: string } {
+export function boxColors(category: string, strength: number, theme: Theme): { fill: string; ink: string } {
   const level = Math.max(1, Math.round(strength * LEVELS))
   const key = `${category} ${level} ${theme.panel}`
   let found = paints.get(key)
@@ -80,7 +80,7 @@ export function paint(category: string, strength: number, theme: Theme): { fill:
 }
 
 /** A labelled box; the label only where it can be read. */
-export function box(
+export function drawBox(
   context: CanvasRenderingContext2D,
   x: number,
   y: number,
@@ -96,7 +96,7 @@ export function box(
   const left = Math.max(x, from)
   const room = x + width - left - 8
   if (room < 16 || label === '') return
-  const text = cut(context, label, room)
+  const text = cutText(context, label, room)
   if (text === '') return
   context.fillStyle = colors.ink
   context.fillText(text, left + 4, y + height / 2 + 0.5)

@@ -193,7 +193,7 @@ export abstract class TileCache<Raw, Kept> {
     for (const tile of tiles) this.under.add(textOf(tile))
     try {
       const found = await this.fetch(tiles[0].level, tiles, this.abort.signal)
-      if (found.length === 0) throw new Error('The server sent none of the tiles.')
+      if (found.length === 0) throw new Error('The server sent no tiles.')
       for (const [i, raw] of found.entries()) this.keep(tiles[i], raw)
       // While it waits after a failure of another request, that one is not over.
       if (this.paused === undefined) this.events.onProblem(null)

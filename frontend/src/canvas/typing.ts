@@ -3,7 +3,7 @@
 const FIELDS = /^(text|search|number|email|url|tel|password|date|time|datetime-local|month|week)$/
 
 /** Whether keys go into text (or into a list that finds its entries by letters). */
-export function typing(target: EventTarget | null): boolean {
+export function isTyping(target: EventTarget | null): boolean {
   // An element of another window is no instance of this window's classes.
   const element = target as Partial<HTMLInputElement> | null
   if (element?.isContentEditable) return true

@@ -58,12 +58,12 @@ it('ends the running sum at the change of the node, with what is its own', () =>
   ])
   // Itself: 40 of the baseline, 40 of the experiment. No change, but time.
   expect(view.rows[3]).toMatchObject({ base: 40, exp: 40, delta: 0 })
-  expect(view.whole.delta).toBe(60)
+  expect(view.total.delta).toBe(60)
 })
 
 it('has no row of its own where the children are the whole', () => {
   expect(levelView(TREE, CHILDREN, 3, 'tree', 10).rows.map((row) => row.role)).toEqual(['child'])
-  expect(levelView(TREE, CHILDREN, -1, 'tree', 10).whole).toMatchObject({ base: 150, exp: 210, delta: 60 })
+  expect(levelView(TREE, CHILDREN, -1, 'tree', 10).total).toMatchObject({ base: 150, exp: 210, delta: 60 })
 })
 
 it('has no rows below a leaf', () => expect(levelView(TREE, CHILDREN, 4, 'tree', 10).rows).toEqual([]))

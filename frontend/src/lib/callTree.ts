@@ -27,7 +27,7 @@ export interface LevelRow extends Level {
 export interface LevelView {
   /** The node whose children are shown; -1 at the top. */
   node: number
-  whole: Level
+  total: Level
   rows: LevelRow[]
 }
 
@@ -126,5 +126,5 @@ export function levelView(
     sum += row.delta
     row.sum = Math.abs(sum) > NOTHING_NS ? sum : 0
   }
-  return { node, whole, rows }
+  return { node, total: whole, rows }
 }

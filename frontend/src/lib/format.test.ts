@@ -3,7 +3,7 @@ import cases from '../../../tests/format_cases.json'
 import type { Scalar, Unit } from '../api/payloads'
 import {
   columnScale,
-  exact,
+  exactText,
   familyOf,
   familyScales,
   format,
@@ -51,9 +51,9 @@ describe('format', () => {
   })
 
   it('tells the exact value', () => {
-    expect(exact(98588333, 'ns')).toBe('98,588,333 ns')
-    expect(exact(0.33412345, 'ratio')).toBe('33.412345 %')
-    expect(exact(null, 'ns')).toBe('no value')
+    expect(exactText(98588333, 'ns')).toBe('98,588,333 ns')
+    expect(exactText(0.33412345, 'ratio')).toBe('33.412345 %')
+    expect(exactText(null, 'ns')).toBe('no value')
   })
 })
 

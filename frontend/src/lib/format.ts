@@ -198,7 +198,7 @@ const EXACT: Partial<Record<Unit, string>> = {
 const FULL = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 })
 
 /** The exact value, for hover and copy. */
-export function exact(value: Scalar, unit: Unit): string {
+export function exactText(value: Scalar, unit: Unit): string {
   if (value === null || value === undefined) return 'no value'
   if (typeof value !== 'number') return format(value, unit)
   if (unit === 'ratio') return `${FULL.format(value * 100)} %`

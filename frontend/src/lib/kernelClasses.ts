@@ -13,7 +13,7 @@ export interface KernelClass {
 export type KernelClasses = ReadonlyMap<string, KernelClass>
 
 /** Copies and sets of the driver are no kernels; they look like kernels that copy. */
-export const COPY: KernelClass = { key: 'copy', title: 'Copy', why: 'a copy or set of the driver' }
+export const COPY: KernelClass = { key: 'copy', title: 'Copy', why: 'driver copy or memset' }
 const COPIES = new Set(['memcpy', 'memset'])
 /** Categories of the timeline whose events are kernels. */
 const KERNELS = new Set(['kernel', 'communication'])

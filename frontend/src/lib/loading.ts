@@ -2,12 +2,12 @@
 import type { Loading, Profile } from '../api/payloads'
 
 export const STAGES: Record<Loading['stage'], string> = {
-  waiting: 'Waiting for its turn',
-  copying: 'Copying the file from its store',
-  surveying: 'Looking the trace through: it is too large to be opened whole',
+  waiting: 'Waiting in the queue',
+  copying: 'Downloading the file',
+  surveying: 'Scanning the trace: it is too large to load at once',
   reading: 'Reading the trace',
-  assembling: 'Assembling: nesting, launches, steps',
-  writing: 'Writing the columns',
+  assembling: 'Linking operators, launches and steps',
+  writing: 'Writing the cache',
   summarising: 'Preparing the first view',
 }
 
@@ -29,7 +29,7 @@ const KINDS: Record<string, string> = {
   async: 'asynchronous operations',
   memory: 'allocator events',
   counter: 'counter events',
-  other: 'names, arrows and marks',
+  other: 'names, flow arrows and marks',
   outside: 'outside the window',
 }
 

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import { divisions, multiples, rulerStep, tickLabel } from './scale'
+import { divisions, multiples, rulerStep, tickLabel } from './axisTicks'
+import { templatePieces } from './noticeTemplate'
 import { matcher, parseSearch } from './search'
-import { pieces } from './template'
 
 it('splits templates', () => {
-  expect(pieces('Takes {time} of {step}.')).toEqual([
+  expect(templatePieces('Takes {time} of {step}.')).toEqual([
     { kind: 'text', text: 'Takes ' },
     { kind: 'figure', key: 'time' },
     { kind: 'text', text: ' of ' },

@@ -73,24 +73,25 @@ const EXCERPT = 8
  */
 export function elided(names: readonly string[], width: number): Map<string, string> {
   const short = new Map(names.map((name) => [name, shortenMiddle(name, width)]))
-  for (const group of alike(short)) toldApart(group, `${group[0].slice(0, Math.floor(width / 4))}…`, width, short)
+  for (const group of equalNames(short))
+    distinguish(group, `${group[0].slice(0, Math.floor(width / 4))}…`, width, short)
   return short
 }
 
 /** Names in at most `width` characters each: the end goes, or, where that makes names alike, the middle. */
-function headed(names: readonly string[], width: number): Map<string, string> {
+function startedNames(names: readonly string[], width: number): Map<string, string> {
   const short = new Map(names.map((name) => [name, name.length <= width ? name : `${name.slice(0, width - 1)}…`]))
-  return alike(short).length > 0 ? elided(names, width) : short
+  return equalNames(short).length > 0 ? elided(names, width) : short
 }
 
 /** Groups of different names that are shown as the same. */
-function alike(short: ReadonlyMap<string, string>): string[][] {
+function equalNames(short: ReadonlyMap<string, string>): string[][] {
   const groups = new Map<string, string[]>()
   for (const [name, shown] of short) groups.set(shown, [...(groups.get(shown) ?? []), name])
   return [...groups.values()].filter((group) => group.length > 1)
 }
 
-function toldApart(group: readonly string[], before: string, width: number, into: Map<string, string>): void {
+function distinguish(group: readonly string[], before: string, width: number, into: Map<string, string>): void {
   const at = sharedStart(group)
   const room = width - before.length
   if (room < EXCERPT + 2) return
@@ -99,8 +100,8 @@ function toldApart(group: readonly string[], before: string, width: number, into
     return [name, before + (rest.length <= room ? rest : `${rest.slice(0, room - 1)}…`)]
   })
   for (const [name, text] of shown) into.set(name, text)
-  for (const still of alike(new Map(shown)))
-    toldApart(still, `${before}${still[0].slice(at, at + EXCERPT)}…`, width, into)
+  for (const still of equalNames(new Map(shown)))
+    distinguish(still, `${before}${still[0].slice(at, at + EXCERPT)}…`, width, into)
 }
 
 const END = 10
@@ -111,9 +112,9 @@ export function withEnds(names: readonly string[]): [string, string][] {
     names.map((name) => [name, name.slice(name.length - Math.min(END, Math.floor(name.length / 2)))]),
   )
   const tails = new Map(ends)
-  for (const group of alike(ends)) {
+  for (const group of equalNames(ends)) {
     const at = sharedStart(group)
-    const rests = headed(
+    const rests = startedNames(
       group.map((name) => name.slice(at)),
       END + 4,
     )
@@ -153,7 +154,7 @@ export function labelsOf(
     }
     const shown = shortenMiddle(short, Math.max(10, Math.floor(room * 0.6)))
     const at = sharedStart(group)
-    const rests = headed(
+    const rests = startedNames(
       group.map((name) => name.slice(at)),
       Math.max(10, room - shown.length - 2),
     )

@@ -110,7 +110,7 @@ it('believes neither another window nor another origin nor another word', async 
 
 it('downloads nothing when no tab opens', async () => {
   const download = vi.fn(() => Promise.resolve(buffer))
-  expect(await outcome(handOver(new FakePage(null), ADDRESS, trace(download)))).toContain('did not let a new tab open')
+  expect(await outcome(handOver(new FakePage(null), ADDRESS, trace(download)))).toContain('blocked the new tab')
   expect(download).not.toHaveBeenCalled()
 })
 

@@ -37,9 +37,9 @@ export async function handOver(
   const tab = page.open(address, '_blank')
   if (!tab)
     throw new HandoverError({
-      what: 'The browser did not let a new tab open.',
+      what: 'The browser blocked the new tab.',
       where: origin,
-      do: 'Allow pop-ups for this page and click again, or download the trace and drop it into Perfetto.',
+      do: 'Allow pop-ups and click again, or download the trace and drop it into Perfetto.',
     })
   const abort = new AbortController()
   try {
@@ -53,9 +53,9 @@ export async function handOver(
 
 const closedError = (origin: string) =>
   new HandoverError({
-    what: 'The tab of Perfetto was closed before it had the trace.',
+    what: 'The Perfetto tab was closed before the trace arrived.',
     where: origin,
-    do: 'Click again and leave it open, or download the trace and drop it into Perfetto.',
+    do: 'Click again and keep the tab open, or download the trace and drop it into Perfetto.',
   })
 
 /** Resolves when the tab answers. What is sent before it listens is lost, so it is asked again and again. */
@@ -84,7 +84,7 @@ function answered(page: Opener, tab: Tab, origin: string, signal: AbortSignal): 
         new HandoverError({
           what: `Perfetto did not answer within ${PATIENCE_MS / 1000} s.`,
           where: origin,
-          do: 'Look into the other tab: can this browser reach that address? Then click again, or download the trace and drop it there.',
+          do: 'Check that the other tab has loaded, then click again. Or download the trace and drop it there.',
         }),
       )
     }, PATIENCE_MS)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Tree } from '../api/payloads'
-import { barsByPhase, largestPhase, measureOf, partInside } from './phases'
+import { barsByPhase, largestPhase, nestedShare, phaseMeasure } from './phases'
 
 const metric = (key: string) => ({ key, title: key, unit: 'ns' as const, definition: '', window: '' })
 
@@ -52,15 +52,15 @@ test('a phase that is not open all through the steps is no step: it may be the l
 
 test('the measure is the one that the table is sorted by, where the tree has it', () => {
   const both = { ...tree([-1, 1]), value_columns: ['device', 'host'] }
-  expect(measureOf(both, 'host')).toBe('host')
-  expect(measureOf(both, 'calls', 'host')).toBe('host')
-  expect(measureOf(both, undefined)).toBe('device')
+  expect(phaseMeasure(both, 'host')).toBe('host')
+  expect(phaseMeasure(both, 'calls', 'host')).toBe('host')
+  expect(phaseMeasure(both, undefined)).toBe('device')
 })
 
 test('a part lies in the phases inside', () => {
-  expect(partInside(tree([-1, 100], [0, 10], [0, 20], [2, 20]), 0, 'ns')).toBe(0.3)
-  expect(partInside(tree([-1, 100], [0, 90], [0, 20]), 0, 'ns')).toBe(1)
-  expect(partInside(tree([-1, 0]), 0, 'ns')).toBe(0)
+  expect(nestedShare(tree([-1, 100], [0, 10], [0, 20], [2, 20]), 0, 'ns')).toBe(0.3)
+  expect(nestedShare(tree([-1, 100], [0, 90], [0, 20]), 0, 'ns')).toBe(1)
+  expect(nestedShare(tree([-1, 0]), 0, 'ns')).toBe(0)
 })
 
 test('bars are found by the name of the phase', () => {

@@ -1,6 +1,6 @@
 // Which phase a sentence names, and what each took step by step.
 import type { Series, Tree } from '../api/payloads'
-import type { Row } from './pages'
+import type { Row } from './tableRows'
 
 /** Of a root, which is often the step, the largest phase inside is named when it takes so much of it. */
 const SOME = 0.2
@@ -10,7 +10,7 @@ const ALL = 0.99
 const MOST = 0.5
 
 /** The measure of the sentence: that by which the table is sorted, where it is a time that the tree knows; else the first one given. */
-export const measureOf = (tree: Tree, ...keys: (string | null | undefined)[]): string =>
+export const phaseMeasure = (tree: Tree, ...keys: (string | null | undefined)[]): string =>
   keys.find((key): key is string => !!key && tree.value_columns.includes(key)) ?? tree.value_columns[0]
 
 /**
@@ -52,7 +52,7 @@ export function largestPhase(
 }
 
 /** What part of the time of a node lies in the phases directly inside of it; these may overlap, then at most all. */
-export function partInside(tree: Tree, node: number, key: string): number {
+export function nestedShare(tree: Tree, node: number, key: string): number {
   const inside = tree.rows.reduce((sum, row, i) => (tree.parent[i] === node ? sum + Number(row[key] ?? 0) : sum), 0)
   const all = Number(tree.rows[node][key] ?? 0)
   return all > 0 ? Math.min(1, inside / all) : 0

@@ -1,20 +1,20 @@
 import { expect, it } from 'vitest'
 import type { Catalog, Profile } from '../api/payloads'
 import {
-  askedAddress,
   byTime,
   defaultBaseline,
   isAnsweredByOthers,
-  missingIn,
-  offered,
+  missingPart,
+  offeredViews,
   ofModel,
   openedView,
   readsNote,
+  requestAddress,
   resolveAddress,
   resolveBaseline,
-  seenAs,
   spanLabels,
-  unread,
+  spanVersion,
+  unreadCount,
   wantedAddress,
   withoutTraces,
 } from './profiles'
@@ -115,7 +115,7 @@ it.each([
 )
 
 it('says which part of an address is not there, as far as it is known', () => {
-  const missing = (route: Record<string, string>, all = RUNS) => missingIn(all, wantedAddress(all, route))
+  const missing = (route: Record<string, string>, all = RUNS) => missingPart(all, wantedAddress(all, route))
   expect(wantedAddress(RUNS, { worker: 'w37' })).toEqual(at('', 'w37', ''))
   expect(missing({ run: 'gone', worker: 'w0' })).toBe('run')
   expect(missing({ run: 'a', worker: 'w37', span: '1' })).toBe('worker')
@@ -127,12 +127,12 @@ it('says which part of an address is not there, as far as it is known', () => {
 
 it('asks the server about a worker that is not listed only where a file was merged from several', () => {
   const wanted = at('a', 'm', '1')
-  expect(askedAddress(RUNS, null, wanted)).toBeNull()
+  expect(requestAddress(RUNS, null, wanted)).toBeNull()
   const merged = catalog({ a: { 'rank 0': ['1'], 'rank 1': ['1'] } })
   for (const { spans } of merged.runs[0].workers) spans[0].files = ['m.json']
-  expect(askedAddress(merged, null, wanted)).toEqual(wanted)
-  expect(askedAddress(merged, null, at('a', '', '1'))).toBeNull()
-  expect(askedAddress(merged, at('a', 'rank 0', '1'), wanted)).toEqual(at('a', 'rank 0', '1'))
+  expect(requestAddress(merged, null, wanted)).toEqual(wanted)
+  expect(requestAddress(merged, null, at('a', '', '1'))).toBeNull()
+  expect(requestAddress(merged, at('a', 'rank 0', '1'), wanted)).toEqual(at('a', 'rank 0', '1'))
 })
 
 it('opens the first profile of what is named', () => {
@@ -174,10 +174,10 @@ it('offers no comparison of ranks where there is one', () => {
   for (const worker of [runs.runs[0].workers[0], ...runs.runs[1].workers]) worker.spans[0].model = 'snapshot'
   const views = ['allocations', 'ranks_memory'].map((id) => ({ id }))
   const profile = { views } as unknown as Profile
-  const ids = (run: string) => offered(profile, runs, at(run, 'w0', '1'))?.views.map(({ id }) => id)
+  const ids = (run: string) => offeredViews(profile, runs, at(run, 'w0', '1'))?.views.map(({ id }) => id)
   expect(ids('one')).toEqual(['allocations'])
   expect(ids('two')).toEqual(['allocations', 'ranks_memory'])
-  expect(offered(null, runs, null)).toBeNull()
+  expect(offeredViews(null, runs, null)).toBeNull()
 })
 
 it('asks where workers of one run have nothing in common', () => {
@@ -187,9 +187,11 @@ it('asks where workers of one run have nothing in common', () => {
 
 it('sees a profile anew when it was read, or when its file is another one', () => {
   const [span] = catalog({ a: { w: ['1'] } }).runs[0].workers[0].spans
-  expect(new Set([span, { ...span, state: 'ready' as const }, { ...span, size_bytes: 2 }].map(seenAs)).size).toBe(3)
-  expect(seenAs({ ...span, state: 'loading' })).toBe(seenAs(span))
-  expect(seenAs(null)).toBe('')
+  expect(new Set([span, { ...span, state: 'ready' as const }, { ...span, size_bytes: 2 }].map(spanVersion)).size).toBe(
+    3,
+  )
+  expect(spanVersion({ ...span, state: 'loading' })).toBe(spanVersion(span))
+  expect(spanVersion(null)).toBe('')
 })
 
 it('tells spans apart by time, else by file', () => {
@@ -236,8 +238,8 @@ it('counts the traces of a run that are here and that nobody has read', () => {
   const [, , read, told] = all.runs[0].workers.map(({ spans }) => spans[0])
   read.state = 'ready'
   told.files = ['w3.json.gz.ttsummary']
-  expect(unread(all, at('a', 'w0', '1'))).toBe(2)
-  expect(unread(all, at('b', 'w0', '1'))).toBe(0)
+  expect(unreadCount(all, at('a', 'w0', '1'))).toBe(2)
+  expect(unreadCount(all, at('b', 'w0', '1'))).toBe(0)
 })
 
 it('what a question costs stands behind its label; of what is known nothing does', () => {

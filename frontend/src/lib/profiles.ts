@@ -11,7 +11,7 @@ export interface Address {
 /** What the workers of a run recorded together. */
 type Place = Pick<Address, 'run' | 'span'>
 
-type Named = Readonly<Record<string, string | undefined>>
+type RouteValues = Readonly<Record<string, string | undefined>>
 
 /** When the newest profile of a run was recorded; 0 where nothing tells. */
 export const newest = (run: RunInfo) =>
@@ -25,7 +25,7 @@ const promises = (span: SpanInfo) => span.state !== 'failed' && !span.is_empty
 
 /** The workers of a name; none has it: those whose files begin with it, as before their rank was known. Of merged files the
  * server knows the first rank. */
-function workersNamed(run: RunInfo, name: string): RunInfo['workers'] {
+function workersByName(run: RunInfo, name: string): RunInfo['workers'] {
   const named = run.workers.filter((worker) => worker.name === name)
   const begins = (file: string) => file.split('/').at(-1)?.startsWith(`${name}.`)
   return named.length || isMerged(run)
@@ -34,10 +34,10 @@ function workersNamed(run: RunInfo, name: string): RunInfo['workers'] {
 }
 
 /** The profile the URL means: what it leaves out is the first of the newest run that has something to show, if one has. */
-export function resolveAddress(catalog: Catalog | null, route: Named): Address | null {
+export function resolveAddress(catalog: Catalog | null, route: RouteValues): Address | null {
   const runs = catalog?.runs.filter((item) => !route.run || item.name === route.run) ?? []
   const places = byTime(runs).flatMap((run) =>
-    (route.worker ? workersNamed(run, route.worker) : run.workers).flatMap((worker) =>
+    (route.worker ? workersByName(run, route.worker) : run.workers).flatMap((worker) =>
       worker.spans
         .filter((item) => !route.span || item.id === route.span)
         .map((span) => ({ run: run.name, worker: worker.name, span })),
@@ -50,7 +50,7 @@ export function resolveAddress(catalog: Catalog | null, route: Named): Address |
 }
 
 /** What the URL names, whether or not it is there: the run is known where there is no other. */
-export const wantedAddress = (catalog: Catalog | null, { run, worker = '', span = '' }: Named): Address => ({
+export const wantedAddress = (catalog: Catalog | null, { run, worker = '', span = '' }: RouteValues): Address => ({
   run: run || (catalog?.runs.length === 1 ? catalog.runs[0].name : ''),
   worker,
   span,
@@ -63,11 +63,11 @@ const isMerged = ({ workers }: RunInfo) => {
 }
 
 /** What to ask the server about: it also knows the worker that a merged file was before its ranks were known. */
-export const askedAddress = (catalog: Catalog | null, address: Address | null, wanted: Address): Address | null =>
+export const requestAddress = (catalog: Catalog | null, address: Address | null, wanted: Address): Address | null =>
   address ?? (wanted.worker && catalog?.runs.some(isMerged) ? wanted : null)
 
 /** The first of run, worker and span that is not there as it is named. */
-export function missingIn(catalog: Catalog, wanted: Address): keyof Address {
+export function missingPart(catalog: Catalog, wanted: Address): keyof Address {
   const run = catalog.runs.find(({ name }) => name === wanted.run)
   if (!run) return 'run'
   return run.workers.some(({ name }) => name === wanted.worker) ? 'span' : 'worker'
@@ -100,7 +100,7 @@ export function ofModel(catalog: Catalog, model: string): Catalog {
 const OF_SEVERAL: Readonly<Record<string, string>> = { ranks_memory: 'snapshot', ranks_kernels: 'trace' }
 
 /** What the catalog says of a profile that matters to who has it open: whether it is read, and which file it is. */
-export const seenAs = (span: SpanInfo | null) => (span ? `${span.state === 'ready'} ${span.size_bytes}` : '')
+export const spanVersion = (span: SpanInfo | null) => (span ? `${span.state === 'ready'} ${span.size_bytes}` : '')
 
 /** Spans with their time of day, and their day when they are of several; where the times do not tell them apart, by their files. */
 export function spanLabels(spans: readonly SpanInfo[]): string[] {
@@ -119,10 +119,10 @@ const ABOUT_ALL = new Set([...Object.keys(OF_SEVERAL), 'distributed', 'ranks_col
 
 /** Whether a view has an answer although the profile that is open failed: it is about others as well, which may be read. */
 export const isAnsweredByOthers = (view: string, catalog: Catalog, profile: Profile) =>
-  ABOUT_ALL.has(view) && spansBeside(catalog, profile, profile.model).some(({ state }) => state !== 'failed')
+  ABOUT_ALL.has(view) && spansOfRun(catalog, profile, profile.model).some(({ state }) => state !== 'failed')
 
 /** What all workers of a run recorded together in a span, of one model: the profile itself and those beside it. */
-export function spansBeside(catalog: Catalog | null, address: Place | null, model: string): SpanInfo[] {
+export function spansOfRun(catalog: Catalog | null, address: Place | null, model: string): SpanInfo[] {
   const run = catalog?.runs.find((item) => item.name === address?.run)
   return (run?.workers ?? []).flatMap(({ spans }) =>
     spans.filter(({ id, model: is }) => id === address?.span && is === model),
@@ -130,9 +130,13 @@ export function spansBeside(catalog: Catalog | null, address: Place | null, mode
 }
 
 /** The profile without views that need more workers of its span than its run has. */
-export function offered(profile: Profile | null, catalog: Catalog | null, address: Address | null): Profile | null {
+export function offeredViews(
+  profile: Profile | null,
+  catalog: Catalog | null,
+  address: Address | null,
+): Profile | null {
   const alone = (view: string) =>
-    Object.hasOwn(OF_SEVERAL, view) && spansBeside(catalog, address, OF_SEVERAL[view]).length < 2
+    Object.hasOwn(OF_SEVERAL, view) && spansOfRun(catalog, address, OF_SEVERAL[view]).length < 2
   return profile?.views.some(({ id }) => alone(id))
     ? { ...profile, views: profile.views.filter(({ id }) => !alone(id)) }
     : profile
@@ -146,7 +150,8 @@ function allProfiles(catalog: Catalog): Address[] {
   )
 }
 
-export const hasOther = (catalog: Catalog, one: Address) => allProfiles(catalog).some((item) => !sameAddress(item, one))
+export const hasOtherProfile = (catalog: Catalog, one: Address) =>
+  allProfiles(catalog).some((item) => !sameAddress(item, one))
 
 /** What two names share when numbers are left out: `resnet_bs32` and `resnet_bs64` are of one series, `rank0` and `rank1` too. */
 const series = (name: string) => name.replace(/[0-9]+/g, '#')
@@ -175,10 +180,10 @@ export function defaultBaseline(catalog: Catalog, exp: Address): Address | null 
 }
 
 /** The baseline the URL names; what it leaves out is the experiment's where that is there, else the first. */
-export function resolveBaseline(catalog: Catalog, route: Named, exp: Address): Address | null {
+export function resolveBaseline(catalog: Catalog, route: RouteValues, exp: Address): Address | null {
   if (!route.base_run && !route.base_worker && !route.base_span) return defaultBaseline(catalog, exp)
   const run = catalog.runs.find((item) => item.name === (route.base_run || exp.run))
-  const [named] = run ? workersNamed(run, route.base_worker || exp.worker) : []
+  const [named] = run ? workersByName(run, route.base_worker || exp.worker) : []
   const worker = named ?? (route.base_worker ? undefined : run?.workers[0])
   const spans = worker?.spans ?? []
   const span =
@@ -204,21 +209,22 @@ export const isSummary = ({ files }: Pick<SpanInfo, 'files'>) =>
   files.length > 0 && files.every((file) => file.endsWith(SUMMARY))
 
 /** Why a view of one worker cannot be opened, and what to do. */
-export const noTraceOf = (worker: string) =>
-  `The trace of ${worker} is not here, only its summary: open the log directory that has the trace.`
+export const missingTraceText = (worker: string) =>
+  `Only the summary of ${worker} is available. Open the log directory that contains its trace.`
 
 /** Those of some spans that are here and that nobody has read: what is asked of all of them may read these. */
-export const unreadOf = (spans: readonly SpanInfo[]): SpanInfo[] =>
+export const unreadSpans = (spans: readonly SpanInfo[]): SpanInfo[] =>
   spans.filter((span) => !isSummary(span) && (span.state === 'found' || span.state === 'loading'))
 
 /** How many traces of a run and span are here and nobody has read. */
-export const unread = (catalog: Catalog, place: Place): number => unreadOf(spansBeside(catalog, place, 'trace')).length
+export const unreadCount = (catalog: Catalog, place: Place): number =>
+  unreadSpans(spansOfRun(catalog, place, 'trace')).length
 
 /** What a question about all workers costs: which of them have a summary nobody knows before. */
 export const readsText = (unread: number) =>
   unread === 0
-    ? 'Reads no trace: all of them are known'
-    : `Takes summaries of ranks where there are any, and reads the other traces: ${unread.toLocaleString('en-US')} at most`
+    ? 'Reads no traces: all results are cached'
+    : `Uses rank summaries where available and reads up to ${unread.toLocaleString('en-US')} traces`
 
 /** The same in a few words behind a label: a title is seen by nobody without a pointer. '' where it costs nothing. */
 export const readsNote = (unread: number) => (unread === 0 ? '' : ` (reads up to ${counted(unread, 'trace')})`)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fromAxis, placement, type RankClock, toAxis } from './rankAxis'
-import { wholeOf } from './wholeOf'
+import { rankOverview } from './rankOverview'
 
 const WALL = 1_790_857_026_000_000_000n
 const clock = (start: bigint, begins_ns?: number, drift_ppb = 0, set = 0): RankClock => ({
@@ -54,7 +54,7 @@ describe('a rank on the axis of the first', () => {
 
 test('the whole reaches from the first begin to the last end; busy is the mean of who is there', () => {
   const at = (shift: number) => ({ way: 'wall' as const, scale: 1, shift, residual_ns: null, correction_ns: null })
-  const found = wholeOf([
+  const found = rankOverview([
     { placement: at(0), start: 0, end: 400, busy: [1, 1] },
     { placement: at(-400), start: 0, end: 800, busy: [0] },
   ])

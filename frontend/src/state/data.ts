@@ -13,9 +13,9 @@ const BY_SUMMARY = 'distributed'
 export function problemOf(error: unknown): Problem {
   if (error instanceof ApiError) return error.problem
   return {
-    what: 'The page met an error of its own.',
+    what: 'An internal error occurred on the page.',
     where: error instanceof Error ? (error.stack?.split('\n').slice(0, 3).join(' ') ?? error.message) : String(error),
-    do: 'Reload the page. If it happens again, please report it with this text.',
+    do: 'Reload the page. If the error returns, report it with this text.',
   }
 }
 
@@ -77,10 +77,10 @@ export interface ProfileState {
 }
 
 /**
- * `seen` is what the catalog says of the profile (`seenAs`): when that changes, the profile is asked for again. `view` is
+ * `seen` is what the catalog says of the profile (`spanVersion`): when that changes, the profile is asked for again. `view` is
  * the one that is open: where the summary of a rank answers it, its trace is not read.
  */
-export function useProfile(address: Address | null, seen: string, part = '', capture = '', view = ''): ProfileState {
+export function useProfile(address: Address | null, version: string, part = '', capture = '', view = ''): ProfileState {
   const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null }>({
     key: '',
     profile: null,
@@ -119,7 +119,7 @@ export function useProfile(address: Address | null, seen: string, part = '', cap
       abort.abort()
       window.clearTimeout(timer)
     }
-  }, [key, seen, round, summarised])
+  }, [key, version, round, summarised])
   const reload = useCallback(() => {
     again.current = true
     setRound((n) => n + 1)
@@ -194,19 +194,19 @@ export function useView(id: string, query: Query, enabled = true): Resource<View
 }
 
 /** What a view about all workers answers without reading anything; null where nobody knows it. */
-async function getKnown(id: string, query: Query, signal: AbortSignal): Promise<Answer<View | null>> {
+async function getCachedView(id: string, query: Query, signal: AbortSignal): Promise<Answer<View | null>> {
   const answer = await getView(id, { ...query, known: '1' }, signal)
   return answer.state === 'ready' ? answer : { state: 'ready', data: null }
 }
 
 /** The same: null also while that is asked. `round` changes when it may be known. */
-export function useKnown(id: string, query: Query, round: string, enabled: boolean): View | null {
+export function useCachedView(id: string, query: Query, round: string, enabled: boolean): View | null {
   const key = enabled ? JSON.stringify([id, query, round]) : ''
-  return useResource<View>(key, (signal) => getKnown(id, query, signal), false).data
+  return useResource<View>(key, (signal) => getCachedView(id, query, signal), false).data
 }
 
 /** A view about all workers; `reads`: others than what is known may be read for it. */
-export function useWholeView(id: string, query: Query, reads: boolean): Resource<View> {
-  const get = reads ? getView : getKnown
+export function useAllWorkersView(id: string, query: Query, reads: boolean): Resource<View> {
+  const get = reads ? getView : getCachedView
   return useResource<View>(JSON.stringify([id, query, reads]), (signal) => get(id, query, signal))
 }

@@ -1,9 +1,9 @@
 // Following a link that the server sent: a view and the URL state to open it with.
 import type { Link } from '../api/payloads'
-import { around } from '../lib/around'
+import { eventWindow } from '../lib/eventWindow'
 import { joinList, splitList, type Values } from './hash'
-import { decodeHit, encodeHit, rowState } from './hit'
-import { defaultView, leftAs, openView, readRoute, setRoute } from './route'
+import { defaultView, lastStateOf, openView, readRoute, setRoute } from './route'
+import { decodeHit, encodeHit, rowState } from './rowHighlight'
 
 export function followLink(link: Link): void {
   const route = readRoute()
@@ -22,8 +22,8 @@ export function followLink(link: Link): void {
 }
 
 /** What the timeline has in the URL to show an event. */
-export function timelineAt(event: number | null, start: number, dur: number): Values {
-  const shown = around(start, dur)
+export function timelineState(event: number | null, start: number, dur: number): Values {
+  const shown = eventWindow(start, dur)
   return {
     ...(event === null ? {} : { event: String(event) }),
     start_ns: String(shown.start),
@@ -33,14 +33,14 @@ export function timelineAt(event: number | null, start: number, dur: number): Va
 
 /** Opens the timeline at an event. `more`: what else it shows. */
 export function showInTimeline(event: number | null, start: number, dur: number, more: Values = {}): void {
-  openView('timeline', { ...timelineAt(event, start, dur), ...more })
+  openView('timeline', { ...timelineState(event, start, dur), ...more })
 }
 
 /** Gaps of streams by cause: where somebody comes to see why a device waits. */
 export const GAPS: Values = { gaps: '1' }
 
 /** What a view of stacks has in the URL to show a function alone in the table, and open. */
-export const functionAt = (name: string): Values => ({ form: 'functions', row: name, search: name })
+export const functionState = (name: string): Values => ({ form: 'functions', row: name, search: name })
 
 const NO_HITS = { hit: '', from_view: '', from_group: '', from_form: '', row: '' }
 
@@ -52,7 +52,7 @@ export function showHits(where: readonly string[], row: string): void {
     setRoute(hit, true)
     return
   }
-  const { start_ns = '', end_ns = '' } = leftAs('timeline') ?? {}
+  const { start_ns = '', end_ns = '' } = lastStateOf('timeline') ?? {}
   openView('timeline', { ...hit, start_ns, end_ns, from_view: view, from_group: group, from_form: form, row })
 }
 
@@ -61,7 +61,7 @@ export const clearHits = () => setRoute(NO_HITS, true)
 /** Back to the row, in its view as that was left; where it never was open, to the row alone. */
 export function showTable(): void {
   const { hit, from_view: view = defaultView(), from_group: group = '', from_form: form = '', row = '' } = readRoute()
-  const left = leftAs(view)
+  const left = lastStateOf(view)
   const state = left ? { ...left, row } : rowState(view, form, group, decodeHit(hit), row)
   openView(view, { ...state, group, form })
 }

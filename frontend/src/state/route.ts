@@ -101,7 +101,7 @@ const local = (values: Values): Values => Object.fromEntries(Object.entries(valu
 const shared = (values: Values): Values => Object.fromEntries(Object.entries(values).filter(([key]) => SHARED.has(key)))
 
 /** What a view had in the URL when it was left; undefined before it was open. */
-export const leftAs = (view: string): Values | undefined => remembered.get(view)
+export const lastStateOf = (view: string): Values | undefined => remembered.get(view)
 
 /** Changes keys of the URL ('' removes one). `push` makes a step for the Back button. */
 export function setRoute(change: Values, push = false): void {
@@ -130,7 +130,7 @@ export function openProfile(change: Values): void {
 }
 
 /** Opens a view of another profile. The one that is left comes back with the profiles that it was about. */
-export function openElsewhere(profile: Values, view: string, params: Values): void {
+export function openViewOfProfile(profile: Values, view: string, params: Values): void {
   const { view: from, ...left } = current
   const none = Object.fromEntries(PROFILE.map((key) => [key, '']))
   remembered.clear()
@@ -139,11 +139,11 @@ export function openElsewhere(profile: Values, view: string, params: Values): vo
 }
 
 /** The way from a worker that a sentence names: its own page, in that run and span. */
-export const wayTo =
+export const workerLink =
   ({ run, span }: { run: string; span: string }) =>
   ({ metric, value }: Figure) =>
     metric.key === 'worker' && typeof value === 'string'
-      ? () => openElsewhere({ run, span, worker: value }, 'overview', {})
+      ? () => openViewOfProfile({ run, span, worker: value }, 'overview', {})
       : null
 
 export function readRoute(): Values {

@@ -18,7 +18,7 @@ export function Bars(props: {
   const top = Math.max(...values, 0)
   const low = values.length > 0 ? Math.min(...values) : 0
   const each = Math.min(16, width / Math.max(values.length, 1))
-  const text = `${format(low, 'ns')} to ${format(top, 'ns')} a ${noun}`
+  const text = `${format(low, 'ns')} to ${format(top, 'ns')} per ${noun}`
   return (
     <svg data-testid="bars" className={css.bars} width={width} height={HEIGHT} role="img" aria-label={text}>
       <title>{text}</title>

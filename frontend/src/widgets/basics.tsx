@@ -4,7 +4,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Figure, Metric, Scalar, Unit } from '../api/payloads'
 import { DARK, LIGHT, type Theme } from '../canvas/surface'
 import { trendOf } from '../lib/color'
-import { exact, format, formatNumber, precise, type Scale, signed } from '../lib/format'
+import { exactText, format, formatNumber, precise, type Scale, signed } from '../lib/format'
 import { CheckIcon, CopyIcon } from './icons'
 import css from './basics.module.css'
 import layoutCss from './layout.module.css'
@@ -46,7 +46,7 @@ const UNITS: Partial<Record<Unit, string>> = {
   bytes: 'bytes (1 KiB = 1,024 bytes)',
   bytes_per_second: 'bytes per second (1 GB = 10⁹ bytes)',
   count: 'count',
-  ratio: 'per cent',
+  ratio: 'percent',
   watts: 'watts',
   celsius: 'degrees Celsius',
   hertz: 'frequency (1 MHz = 10⁶ Hz)',
@@ -93,17 +93,17 @@ export function Value(props: {
   unit: Unit
   scale?: Scale
   bare?: boolean
-  whole?: boolean
+  exact?: boolean
   change?: boolean
 }) {
-  const { value, unit, scale, bare, whole, change } = props
-  const text = bare && scale ? formatNumber(value, scale) : whole ? precise(value, unit) : format(value, unit, scale)
+  const { value, unit, scale, bare, exact, change } = props
+  const text = bare && scale ? formatNumber(value, scale) : exact ? precise(value, unit) : format(value, unit, scale)
   const plain = unit === 'text' || unit === 'code'
   const kind = unit === 'code' ? textCss.mono : textCss.num
   return (
     <span
       className={change ? `${kind} ${trendClass(value, unit)}` : kind}
-      title={plain ? String(value ?? '') : exact(value, unit)}
+      title={plain ? String(value ?? '') : exactText(value, unit)}
     >
       {change ? signed(text, value) : text}
     </span>
@@ -111,10 +111,10 @@ export function Value(props: {
 }
 
 /** What a named number leads to, where it does. */
-export type WayOf = (figure: Figure) => (() => void) | null
+export type LinkOf = (figure: Figure) => (() => void) | null
 
 /** What leads somewhere, as a link; without a way it is what it is. */
-export const Led = ({ go, children }: { go?: (() => void) | null; children: ReactNode }) =>
+export const LinkOrText = ({ go, children }: { go?: (() => void) | null; children: ReactNode }) =>
   go ? (
     <button type="button" className={textCss.link} onClick={go}>
       {children}
@@ -190,19 +190,19 @@ export function Swatch({ color, idle }: { color: string; idle?: boolean }) {
   )
 }
 
-export const Bones = ({ height }: { height: number | string }) => <Skeleton height={height} radius="md" />
+export const Placeholder = ({ height }: { height: number | string }) => <Skeleton height={height} radius="md" />
 
 /** Where the first cards of a page will be. */
-export const PageBones = () => (
+export const PagePlaceholder = () => (
   <>
     <div className={layoutCss.span12}>
-      <Bones height={78} />
+      <Placeholder height={78} />
     </div>
     <div className={layoutCss.span8}>
-      <Bones height={330} />
+      <Placeholder height={330} />
     </div>
     <div className={layoutCss.span4}>
-      <Bones height={330} />
+      <Placeholder height={330} />
     </div>
   </>
 )

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Metric, Tree } from '../api/payloads'
 import { childrenOf, type Level, type LevelRow, levelView, nodeAt, type Order, pathOf } from '../lib/callTree'
 import { categoryColor } from '../lib/color'
-import { columnScale, exact, format, formatNumber, type Scale, signed } from '../lib/format'
+import { columnScale, exactText, format, formatNumber, type Scale, signed } from '../lib/format'
 import { shortCall } from '../lib/names'
 import { MetricName, Swatch, trendClass, Value } from './basics'
 import { ChevronRight } from './icons'
@@ -20,7 +20,7 @@ const SUM: Metric = {
   key: 'sum',
   title: 'Accumulated',
   unit: 'ns',
-  definition: 'Running sum of the changes from the first row to this one; the last is the change of the whole.',
+  definition: 'Running sum of the changes. The last row is the total change.',
   window: '',
 }
 
@@ -76,18 +76,18 @@ export function CallTree(props: {
             </span>
           )
         })}
-        {node < 0 && <small className={textCss.mute}>choose a call to see what is below it</small>}
+        {node < 0 && <small className={textCss.mute}>select a call to see its nested calls</small>}
       </nav>
       {view.rows.length > 0 ? (
         <LevelTable
           tree={tree}
-          whole={view.whole}
+          whole={view.total}
           rows={view.rows}
           onDown={go}
           onUp={node < 0 ? null : () => go(tree.parent[node])}
         />
       ) : (
-        <Leaf level={view.whole} />
+        <Leaf level={view.total} />
       )}
       {view.rows.some((row) => row.role === 'rest') && (
         <button type="button" className={textCss.link} onClick={() => setShown({ node, limit: limit + MORE })}>
@@ -101,7 +101,7 @@ export function CallTree(props: {
 function Leaf({ level }: { level: Level }) {
   return (
     <p className={textCss.none}>
-      Nothing was recorded below it. It took <Value value={level.base} unit="ns" /> on the baseline and{' '}
+      No nested calls recorded. The call took <Value value={level.base} unit="ns" /> on the baseline and{' '}
       <Value value={level.exp} unit="ns" /> on the experiment: <Value value={level.delta} unit="ns" change />.
     </p>
   )
@@ -201,7 +201,7 @@ function LevelTable(props: {
         <tfoot>
           <tr>
             <th scope="row" className={css.name}>
-              {whole.name === '' ? 'All' : 'Whole'}
+              {whole.name === '' ? 'All' : 'Total'}
             </th>
             <td className={css.calls}>{whole.baseCalls !== null && <Calls row={whole} scale={calls} />}</td>
             <td className={css.bars} />
@@ -217,7 +217,7 @@ function LevelTable(props: {
 function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => void }) {
   if (row.role === 'self') return <span className={textCss.mute}>itself</span>
   if (row.role === 'rest')
-    return <span className={textCss.mute}>{row.below.toLocaleString('en-US')} others, each with a smaller change</span>
+    return <span className={textCss.mute}>{row.below.toLocaleString('en-US')} others with smaller changes</span>
   const name = (
     <span data-testid="call" className={textCss.mono} title={row.name}>
       {shortCall(row.name, row.kind)}
@@ -245,7 +245,7 @@ function NameCell({ row, onDown }: { row: LevelRow; onDown: (node: number) => vo
           <ChevronRight />
         </button>
       ) : (
-        <span className={`${rowNameCss.rowName} ${css.leaf}`} title="Nothing was recorded below it">
+        <span className={`${rowNameCss.rowName} ${css.leaf}`} title="No nested calls recorded">
           {name}
         </span>
       )}
@@ -264,7 +264,7 @@ const Bar = ({ side, share }: { side: 'base' | 'exp'; share: number }) => (
 function Calls({ row, scale }: { row: Level; scale: Scale }) {
   if (row.baseCalls === null || row.expCalls === null) return null
   const [base, exp] = [formatNumber(row.baseCalls, scale), formatNumber(row.expCalls, scale)]
-  const title = `Baseline ${exact(row.baseCalls, 'number')}, experiment ${exact(row.expCalls, 'number')}`
+  const title = `Baseline ${exactText(row.baseCalls, 'number')}, experiment ${exactText(row.expCalls, 'number')}`
   return (
     <span className={textCss.num} title={title}>
       {base === exp ? base : `${base} → ${exp}`}
@@ -286,7 +286,7 @@ function Numbers({ level, scale }: { level: Level; scale: Scale }) {
       <td>
         <span
           className={`${textCss.num} ${trendClass(level.delta, 'ns')}`}
-          title={[exact(level.delta, 'ns'), ratio].filter(Boolean).join(' · ')}
+          title={[exactText(level.delta, 'ns'), ratio].filter(Boolean).join(' · ')}
         >
           {signed(formatNumber(level.delta, scale), level.delta)}
         </span>

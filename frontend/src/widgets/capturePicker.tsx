@@ -2,7 +2,7 @@
 import { Alert } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import type { Catalog, Profile } from '../api/payloads'
-import { captureChoices, captureSeen } from '../lib/captures'
+import { captureChoices, captureState } from '../lib/graphCaptures'
 import { Picker } from './picker'
 import textCss from './text.module.css'
 
@@ -24,7 +24,7 @@ export function CapturePicker(props: {
     [catalog, profile, value],
   )
   const seen = useRef('')
-  const states = catalog && info ? captureSeen(catalog, info.names) : ''
+  const states = catalog && info ? captureState(catalog, info.names) : ''
   useEffect(() => {
     if (seen.current !== '' && seen.current !== states) reload()
     seen.current = states
@@ -42,7 +42,7 @@ export function CaptureProblem({ profile, side }: { profile: Profile; side?: str
     <Alert color="orange" variant="light" data-testid="capture" role="status">
       {side && <b>{side}: </b>}
       {problem.what} {problem.where && <span className={textCss.mono}>{problem.where}</span>} {problem.do} The numbers
-      are those without it.
+      do not use it.
     </Alert>
   )
 }

@@ -2,7 +2,7 @@
 import { useMemo } from 'react'
 import type { Tree } from '../api/payloads'
 import { categoryColor } from '../lib/color'
-import type { Row } from '../lib/pages'
+import type { Row } from '../lib/tableRows'
 import { Swatch } from './basics'
 import css from './colorKey.module.css'
 

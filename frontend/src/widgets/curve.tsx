@@ -4,7 +4,7 @@ import { type CSSProperties, type PointerEvent, type ReactNode, useMemo, useStat
 import type { Series } from '../api/payloads'
 import { format } from '../lib/format'
 import { useTheme } from './basics'
-import { type Band, type CurveMarks, curveOption, GRID, shownOf, windowOf } from './curveOption'
+import { axisRange, type Band, type CurveMarks, curveOption, GRID, windowOf } from './curveOption'
 import { PlotFrame, usePlot } from './plot'
 import css from './curve.module.css'
 import textCss from './text.module.css'
@@ -35,7 +35,7 @@ export function Curve(props: {
     return event.clientX - (box?.left ?? 0)
   }
   const timeAt = (x: number) => {
-    const [start, end] = shownOf(series, marks)
+    const [start, end] = axisRange(series, marks)
     const at = chart.current?.convertFromPixel({ xAxisIndex: 0 }, x)
     return Math.round(Math.min(end, Math.max(start, typeof at === 'number' ? at : start)))
   }
@@ -93,7 +93,7 @@ export function CurveBlock({ series, life }: { series: Series; life: Band }) {
 function summary(series: Series, marks: CurveMarks): string {
   const { peak } = marks
   const { unit } = series.x_metric
-  const [start, end] = shownOf(series, marks)
+  const [start, end] = axisRange(series, marks)
   const lines = series.lines.map((line) => {
     const values = line.values.filter((value): value is number => value !== null)
     const low = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY)
@@ -121,7 +121,7 @@ export function CurveButtons(props: {
     ['Later', '›', () => move(quarter, quarter), zoomed],
     ['Zoom in', '+', () => move(quarter, -quarter), end - start > 4],
     ['Zoom out', '−', () => move(-2 * quarter, 2 * quarter), zoomed],
-    ['Show the whole window', '↺', onReset, zoomed],
+    ['Show the full window', '↺', onReset, zoomed],
   ]
   return (
     <span className={textCss.row}>

@@ -37,7 +37,7 @@ export function windowOf(series: Series): [number, number] {
 }
 
 /** What the x axis shows. */
-export const shownOf = (series: Series, { window }: CurveMarks): [number, number] =>
+export const axisRange = (series: Series, { window }: CurveMarks): [number, number] =>
   window ? [window[0], window[1]] : windowOf(series)
 
 /** Bands cut to the window; names only where there is room for them. */
@@ -103,7 +103,7 @@ const number = (value: number) => value.toLocaleString('en-US', { maximumFractio
 /** `isBare`: without words at the axis of x. */
 export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isBare = false): EChartsCoreOption {
   const scale = axisScale(series)
-  const window = shownOf(series, marks)
+  const window = axisRange(series, marks)
   const xScale = columnScale(series.x_metric.unit, [window[1] - window[0] || 1])
   const text = { color: theme.mute, fontSize: 11, fontFamily: SANS }
   return {
@@ -172,7 +172,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
 }
 
 function areas(series: Series, marks: CurveMarks, theme: Theme, text: object) {
-  const window = shownOf(series, marks)
+  const window = axisRange(series, marks)
   const bands = visibleBands(marks.bands, window).map((band, i) => [
     {
       xAxis: band.start,
@@ -208,7 +208,7 @@ const lines = (bands: readonly Band[], color: string) =>
 
 /** The peak on the curve, and failed requests halfway below it, where they hide neither the peak nor the steps. */
 function points(series: Series, marks: CurveMarks, scale: Scale, theme: Theme) {
-  const window = shownOf(series, marks)
+  const window = axisRange(series, marks)
   const failures = (marks.failures ?? []).filter(({ x }) => x >= window[0] && x <= window[1])
   const { peak } = marks
   if (!peak && failures.length === 0) return undefined

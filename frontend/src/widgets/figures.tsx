@@ -2,7 +2,7 @@
 import type { Figure, Figures, Severity } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { isChange, type Scale, scaleOf } from '../lib/format'
-import { Led, MetricName, Value, type WayOf } from './basics'
+import { type LinkOf, LinkOrText, MetricName, Value } from './basics'
 import css from './figures.module.css'
 
 const ALARMS: Partial<Record<Severity, string>> = { high: css.alarmHigh, medium: css.alarmMedium }
@@ -12,7 +12,7 @@ export function Headline(props: {
   figures: readonly Figure[]
   alarms: ReadonlyMap<string, Severity>
   scale?: Scale
-  wayOf?: WayOf
+  wayOf?: LinkOf
 }) {
   const { figures, alarms, scale, wayOf } = props
   return (
@@ -26,14 +26,14 @@ export function Headline(props: {
             </dt>
             <dd className={alarm && ALARMS[alarm]}>
               <b>
-                <Led go={wayOf?.(figure)}>
+                <LinkOrText go={wayOf?.(figure)}>
                   <Value
                     value={figure.value}
                     unit={figure.metric.unit}
                     scale={scaleOf(scale, figure.metric.unit)}
                     change={isChange(figure.metric.key)}
                   />
-                </Led>
+                </LinkOrText>
               </b>
               {figure.note && <em title={figure.note}>{figure.note}</em>}
             </dd>
@@ -45,7 +45,7 @@ export function Headline(props: {
 }
 
 /** `whole`: every digit of a recorded value, for a single event. */
-export function FigureList({ figures, whole }: { figures: readonly Figure[]; whole?: boolean }) {
+export function FigureList({ figures, exact }: { figures: readonly Figure[]; exact?: boolean }) {
   return (
     <dl className={css.list}>
       {figures.map((figure) => (
@@ -54,7 +54,7 @@ export function FigureList({ figures, whole }: { figures: readonly Figure[]; who
             <MetricName metric={figure.metric} />
           </dt>
           <dd>
-            <Value value={figure.value} unit={figure.metric.unit} whole={whole} change={isChange(figure.metric.key)} />
+            <Value value={figure.value} unit={figure.metric.unit} exact={exact} change={isChange(figure.metric.key)} />
             {figure.note && <em title={figure.note}>{figure.note}</em>}
           </dd>
         </div>

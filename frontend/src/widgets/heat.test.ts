@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { namedColumns } from './heat'
+import { columnLabels } from './heat'
 
-const places = (...asked: Parameters<typeof namedColumns>) => namedColumns(...asked).map(({ at }) => at)
+const places = (...asked: Parameters<typeof columnLabels>) => columnLabels(...asked).map(({ at }) => at)
 
 test('the column of the largest value has a name, in place of those that it would run into', () => {
   expect(places(4, 1, [2])).toEqual([0, 1, 2, 3])
@@ -12,9 +12,9 @@ test('the column of the largest value has a name, in place of those that it woul
 })
 
 test('the name of one of the last columns ends above it', () => {
-  expect(namedColumns(64, 6, [63]).slice(-2)).toEqual([
+  expect(columnLabels(64, 6, [63]).slice(-2)).toEqual([
     { at: 48, isEnd: false },
     { at: 63, isEnd: true },
   ])
-  expect(namedColumns(64, 6, [60]).at(-1)).toEqual({ at: 60, isEnd: false })
+  expect(columnLabels(64, 6, [60]).at(-1)).toEqual({ at: 60, isEnd: false })
 })

@@ -25,15 +25,15 @@ const FAINT = 0.06
 const NAMED = 12
 
 /** A column that is named, and whether its name ends above it, as there is no room behind it. */
-interface Named {
+interface ColumnLabel {
   at: number
   isEnd: boolean
 }
 
 /** Every so many-th of the columns, and those of `largest` in place of what stands where their names do: each takes as much as there is between two. */
-export function namedColumns(count: number, every: number, largest: readonly number[]): Named[] {
-  const found: Named[] = []
-  const from = ({ at, isEnd }: Named) => (isEnd ? at + 1 - every : at)
+export function columnLabels(count: number, every: number, largest: readonly number[]): ColumnLabel[] {
+  const found: ColumnLabel[] = []
+  const from = ({ at, isEnd }: ColumnLabel) => (isEnd ? at + 1 - every : at)
   const regular = Array.from({ length: Math.ceil(count / every) }, (_, i) => i * every)
   for (const at of [...largest, ...regular]) {
     const one = { at, isEnd: at > (regular.at(-1) ?? 0) }
@@ -68,7 +68,7 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
   const largest = series.x.flatMap((_, i) =>
     most > 0 && series.lines.some(({ values: of }) => of[i] === most) ? [i] : [],
   )
-  const named = namedColumns(series.x.length, every, largest)
+  const named = columnLabels(series.x.length, every, largest)
   const names = rowNames(series.lines.map((line) => line.metric.title))
   const longest = Math.max(row.length, ...names.map((name) => name.length))
   const words = series.x.flatMap((x) => String(x).split(' '))

@@ -1,18 +1,18 @@
 // A matrix of ranks on a canvas: stronger is more. A click keeps a cell; arrow keys walk from cell to cell.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Unit } from '../api/payloads'
-import { cellAt, drawMatrix, hasNumbers, heightOf, layoutOf, shadesOf } from '../canvas/matrix'
-import { fit as sharpen } from '../canvas/surface'
+import { cellAt, cellShades, drawMatrix, hasNumbers, heightOf, layoutOf } from '../canvas/matrix'
+import { fitCanvas as sharpen } from '../canvas/surface'
 import { columnScale, format, formatNumber } from '../lib/format'
-import { beside, domainOf, type Matrix } from '../lib/ranks'
+import { domainOf, type Matrix, neighbourCell } from '../lib/rankMatrix'
 import { useTheme } from './basics'
-import { FloatTip } from './floatTip'
-import { useWidth } from './useWidth'
+import { FloatingTooltip } from './floatingTooltip'
+import { useWidth } from './useSize'
 import css from './matrix.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
-export interface Told {
+export interface CellTooltip {
   title: string
   lines: readonly [string, string][]
 }
@@ -35,7 +35,7 @@ export function MatrixPicture(props: {
   onSelect: (cell: number) => void
   /** Absent: a cell leads nowhere. */
   onOpen?: (cell: number) => void
-  tell: (cell: number) => Told
+  tell: (cell: number) => CellTooltip
   /** What the columns are. */
   axis: string
   /** What a cell without a value is. */
@@ -44,7 +44,7 @@ export function MatrixPicture(props: {
   note?: string
 }) {
   const { matrix, unit, category, label, noun, height, tallest, selected, onSelect, onOpen, tell, axis } = props
-  const { empty = 'not known', note = '' } = props
+  const { empty = 'unknown', note = '' } = props
   const theme = useTheme()
   const frame = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
@@ -53,7 +53,7 @@ export function MatrixPicture(props: {
   const layout = useMemo(() => layoutOf(matrix, width, height, tallest, axis), [matrix, width, height, tallest, axis])
   const domain = useMemo(() => domainOf(matrix.values), [matrix])
   const scale = useMemo(() => columnScale(unit, matrix.values), [unit, matrix])
-  const shades = useMemo(() => shadesOf(category, theme), [category, theme])
+  const shades = useMemo(() => cellShades(category, theme), [category, theme])
   const drawn = heightOf(layout)
   const textOf = (value: number) => formatNumber(value, scale)
   // Beside numbers in the cells the ends are told in their unit.
@@ -68,7 +68,7 @@ export function MatrixPicture(props: {
   const onKey = (event: KeyboardEvent) => {
     setHover(null)
     if (event.key.startsWith('Arrow') || event.key === 'Home' || event.key === 'End') {
-      onSelect(beside(matrix, selected, event.key))
+      onSelect(neighbourCell(matrix, selected, event.key))
     } else if (event.key === 'Escape') onSelect(-1)
     else if (event.key === 'Enter' && onOpen && selected >= 0) onOpen(selected)
     else return
@@ -84,18 +84,18 @@ export function MatrixPicture(props: {
         <i style={{ background: `linear-gradient(to right, ${shades[0]}, ${shades[shades.length - 1]})` }} />
         <span>{format(domain.high, unit, written)}</span>
         {written && scale.symbol && <span>· numbers in {scale.symbol}</span>}
-        {domain.low > 0 && !domain.isLog && <span>· colours begin at the smallest value</span>}
-        {domain.isLog && <span>· logarithmic: a few are many times the others</span>}
-        {layout.right > MARKED && <span>· named at the right: the largest means</span>}
-        {domain.isAlike && <span>· all of them lie within 2 %</span>}
+        {domain.low > 0 && !domain.isLog && <span>· colours start at the smallest value</span>}
+        {domain.isLog && <span>· logarithmic scale</span>}
+        {layout.right > MARKED && <span>· labels on the right: largest means</span>}
+        {domain.isAlike && <span>· all within 2 %</span>}
         {matrix.values.includes(null) && <span>· empty: {empty}</span>}
         {note && <span>· {note}</span>}
         {perLine > 1 && (
           <span>
-            · a line is {perLine} {noun}: the largest is drawn
+            · each line is the largest of {perLine} {noun}
           </span>
         )}
-        {perPlace > 1 && <span>· {perPlace} columns share a pixel: the largest is drawn</span>}
+        {perPlace > 1 && <span>· each pixel is the largest of {perPlace} columns</span>}
       </div>
       <div ref={frame}>
         <canvas
@@ -104,7 +104,7 @@ export function MatrixPicture(props: {
           style={{ width: '100%', height: drawn }}
           tabIndex={0}
           role="application"
-          aria-label={`${label}. Arrow keys walk from cell to cell, ${onOpen ? 'Enter opens the rank, ' : ''}Escape lets go. The tables hold the same numbers.`}
+          aria-label={`${label}. Arrow keys select a cell, ${onOpen ? 'Enter opens the rank, ' : ''}Escape deselects. The tables have the same numbers.`}
           onPointerMove={(event) => {
             const cell = find(event)
             setHover(cell < 0 ? null : { cell, x: event.clientX, y: event.clientY })
@@ -122,9 +122,9 @@ export function MatrixPicture(props: {
   )
 }
 
-function Tip({ told, x, y }: { told: Told; x: number; y: number }) {
+function Tip({ told, x, y }: { told: CellTooltip; x: number; y: number }) {
   return (
-    <FloatTip x={x} y={y} wide>
+    <FloatingTooltip x={x} y={y} wide>
       <div className={tipCss.head}>{told.title}</div>
       {told.lines.map(([name, value]) => (
         <div className={tipCss.row} key={name}>
@@ -132,6 +132,6 @@ function Tip({ told, x, y }: { told: Told; x: number; y: number }) {
           <span className={`${textCss.num} ${css.value}`}>{value}</span>
         </div>
       ))}
-    </FloatTip>
+    </FloatingTooltip>
   )
 }

@@ -1,12 +1,20 @@
 // Tensors over memory and time on a canvas. A drag is the part to look at; arrow keys walk from tensor to tensor.
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { MemoryFlowMap } from '../api/payloads'
-import { addressAt, drawFlow, drawingOrder, FlowAxes, labelled, neighbour, tensorAt } from '../canvas/memoryFlow'
-import { fit as sharpen } from '../canvas/surface'
+import {
+  addressAt,
+  drawFlow,
+  drawingOrder,
+  FlowAxes,
+  neighbour,
+  tensorAt,
+  tensorsWithLabels,
+} from '../canvas/memoryFlow'
+import { fitCanvas as sharpen } from '../canvas/surface'
 import { counted, format } from '../lib/format'
 import { useTheme } from './basics'
-import { FloatTip } from './floatTip'
-import { useWidth } from './useWidth'
+import { FloatingTooltip } from './floatingTooltip'
+import { useWidth } from './useSize'
 import css from './memoryFlow.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
@@ -46,7 +54,7 @@ export function MemoryFlowPicture(props: {
   const [drag, setDrag] = useState<{ from: Point; to: Point } | null>(null)
   const order = useMemo(() => drawingOrder(flow), [flow])
   const axes = useMemo(() => new FlowAxes({ flow, width, height }), [flow, width, height])
-  const labels = useMemo(() => labelled(axes, order), [axes, order])
+  const labels = useMemo(() => tensorsWithLabels(axes, order), [axes, order])
   const selected = props.selected < 0 ? -1 : flow.row.indexOf(props.selected)
   const hovered = hover && hover.at < flow.row.length ? hover.at : -1
   useEffect(() => {
@@ -92,7 +100,7 @@ export function MemoryFlowPicture(props: {
         style={{ height }}
         tabIndex={0}
         role="application"
-        aria-label={`${counted(flow.row.length, 'tensor')} over memory and time, from ${format(flow.start_ns, 'ns')} to ${format(flow.end_ns, 'ns')}. Arrow keys walk from tensor to tensor, Escape lets go. The tables hold the same numbers.`}
+        aria-label={`${counted(flow.row.length, 'tensor')} over memory and time, from ${format(flow.start_ns, 'ns')} to ${format(flow.end_ns, 'ns')}. Arrow keys select a tensor, Escape deselects. The tables have the same numbers.`}
         onPointerDown={(event) => {
           if (event.button !== 0) return
           event.currentTarget.setPointerCapture(event.pointerId)
@@ -133,13 +141,13 @@ function Tip({ flow, at, x, y }: { flow: MemoryFlowMap; at: number; x: number; y
   const lines: [string, string][] = [
     ['Size', format(flow.size_bytes[at], 'bytes')],
     ['Layout', flow.layouts[flow.layout[at]]],
-    ['Made at', format(made, 'ns')],
-    ['Released at', flow.is_released[at] ? format(released, 'ns') : 'not while recording'],
+    ['Allocated at', format(made, 'ns')],
+    ['Released at', flow.is_released[at] ? format(released, 'ns') : 'not during the recording'],
     ['Lifetime', format(released - made, 'ns')],
     ['Address', addressAt(flow, flow.offset[at]) ?? ''],
   ]
   return (
-    <FloatTip x={x} y={y}>
+    <FloatingTooltip x={x} y={y}>
       <div className={`${tipCss.head} ${textCss.mono}`}>{nameOf(flow, at)}</div>
       {lines.map(([name, value]) => (
         <div className={tipCss.row} key={name}>
@@ -147,6 +155,6 @@ function Tip({ flow, at, x, y }: { flow: MemoryFlowMap; at: number; x: number; y
           <span className={textCss.num}>{value}</span>
         </div>
       ))}
-    </FloatTip>
+    </FloatingTooltip>
   )
 }

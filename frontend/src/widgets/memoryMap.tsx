@@ -13,11 +13,11 @@ import {
   rowOf,
   type Spot,
 } from '../canvas/memoryMap'
-import { fit as sharpen } from '../canvas/surface'
+import { fitCanvas as sharpen } from '../canvas/surface'
 import { columnScale, counted, format, formatNumber } from '../lib/format'
 import { useTheme } from './basics'
-import { FloatTip } from './floatTip'
-import { useWidth } from './useWidth'
+import { FloatingTooltip } from './floatingTooltip'
+import { useWidth } from './useSize'
 import css from './memoryMap.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
@@ -105,7 +105,7 @@ export function MemoryMapPicture(props: {
           style={{ width: '100%', height: visible }}
           tabIndex={0}
           role="application"
-          aria-label={`Map of ${counted(layout.rows, 'segment')}, ${format(layout.perLine, 'bytes')} a line. Arrow keys walk from block to block, Escape lets go. The tables hold the same numbers.`}
+          aria-label={`Map of ${counted(layout.rows, 'segment')}, ${format(layout.perLine, 'bytes')} per line. Arrow keys select a block, Escape deselects. The tables have the same numbers.`}
           onPointerMove={(event) => {
             const spot = find(event)
             setHover(spot && { spot, x: event.clientX, y: event.clientY })
@@ -132,7 +132,7 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
   ]
   if (piece >= 0) {
     const begin = map.piece_begin[piece]
-    const age = begin < 0 ? 'from before the history' : counted(map.event - begin, 'event')
+    const age = begin < 0 ? 'before the recorded history' : counted(map.event - begin, 'event')
     if (map.piece_blocks[piece] > 1) lines.push(['Blocks', map.piece_blocks[piece].toLocaleString('en-US')])
     lines.push(['Age', age])
     if (map.piece_unused[piece] > 0) lines.push(['Lost to rounding', format(map.piece_unused[piece], 'bytes')])
@@ -140,10 +140,10 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
   const state = piece < 0 ? 'Free' : map.piece_is_pending[piece] ? 'Pending free' : 'Allocated'
   const line = piece < 0 ? '' : (map.lines[map.piece_line[piece]] ?? '(no stack recorded)')
   return (
-    <FloatTip x={x} y={y}>
+    <FloatingTooltip x={x} y={y}>
       <div className={tipCss.head}>
         {state}
-        {piece >= 0 && map.piece_in_way[piece] ? ', in the way of the request' : ''}
+        {piece >= 0 && map.piece_in_way[piece] ? ', blocking the request' : ''}
       </div>
       {line && <div className={textCss.mono}>{line}</div>}
       {lines.map(([name, value]) => (
@@ -152,6 +152,6 @@ function Tip({ map, spot, x, y }: { map: MemoryMap; spot: Spot; x: number; y: nu
           <span className={textCss.num}>{value}</span>
         </div>
       ))}
-    </FloatTip>
+    </FloatingTooltip>
   )
 }

@@ -4,19 +4,19 @@ import type { Link, Notice } from '../api/payloads'
 import { format, isChange, type Scale, scaleOf } from '../lib/format'
 import { parseFrame, shortFrame } from '../lib/frames'
 import { shortenMiddle, shortKernel } from '../lib/names'
-import { pieces } from '../lib/template'
-import { Led, MetricName, Value, type WayOf } from './basics'
+import { templatePieces } from '../lib/noticeTemplate'
+import { type LinkOf, LinkOrText, MetricName, Value } from './basics'
 import { SavingBlock, savingsScale } from './saving'
 import badgeCss from './badge.module.css'
 import css from './notices.module.css'
 import textCss from './text.module.css'
 
 /** A template with its figures in bold; all of it text, never markup. `scale`: of all figures of its unit. */
-export function Sentence(props: { notice: Notice; text: string; scale?: Scale; wayOf?: WayOf }) {
+export function Sentence(props: { notice: Notice; text: string; scale?: Scale; wayOf?: LinkOf }) {
   const { notice, text, scale, wayOf } = props
   return (
     <>
-      {pieces(text).map((piece, i) => {
+      {templatePieces(text).map((piece, i) => {
         if (piece.kind === 'text') return piece.text
         const figure = notice.figures.find((item) => item.metric.key === piece.key)
         if (!figure) return `{${piece.key}}`
@@ -24,13 +24,13 @@ export function Sentence(props: { notice: Notice; text: string; scale?: Scale; w
         return (
           // biome-ignore lint/suspicious/noArrayIndexKey: pieces of one sentence never move
           <b key={i}>
-            <Led go={wayOf?.(figure)}>
+            <LinkOrText go={wayOf?.(figure)}>
               {unit === 'code' ? (
                 <ShortName name={String(figure.value ?? '')} />
               ) : (
                 <Value value={figure.value} unit={unit} scale={scaleOf(scale, unit)} change={isChange(key)} />
               )}
-            </Led>
+            </LinkOrText>
           </b>
         )
       })}
@@ -88,16 +88,16 @@ export const References = ({ notice }: { notice: Notice }) =>
       </span>
     ))
 
-interface Told {
+interface SentenceLinks {
   onLink: (link: Link) => void
   /** One line of what is said, two where there is room. */
   isFolded?: boolean
   /** Where figures of its sentences lead. */
-  wayOf?: WayOf
+  wayOf?: LinkOf
 }
 
 /** `scale`: of what all notices beside it save. */
-function NoticeItem({ notice, scale, onLink, isFolded, wayOf }: Told & { notice: Notice; scale: Scale }) {
+function NoticeItem({ notice, scale, onLink, isFolded, wayOf }: SentenceLinks & { notice: Notice; scale: Scale }) {
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
   const { evidence } = notice
   return (
@@ -130,7 +130,7 @@ function NoticeItem({ notice, scale, onLink, isFolded, wayOf }: Told & { notice:
   )
 }
 
-export function NoticeList({ notices, none, ...told }: Told & { notices: readonly Notice[]; none: string }) {
+export function NoticeList({ notices, none, ...told }: SentenceLinks & { notices: readonly Notice[]; none: string }) {
   const scale = useMemo(() => savingsScale(notices), [notices])
   if (notices.length === 0) return <p className={textCss.none}>{none}</p>
   return (

@@ -3,12 +3,12 @@
 import { useState } from 'react'
 import type { Breakdown, Counters, Link, Payload, TimelineTrack, Tree } from '../api/payloads'
 import { counted } from '../lib/format'
-import type { Row } from '../lib/pages'
+import type { Row } from '../lib/tableRows'
 import { Card, Value } from './basics'
 import { BreakdownBar, BreakdownTable, Donut } from './breakdown'
 import { Chart } from './chart'
 import { FiguresBlock } from './figures'
-import { Icicle } from './icicle'
+import { FlameGraph } from './flameGraph'
 import { NoticeList } from './notices'
 import { ScatterPlot } from './scatter'
 import { SmallTable } from './smallTable'
@@ -40,7 +40,7 @@ export function PayloadBlock({ payload, onLink, onName }: Props) {
     case 'scatter':
       return <ScatterPlot scatter={payload} height={260} />
     case 'notices':
-      return <NoticeList notices={payload.notices} onLink={onLink} none="Nothing to say." />
+      return <NoticeList notices={payload.notices} onLink={onLink} none="No notices." />
     case 'table':
       return <SmallTable table={payload} onName={onName} />
     case 'tree':
@@ -48,26 +48,26 @@ export function PayloadBlock({ payload, onLink, onName }: Props) {
     case 'timeline':
       return <TrackList tracks={payload.tracks} />
     case 'flows':
-      return <p>{counted(payload.total, 'arrow')} between events; the timeline draws them.</p>
+      return <p>{counted(payload.total, 'arrow')} between events, drawn in the Timeline.</p>
     case 'bands':
-      return <p>{counted(payload.block.length, 'block')}; the page Memory draws them.</p>
+      return <p>{counted(payload.block.length, 'block')}, drawn on the page Memory.</p>
     case 'counters':
       return <CountersText data={payload} />
     case 'memory_flow':
-      return <p>{counted(payload.row.length, 'tensor')}; the page Memory flow draws them.</p>
+      return <p>{counted(payload.row.length, 'tensor')}, drawn on the page Memory flow.</p>
     case 'heat':
-      return <p>{counted(payload.rows.length, 'rank')} by step; the page Distributed draws them.</p>
+      return <p>{counted(payload.rows.length, 'rank')} by step, drawn on the page Distributed.</p>
     case 'memory_map':
       return (
         <p>
-          {counted(payload.row_bytes.length, 'segment')} after event {payload.event.toLocaleString('en-US')}; the page
-          Segments draws them.
+          {counted(payload.row_bytes.length, 'segment')} after event {payload.event.toLocaleString('en-US')}, drawn on
+          the page Segments.
         </p>
       )
   }
 }
 
-const UNTITLED = { timeline: 'Timeline', flows: 'Arrows', counters: 'Counters', memory_map: 'Memory map' }
+const UNTITLED = { timeline: 'Timeline', flows: 'Flow arrows', counters: 'Counters', memory_map: 'Memory map' }
 
 export function PayloadCard({ payload, onLink, onName }: Props) {
   const title = 'title' in payload ? payload.title : UNTITLED[payload.kind]
@@ -82,7 +82,7 @@ export function PayloadCard({ payload, onLink, onName }: Props) {
 function TrackList({ tracks }: { tracks: readonly TimelineTrack[] }) {
   return (
     <table className={plainTableCss.table}>
-      <caption className={textCss.sr}>What the timeline shows</caption>
+      <caption className={textCss.sr}>Timeline tracks</caption>
       <thead>
         <tr>
           <th scope="col">Track</th>
@@ -126,7 +126,7 @@ function TreeBlock({ tree }: { tree: Tree }) {
   return (
     <>
       {value && (
-        <Icicle
+        <FlameGraph
           tree={tree}
           valueKey={value}
           noun="nodes"

@@ -11,19 +11,13 @@ export function PhaseChip({ phase, onClear }: { phase: string; onClear: () => vo
     <div
       className={`${pickerCss.pick} ${pickerCss.label} ${pickerCss.set} ${css.chip}`}
       data-testid="phase"
-      title={`Only what lies in calls of the phase ${phase}, and what was launched there`}
+      title={`Limited to calls of phase ${phase} and the work launched there`}
     >
       <div>
         <small>Phase</small>
         <span className={textCss.mono}>{shortenMiddle(phase, 30)}</span>
       </div>
-      <ActionIcon
-        size="sm"
-        variant="subtle"
-        color="gray"
-        aria-label={`Show all phases, not only ${phase}`}
-        onClick={onClear}
-      >
+      <ActionIcon size="sm" variant="subtle" color="gray" aria-label={`Clear the phase ${phase}`} onClick={onClear}>
         <CloseIcon />
       </ActionIcon>
     </div>

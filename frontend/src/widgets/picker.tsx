@@ -12,18 +12,18 @@ export interface Choice {
   /** Said on the right: state, size, time. */
   note?: ReactNode
   /** Shown beside the pointer, after the label: why it is as it is. */
-  about?: string
+  hint?: string
   tone?: 'bad' | 'busy'
 }
 
 const FILTER_FROM = 8
 /** Nobody scrolls through more, and to draw 1,000 takes a tenth of a second: the filter finds the others. */
-export const SHOWN = 100
+export const MAX_LISTED = 100
 
 /** At most `SHOWN` of the choices, those around the one at `index` (-1: the first ones), and how many stand before them. */
-export function shownAround<T>(choices: readonly T[], index: number): { before: number; shown: readonly T[] } {
-  const before = Math.max(0, Math.min(index - SHOWN / 2, choices.length - SHOWN))
-  return { before, shown: choices.slice(before, before + SHOWN) }
+export function listedChoices<T>(choices: readonly T[], index: number): { before: number; shown: readonly T[] } {
+  const before = Math.max(0, Math.min(index - MAX_LISTED / 2, choices.length - MAX_LISTED))
+  return { before, shown: choices.slice(before, before + MAX_LISTED) }
 }
 
 export function Picker(props: {
@@ -45,7 +45,7 @@ export function Picker(props: {
     },
   })
   const current = choices.find((choice) => choice.value === value)
-  const title = [current?.label ?? value, current?.about].filter(Boolean).join('\n')
+  const title = [current?.label ?? value, current?.hint].filter(Boolean).join('\n')
   // Where another one is named than there is, the only one is a choice as well.
   if (choices.length === 0 || (choices.length === 1 && (current || !value))) {
     return (
@@ -57,7 +57,7 @@ export function Picker(props: {
   }
   const wanted = filter.trim().toLowerCase()
   const found = box.dropdownOpened ? choices.filter((choice) => choice.label.toLowerCase().includes(wanted)) : []
-  const { before, shown } = shownAround(found, wanted ? -1 : found.findIndex((choice) => choice.value === value))
+  const { before, shown } = listedChoices(found, wanted ? -1 : found.findIndex((choice) => choice.value === value))
   const after = found.length - before - shown.length
   return (
     <Combobox
@@ -102,7 +102,7 @@ export function Picker(props: {
                 value={choice.value}
                 active={choice.value === value}
                 selected={choice.value === value}
-                title={choice.about}
+                title={choice.hint}
               >
                 <span className={css.item}>
                   <span className={choice.value === value ? textCss.strong : undefined}>{choice.label}</span>
@@ -113,7 +113,7 @@ export function Picker(props: {
               </Combobox.Option>
             ))}
             {after > 0 && <More count={after} where="after" />}
-            {found.length === 0 && <Combobox.Empty>None matches.</Combobox.Empty>}
+            {found.length === 0 && <Combobox.Empty>No match.</Combobox.Empty>}
           </ScrollArea.Autosize>
         </Combobox.Options>
       </Combobox.Dropdown>
@@ -124,7 +124,7 @@ export function Picker(props: {
 function More({ count, where }: { count: number; where: string }) {
   return (
     <Combobox.Empty>
-      {format(count, 'count')} more {where}: type a part of the name
+      {format(count, 'count')} more {where}: type to filter
     </Combobox.Empty>
   )
 }

@@ -22,7 +22,7 @@ export function ProblemPanel({ problem, action, title }: { problem: Problem; act
         )}
         {problem.do && (
           <>
-            <dt>What to do</dt>
+            <dt>Fix</dt>
             <dd>{problem.do}</dd>
           </>
         )}

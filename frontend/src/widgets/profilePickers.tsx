@@ -14,8 +14,8 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   const loading = spans.find((span) => span.state === 'loading')
   if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
   // Ready with a problem: its file was deleted after it was read.
-  if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file is gone', tone: 'bad' }
-  if (spans.every((span) => span.is_empty)) return { note: 'holds nothing', tone: 'bad' }
+  if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file was deleted', tone: 'bad' }
+  if (spans.every((span) => span.is_empty)) return { note: 'empty', tone: 'bad' }
   // Its figures say as well that it is ready.
   const isReady = (span: SpanInfo) => span.state === 'ready' && span.key_figures.length === 0
   if (spans.every(isReady) && !spans.every(isSummary)) return { note: 'ready' }

@@ -34,14 +34,14 @@ test('reading says how far, how much, how fast, how much longer, and of which ki
     '800,000',
     'kernels ',
     '200,000',
-    'names, arrows and marks ',
+    'names, flow arrows and marks ',
     '7',
   ])
 })
 
 test('a stage whose end nobody knows has no per cent, no speed and no time left', () => {
   const html = shown({ stage: 'assembling', fraction: null, counts: { operator: 5 } }, 5)
-  expect(words(html).slice(1)).toEqual(['Assembling: nesting, launches, steps', '5 events', 'operators ', '5'])
+  expect(words(html).slice(1)).toEqual(['Linking operators, launches and steps', '5 events', 'operators ', '5'])
 })
 
 test('a rate or a time that could not be right yet is not shown', () => {

@@ -5,7 +5,7 @@ import type { Profile, SpanInfo } from '../api/payloads'
 import { counted, format } from '../lib/format'
 import { countsByKind, eventsPerSecond, STAGES, secondsLeft } from '../lib/loading'
 import { addressText } from '../lib/profiles'
-import { PageBones } from './basics'
+import { PagePlaceholder } from './basics'
 import { ProblemPanel } from './problem'
 import basicsCss from './basics.module.css'
 import layoutCss from './layout.module.css'
@@ -60,7 +60,7 @@ export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | 
         )}
       </div>
       <div className={layoutCss.grid} aria-hidden="true">
-        <PageBones />
+        <PagePlaceholder />
       </div>
     </div>
   )
@@ -76,7 +76,7 @@ export function FailedPanel(props: { profile: Profile; onRetry: () => void; side
   const problem = profile.problem ?? {
     what: 'The trace could not be read.',
     where: addressText(profile),
-    do: 'Look into the log of TensorBoard.',
+    do: 'Check the TensorBoard log.',
   }
   return (
     <ProblemPanel

@@ -15,7 +15,7 @@ export interface Range {
 
 const written = (text: string, unit: Unit) => (text === '' ? '' : writeQuantity(Number(text), unit))
 
-function said({ low, high }: Range, unit: Unit): string {
+function limitsText({ low, high }: Range, unit: Unit): string {
   if (low !== '' && high !== '') return `${written(low, unit)} to ${written(high, unit)}`
   return low !== '' ? `≥ ${written(low, unit)}` : `≤ ${written(high, unit)}`
 }
@@ -38,9 +38,9 @@ export function RangeFilter(props: {
           variant={set ? 'light' : 'default'}
           className={css.button}
           rightSection={<ChevronDown />}
-          aria-label={`${label}: ${set ? said(range, unit) : 'any'}`}
+          aria-label={`${label}: ${set ? limitsText(range, unit) : 'any'}`}
         >
-          {set ? `${label} ${said(range, unit)}` : label}
+          {set ? `${label} ${limitsText(range, unit)}` : label}
         </Button>
       </Popover.Target>
       <Popover.Dropdown className={css.fields}>
@@ -89,7 +89,7 @@ function Limit(props: {
       label={label}
       placeholder={hint === undefined ? '' : format(hint, unit)}
       value={text}
-      error={read === undefined ? `Write for example ${unit === 'ns' ? '200 µs or 1.5 ms' : '512 B or 1.5 MiB'}` : null}
+      error={read === undefined ? `For example: ${unit === 'ns' ? '200 µs or 1.5 ms' : '512 B or 1.5 MiB'}` : null}
       onChange={(event) => setText(event.currentTarget.value)}
       onBlur={commit}
       onKeyDown={(event) => event.key === 'Enter' && commit()}

@@ -1,6 +1,6 @@
 // What mending a finding would save: its bounds in words, and beside the whole step as a bar.
 import type { Notice, Saving } from '../api/payloads'
-import { columnScale, exact, format, formatRange, type Scale } from '../lib/format'
+import { columnScale, exactText, format, formatRange, type Scale } from '../lib/format'
 import css from './saving.module.css'
 
 const share = (part: number, whole: number) => `${whole > 0 ? Math.min(100, (100 * part) / whole) : 0}%`
@@ -22,7 +22,7 @@ export function SavingBlock({ saving, scale }: { saving: Saving; scale: Scale })
       <SavingBar saving={saving} />
       <SavingText saving={saving} scale={scale} />
       {saving.shared_ns >= SHARED * saving.high_ns && (
-        <small>{format(saving.shared_ns, 'ns', scale)} of it others would save as well</small>
+        <small>{format(saving.shared_ns, 'ns', scale)} of this overlaps with other findings</small>
       )}
     </div>
   )
@@ -44,7 +44,7 @@ export function SavingText({ saving, scale, short }: { saving: Saving; scale: Sc
   const { low_ns: low, high_ns: high, step_ns: step } = saving
   return (
     <span className={short ? `${css.text} ${css.short}` : css.text}>
-      <span title={`${exact(low, 'ns')} to ${exact(high, 'ns')}`}>
+      <span title={`${exactText(low, 'ns')} to ${exactText(high, 'ns')}`}>
         {!short && 'saves '}
         <b>{formatRange(low, high, 'ns', scale)}</b>
       </span>

@@ -21,7 +21,7 @@ export const scalesOf = (scatter: Scatter): { x: Scale; y: Scale } => ({
   ),
 })
 
-const named = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
+const axisTitle = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
 
 /** What stands beside the dot at a place of a group. */
 export function dotTip(scatter: Scatter, group: number, dot: number): HTMLElement {
@@ -76,8 +76,8 @@ export function scatterOption(scatter: Scatter, theme: Theme): EChartsCoreOption
     ...dotFrame(theme, 58, (at: { seriesIndex: number; dataIndex: number }) =>
       dotTip(scatter, at.seriesIndex, at.dataIndex),
     ),
-    xAxis: axis(named(scatter.x_metric.title, x), x, 26, scatter.x_metric.unit === 'count'),
-    yAxis: axis(named(scatter.y_metric.title, y), y, 44, false),
+    xAxis: axis(axisTitle(scatter.x_metric.title, x), x, 26, scatter.x_metric.unit === 'count'),
+    yAxis: axis(axisTitle(scatter.y_metric.title, y), y, 44, false),
     series: scatter.groups.map((group, i) => ({
       type: 'scatter',
       name: group.title,

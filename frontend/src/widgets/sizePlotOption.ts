@@ -48,7 +48,7 @@ export function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption 
       logBase: 2,
       splitNumber: 6,
     },
-    yAxis: { type: 'log', ...dotAxis(theme, named(series, y), 46, (value) => formatNumber(value * y.factor, y)) },
+    yAxis: { type: 'log', ...dotAxis(theme, axisTitle(series, y), 46, (value) => formatNumber(value * y.factor, y)) },
     series: pairsOf(series).flatMap(({ measured, fit }, i) => {
       const color = categoryColor(measured.category)
       const dots = {
@@ -66,7 +66,7 @@ export function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption 
   }
 }
 
-const named = (series: Series, y: Scale) => {
+const axisTitle = (series: Series, y: Scale) => {
   const title = 'Bus bandwidth'
   return series.lines.length > 0 && y.symbol ? `${title} (${y.symbol})` : title
 }

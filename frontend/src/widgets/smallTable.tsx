@@ -5,12 +5,12 @@ import type { Column, Table } from '../api/payloads'
 import { familyScales, format, formatNumber, isChange, isNumeric, type Scale, scaleFor } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { type Label, labelsOf } from '../lib/names'
-import type { Row } from '../lib/pages'
-import { shareRoom } from '../lib/room'
+import { shareWidth } from '../lib/shareWidth'
+import type { Row } from '../lib/tableRows'
 import { MetricHelp, MetricName, Value } from './basics'
 import { TimelineIcon } from './icons'
 import { isFrame, type NameStyle, readableName, shortOf } from './tableCells'
-import { useWidth } from './useWidth'
+import { useWidth } from './useSize'
 import layoutCss from './layout.module.css'
 import plainTableCss from './plainTable.module.css'
 import css from './smallTable.module.css'
@@ -62,7 +62,7 @@ export function SmallTable(props: {
   const scales = useMemo(() => familyScales(columns, (key) => rows.map((row) => row[key] ?? null)), [columns, rows])
   const around = show?.here ? HERE_PX : show ? SHOW_PX : 0
   const texts = useMemo(
-    () => shownTexts(table, columns, rows, scales, width - around, nameStyle),
+    () => cellTexts(table, columns, rows, scales, width - around, nameStyle),
     [table, columns, rows, scales, width, around, nameStyle],
   )
   return (
@@ -208,7 +208,7 @@ function widthOf(text: string, isCode: boolean): number {
 }
 
 /** By column of texts what stands for each of them, so that the table is no wider than its frame as far as that can be. */
-function shownTexts(
+function cellTexts(
   table: Table,
   columns: readonly Column[],
   rows: readonly Row[],
@@ -229,18 +229,18 @@ function shownTexts(
   const numbers = columns.filter((column) => !isText(column)).map((column) => numberWidth(column, rows, scales))
   const room = width - numbers.reduce((sum, each) => sum + each, 0) - held.length * AROUND_PX
   const needs = held.map(({ need }) => Math.ceil(need))
-  const given = width > 0 ? shareRoom(needs, room, LEAST * CODE_PX) : needs
+  const given = width > 0 ? shareWidth(needs, room, LEAST * CODE_PX) : needs
   return new Map(
     held.map(({ column, style, texts, pixels }, i) => {
       const length = Math.max(LEAST, Math.floor(given[i] / pixels))
       const labels = labelsOf(texts, length, (text) => (isFrame(column) ? shortFrame(text, length) : style(text)))
-      return [column.metric.key, new Map([...labels].map(([text, label]) => [text, told(label)]))]
+      return [column.metric.key, new Map([...labels].map(([text, label]) => [text, cellTooltip(label)]))]
     }),
   )
 }
 
 /** A name, and behind it where names of one short form differ; the whole name is on hover. */
-const told = ({ short, rest }: Label) => (rest.startsWith('…') ? `${short} ${rest}` : short)
+const cellTooltip = ({ short, rest }: Label) => (rest.startsWith('…') ? `${short} ${rest}` : short)
 
 /** What a column of numbers takes at least: the words of its head stand below each other. */
 function numberWidth(column: Column, rows: readonly Row[], scales: ReadonlyMap<string, Scale>): number {

@@ -1,6 +1,6 @@
 // Two parts of a page, one above the other, and the bar between them that a person drags. The upper one fills what is left.
 import { type KeyboardEvent, type PointerEvent, type ReactNode, useRef, useState } from 'react'
-import { clamp } from '../lib/scale'
+import { clamp } from '../lib/axisTicks'
 import css from './split.module.css'
 
 const NOTCH = 0.05
@@ -54,7 +54,7 @@ export function Split(props: {
             aria-valuemin={Math.round(limits.least * 100)}
             aria-valuemax={Math.round(limits.most * 100)}
             aria-valuenow={Math.round(now * 100)}
-            title="Drag, or use the arrow keys; double click: as at first"
+            title="Drag or use the arrow keys; double-click to reset"
             className={css.bar}
             onKeyDown={onKey}
             onDoubleClick={() => onShare(limits.usual)}

@@ -25,7 +25,7 @@ export function Spread(props: { series: Series; category: string; worst: readonl
             {AREA_TITLES[at]}
           </li>
         ))}
-        {footOf(series) !== null && <li>logarithmic: the largest are many times the others</li>}
+        {footOf(series) !== null && <li>logarithmic scale</li>}
       </ul>
       <PlotFrame frame={frame} drawn={drawn} height={height} label={spreadText(series, worst)} />
     </>

@@ -70,7 +70,7 @@ export function EditorSetting({ value, onChange }: { value: string; onChange: (v
   return (
     <Popover width={360} position="bottom-end" trapFocus withinPortal>
       <Popover.Target>
-        <Tooltip label="Which editor opens a frame">
+        <Tooltip label="Choose the editor that opens frames">
           <ActionIcon variant="subtle" color="gray" size="sm" aria-label="Editor setting">
             <GearIcon />
           </ActionIcon>
@@ -78,8 +78,8 @@ export function EditorSetting({ value, onChange }: { value: string; onChange: (v
       </Popover.Target>
       <Popover.Dropdown>
         <TextInput
-          label="Address that opens a frame"
-          description="{path} and {line} are filled in. Where a trace holds relative paths, put their folder before {path}. Kept in this browser."
+          label="Editor URL"
+          description="{path} and {line} are filled in. For relative paths, put the folder before {path}. Stored in this browser."
           value={text}
           error={valid ? null : 'Needs a scheme and {path}, such as vscode://file/{path}:{line}'}
           onChange={(event) => setText(event.currentTarget.value)}

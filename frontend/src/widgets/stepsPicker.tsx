@@ -3,7 +3,7 @@ import { Checkbox, Popover, ScrollArea, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import type { StepInfo } from '../api/payloads'
 import { format } from '../lib/format'
-import { parseSteps, writeSteps } from '../lib/steps'
+import { parseSteps, writeSteps } from '../lib/stepSelection'
 import { ChevronDown } from './icons'
 import pickerCss from './picker.module.css'
 import css from './stepsPicker.module.css'
@@ -34,7 +34,7 @@ export function StepsPicker(props: {
     return (
       <div
         className={`${pickerCss.pick} ${pickerCss.label}`}
-        title="The trace has no recorded steps: the recording is one."
+        title="The trace has no steps; the full recording is used."
       >
         <small>Steps</small>
         <span>{text}</span>
@@ -81,7 +81,7 @@ export function StepsPicker(props: {
         <Checkbox size="xs" p={4} label={none} checked={value === ''} onChange={() => set(new Set())} />
         {modes.length > 0 && (
           <div className={css.modes}>
-            <span className={textCss.mute}>Those of</span>
+            <span className={textCss.mute}>Steps of</span>
             {modes.map((mode) => (
               <button type="button" key={mode} className={textCss.link} onClick={() => set(ofMode(mode))}>
                 {mode}

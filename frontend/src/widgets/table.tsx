@@ -23,13 +23,13 @@ import type { Column, Table } from '../api/payloads'
 import { isDrawn } from '../lib/columns'
 import { counted, familyScales, isNumeric, type Scale } from '../lib/format'
 import { labelsOf } from '../lib/names'
-import { type Pages, type Row, rowId, type TableQuery } from '../lib/pages'
-import { Bones } from './basics'
+import { type Pages, type Row, rowId, type TableQuery } from '../lib/tableRows'
+import { Placeholder } from './basics'
 import { ProblemPanel } from './problem'
 import { fittingWidths, type NameStyle, readableName, roomOf, shortOf, startWidth } from './tableCells'
 import { HeaderCell, RowCells, widthProperty } from './tableRow'
 import { useOffset } from './useOffset'
-import { useWidth } from './useWidth'
+import { useWidth } from './useSize'
 import css from './table.module.css'
 import textCss from './text.module.css'
 
@@ -68,7 +68,7 @@ export function DataTable(props: DataTableProps) {
   const { pages, query, shown, onClear, label } = props
   const { table } = pages
   if (!table) {
-    return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Bones height="80vh" />
+    return pages.problem ? <ProblemPanel problem={pages.problem} /> : <Placeholder height="80vh" />
   }
   return (
     <div className={props.inPage ? `${css.frame} ${css.inPage}` : css.frame} aria-busy={pages.busy}>
@@ -77,10 +77,10 @@ export function DataTable(props: DataTableProps) {
       {!pages.busy && !pages.problem && pages.count === 0 && (
         <div className={`${textCss.none} ${css.nothing}`}>
           {table.total_rows === 0 ? (
-            'There are no rows for the chosen steps.'
+            'No rows for the selected steps.'
           ) : (
             <>
-              None of {table.total_rows.toLocaleString('en-US')} rows matches.{' '}
+              None of {table.total_rows.toLocaleString('en-US')} rows match.{' '}
               {onClear && (
                 <Button size="compact-sm" variant="default" onClick={onClear}>
                   Clear search and filters

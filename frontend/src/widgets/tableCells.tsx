@@ -1,10 +1,10 @@
 // Cells and headers of the big table.
 import type { Column, Scalar } from '../api/payloads'
-import { exact, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
+import { exactText, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
 import { shortFrame } from '../lib/frames'
 import { type Label, shortenMiddle, shortKernel } from '../lib/names'
-import type { Row } from '../lib/pages'
-import { shareRoom } from '../lib/room'
+import { shareWidth } from '../lib/shareWidth'
+import type { Row } from '../lib/tableRows'
 import { trendClass } from './basics'
 import badgeCss from './badge.module.css'
 import css from './tableCells.module.css'
@@ -76,12 +76,12 @@ export function fittingWidths(
     const short = Math.max(name - SPARE_PX, Math.min(name, WHOLE_PX))
     const given = [Math.min(name, NAME_PX - SPARE_PX), short].find((each) => each <= left)
     if (given === undefined)
-      return widths.set(nameKey, wholeColumns(Math.min(name, NAME_PX - SPARE_PX), others.map(startOf), room))
+      return widths.set(nameKey, fullWidthColumns(Math.min(name, NAME_PX - SPARE_PX), others.map(startOf), room))
     name = given
     numbers.forEach(({ metric }, i) => {
       widths.set(metric.key, narrow[i])
     })
-    shareRoom(texts.map(startOf), left + least - name, LEAST_PX).forEach((width, i) => {
+    shareWidth(texts.map(startOf), left + least - name, LEAST_PX).forEach((width, i) => {
       widths.set(texts[i].metric.key, width)
     })
   }
@@ -89,7 +89,7 @@ export function fittingWidths(
 }
 
 /** The width of the name with which a column ends where the room does: none is cut, the others are a scroll away. */
-function wholeColumns(name: number, others: readonly number[], room: number): number {
+function fullWidthColumns(name: number, others: readonly number[], room: number): number {
   let left = room - name
   for (const width of others) {
     if (width > left) break
@@ -188,7 +188,8 @@ export function CellText(props: {
     )
   }
   const part = typeof total === 'number' && total > 0 && typeof value === 'number' ? value / total : null
-  const title = part === null ? exact(value, unit) : `${exact(value, unit)} · ${format(part, 'ratio')} of the total`
+  const title =
+    part === null ? exactText(value, unit) : `${exactText(value, unit)} · ${format(part, 'ratio')} of the total`
   return (
     <span className={css.number} title={title}>
       {column.share && (

@@ -2,9 +2,9 @@
 import { Tooltip } from '@mantine/core'
 import type { CSSProperties } from 'react'
 import type { Column, Table } from '../api/payloads'
-import { exact, isNumeric, type Scale, scaleFor } from '../lib/format'
+import { exactText, isNumeric, type Scale, scaleFor } from '../lib/format'
 import type { Label } from '../lib/names'
-import type { Row } from '../lib/pages'
+import type { Row } from '../lib/tableRows'
 import { CopyIconButton, MetricHelp, useCopied } from './basics'
 import { ChevronDown, ChevronRight } from './icons'
 import { CellText, NameText, readableName } from './tableCells'
@@ -137,6 +137,6 @@ export const rowText = (row: Row, columns: readonly Column[]) =>
   columns
     .map(({ metric }) => {
       const value = row[metric.key] ?? null
-      return `${metric.title}\t${typeof value === 'number' ? exact(value, metric.unit) : (value ?? '')}`
+      return `${metric.title}\t${typeof value === 'number' ? exactText(value, metric.unit) : (value ?? '')}`
     })
     .join('\n')

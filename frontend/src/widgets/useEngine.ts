@@ -1,6 +1,6 @@
 // An engine that draws on a canvas as long as there are this canvas and this model, and the window that it shows.
 import { type RefObject, useEffect, useRef } from 'react'
-import type { Range } from '../canvas/timelineModel'
+import type { Range } from '../canvas/timeline/model'
 
 interface Engine {
   setView(view: Range): void
@@ -10,7 +10,7 @@ interface Engine {
 export interface Windowed {
   view: Range
   /** The last window that the canvas itself brought into the URL: by then it may have moved on. */
-  told: RefObject<Range | null>
+  lastSent: RefObject<Range | null>
 }
 
 /** Keeps `engine` made by `make`, anew for each model; effects that tell it something depend on the model as well. */
@@ -18,7 +18,7 @@ export function useEngine<E extends Engine>(
   engine: RefObject<E | null>,
   canvas: RefObject<HTMLCanvasElement | null>,
   model: object,
-  { view, told }: Windowed,
+  { view, lastSent }: Windowed,
   make: (canvas: HTMLCanvasElement) => E,
 ): void {
   const latest = useRef(make)
@@ -32,8 +32,8 @@ export function useEngine<E extends Engine>(
   }, [model])
   // biome-ignore lint/correctness/useExhaustiveDependencies: a window is its two ends
   useEffect(() => {
-    const own = told.current
-    told.current = null
+    const own = lastSent.current
+    lastSent.current = null
     if (own?.start !== view.start || own.end !== view.end) engine.current?.setView(view)
   }, [view.start, view.end, model])
 }

@@ -25,8 +25,8 @@ export function WaterfallTable({ payload }: { payload: Breakdown }) {
           <tr>
             <th scope="col">Category</th>
             <th scope="col">Change{scale.symbol && ` (${scale.symbol})`}</th>
-            <th scope="col">Of the baseline (%)</th>
-            <th scope="col">Step after it{scale.symbol && ` (${scale.symbol})`}</th>
+            <th scope="col">Share of baseline (%)</th>
+            <th scope="col">Step after this change{scale.symbol && ` (${scale.symbol})`}</th>
           </tr>
         </thead>
         <tbody>

@@ -119,8 +119,8 @@ function tip(payload: Breakdown, bar: WaterfallBar, scale: Scale, theme: Theme):
   const share = payload.start > 0 ? bar.value / payload.start : null
   return tipNode(bar.title, [
     { name: 'Change', color: colorOf(bar, 1, theme), value },
-    { name: 'Of the baseline', color: null, value: signed(format(share, 'ratio'), share) },
-    { name: 'Step after it', color: null, value: format(bar.to, payload.unit, scale) },
+    { name: 'Share of baseline', color: null, value: signed(format(share, 'ratio'), share) },
+    { name: 'Step after this change', color: null, value: format(bar.to, payload.unit, scale) },
   ])
 }
 

@@ -2,7 +2,7 @@
 import { Button, NativeSelect } from '@mantine/core'
 import type { Profile, WindowInfo } from '../api/payloads'
 import { format } from '../lib/format'
-import { beginOf, begins, earlier, later } from '../lib/window'
+import { nextWindow, previousWindow, windowStart, windowStarts } from '../lib/traceWindows'
 import css from './windowBar.module.css'
 
 /** Nothing for a profile that is open whole. `side` says which of several profiles it is. */
@@ -10,23 +10,23 @@ export function WindowBar(props: { profile: Profile; side?: string; onWindow: (w
   const { profile, side, onWindow } = props
   const { window, trace_steps: steps } = profile
   if (!window) return null
-  const [before, after] = [earlier(window, steps), later(window, steps)]
+  const [before, after] = [previousWindow(window, steps), nextWindow(window, steps)]
   const name = [side, 'Window of the trace'].filter(Boolean).join(': ')
   return (
     <section className={css.window} aria-label={name}>
       <p role="status">
         {side && <b>{side}: </b>}
-        <b>{shownText(window)}</b> {reasonText(window)}
+        <b>{windowText(window)}</b> {reasonText(window)}
       </p>
       <Button size="xs" variant="default" disabled={before === null} onClick={() => onWindow(before ?? '')}>
         Earlier
       </Button>
       <NativeSelect
         size="xs"
-        aria-label={`${name}: begins at`}
-        value={beginOf(window)}
+        aria-label={`${name}: starts at`}
+        value={windowStart(window)}
         onChange={(event) => onWindow(event.currentTarget.value)}
-        data={begins(window, steps)}
+        data={windowStarts(window, steps)}
       />
       <Button size="xs" variant="default" disabled={after === null} onClick={() => onWindow(after ?? '')}>
         Later
@@ -35,7 +35,7 @@ export function WindowBar(props: { profile: Profile; side?: string; onWindow: (w
   )
 }
 
-function shownText(window: WindowInfo): string {
+function windowText(window: WindowInfo): string {
   const [first, last] = [window.first_step, window.last_step]
   const steps = first === last ? `Step ${first}` : `Steps ${first} to ${last}`
   const times = `${format(window.start_ns, 'ns')} to ${format(window.end_ns, 'ns')} of ${format(window.trace_ns, 'ns')}`
@@ -43,10 +43,10 @@ function shownText(window: WindowInfo): string {
 }
 
 function reasonText({ events, trace_events, need_bytes, budget_bytes }: WindowInfo): string {
-  const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events; no number is about the others.`
+  const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events are loaded; numbers use these only.`
   if (need_bytes <= budget_bytes) return counts
   return (
-    `${counts} All of it needs about ${format(need_bytes, 'bytes')} of memory, ${format(budget_bytes, 'bytes')} are ` +
-    'allowed: raise TORCH_TRACE_MEMORY_MB to open it whole.'
+    `${counts} The full trace needs about ${format(need_bytes, 'bytes')} of memory, ${format(budget_bytes, 'bytes')} are ` +
+    'allowed. Raise TORCH_TRACE_MEMORY_MB to load it all.'
   )
 }

@@ -1,0 +1,128 @@
+// What a picture of the active-memory timeline shows, and where on it what lies.
+import type { Bands, BandsEnvelope } from '../../api/payloads'
+import { clamp } from '../../lib/axisTicks'
+import type { Theme } from '../surface'
+import type { Range } from '../timeline/model'
+import type { BlockColors } from './colors'
+import type { Heights } from './layout'
+import { COLUMNS } from './tileStore'
+
+/** Room around the bands in pixels; left and right as around the curves above them. */
+export const LEFT = 62
+export const RIGHT = 18
+export const TOP = 18
+export const BOTTOM = 22
+
+/** What x counts: states of the history (0 is before the first event), or nanoseconds. */
+export type HistoryAxis = 'events' | 'time'
+
+/** What is drawn: blocks, the same with private pools apart, or segments. */
+export type HistoryLayer = '' | 'pools' | 'segments'
+
+export interface Mark {
+  at: number
+  label: string
+}
+
+export interface Span {
+  label: string
+  start: number
+  end: number
+}
+
+/** What is marked beside the bands, in units of the axis. */
+export interface HistoryMarks {
+  steps: readonly Span[]
+  ooms: readonly Mark[]
+  moment: number | null
+}
+
+/** A place in the picture: a column of a tile, and what lies there. */
+export interface BlockSpot {
+  tile: Bands
+  column: number
+  block: number | 'rest' | BandsEnvelope | null
+}
+
+export interface BlocksScene {
+  axis: HistoryAxis
+  layer: HistoryLayer
+  /** Units of the axis in all. */
+  extent: number
+  levels: number
+  peak: number
+  view: Range
+  heights: Heights
+  level: number
+  width: number
+  height: number
+  theme: Theme
+  colors: BlockColors
+  /** Row of the block that is kept, and of the one under the pointer. */
+  selected: number | null
+  hovered: number | null
+  cursor: { x: number; y: number } | null
+  marks: HistoryMarks
+}
+
+export const plotWidth = (scene: BlocksScene) => Math.max(50, scene.width - LEFT - RIGHT)
+export const plotHeight = (scene: BlocksScene) => Math.max(20, scene.height - TOP - BOTTOM)
+
+export function toX(scene: BlocksScene, at: number): number {
+  const { start, end } = scene.view
+  return LEFT + ((at - start) / (end - start)) * plotWidth(scene)
+}
+
+export function toUnit(scene: BlocksScene, x: number): number {
+  const { start, end } = scene.view
+  return start + ((x - LEFT) / plotWidth(scene)) * (end - start)
+}
+
+export function toY(scene: BlocksScene, bytes: number): number {
+  const { low, high } = scene.heights
+  return TOP + plotHeight(scene) * (1 - (bytes - low) / (high - low))
+}
+
+export function toBytes(scene: BlocksScene, y: number): number {
+  const { low, high } = scene.heights
+  return low + (1 - (y - TOP) / plotHeight(scene)) * (high - low)
+}
+
+/** The finest level whose columns are a pixel of the screen wide: none of them goes missing. */
+export function levelFor(unitsPerPixel: number, levels: number): number {
+  return clamp(Math.ceil(Math.log2(Math.max(unitsPerPixel, 1e-9))), 0, levels - 1)
+}
+
+/** Units that a tile of a level covers. */
+export const tileWidth = (level: number) => COLUMNS * 2 ** level
+
+/** Numbers of the tiles of a level that touch a range, as far as there are any. */
+export function tilesIn(level: number, range: Range, extent: number): number[] {
+  const wide = tileWidth(level)
+  const first = Math.max(0, Math.floor(range.start / wide))
+  const last = Math.min(Math.floor((extent - 1) / wide), Math.ceil(range.end / wide) - 1)
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i)
+}
+
+/** Heights that hold everything, with a little room above. */
+export const fullHeights = (peak: number): Heights => ({ low: 0, high: Math.ceil(peak * 1.04) + 1 })
+
+/** Heights moved into what there is, and never closer than a page of memory. */
+export function boundHeights({ low, high }: Heights, peak: number): Heights {
+  const most = fullHeights(peak).high
+  // Whole bytes: what is painted for these heights fits the same ones again.
+  const tall = Math.round(clamp(high - low, Math.min(most, 4096), most))
+  const from = Math.round(clamp(low, 0, most - tall))
+  return { low: from, high: from + tall }
+}
+
+/** Round marks between two heights, at most `most` of them, and their distance. `factor`: bytes of the unit they are told in. */
+export function byteTicks({ low, high }: Heights, factor: number, most: number): { ticks: number[]; step: number } {
+  const rough = (high - low) / factor / Math.max(1, most)
+  const power = 10 ** Math.floor(Math.log10(rough))
+  const unit = [1, 2, 5, 10].find((one) => one * power >= rough) ?? 10
+  const step = unit * power
+  const ticks: number[] = []
+  for (let i = Math.ceil(low / factor / step); i * step * factor <= high; i++) ticks.push(i * step * factor)
+  return { ticks, step }
+}

@@ -1,0 +1,413 @@
+// The engine of several ranks on one axis: sections below each other, each drawn as a timeline of its own in its own time.
+
+import { clamp } from '../../lib/axisTicks'
+import type { KernelClasses } from '../../lib/kernelClasses'
+import { fromAxis, toAxis } from '../../lib/rankAxis'
+import { fitCanvas as sharpen, type Theme } from '../surface'
+import { type ColorBy, Colors, Strip } from '../timeline/colors'
+import { INITIAL_SCENE, NO_OVERLAYS } from '../timeline/engine'
+import { type MovableWindow, type Move, type TimelineEvents, TimelineInput } from '../timeline/input'
+import { TimelineKeys } from '../timeline/keys'
+import { GUTTERS, HEAD, layoutTracks, rowTop } from '../timeline/layout'
+import type { Item, Range, Spot, TimelineModel } from '../timeline/model'
+import { type Arrow, arrowAt, type Scene, type Step, toTime } from '../timeline/scene'
+import { TimelineWindow } from '../timeline/window'
+import { COMMUNICATION } from './bars'
+import { drawRanks } from './draw'
+import { hitInHead, hitInTracks, spotsOf } from './hit'
+import { nearbyRange, SECTION, sectionAt, stackSections, visibleRange } from './layout'
+import { activeCollective, collectiveLinks } from './links'
+import {
+  type Collective,
+  collectivesByCall,
+  type RankSection,
+  type RanksScene,
+  rankView,
+  type VisibleSection,
+} from './scene'
+import { restTiles, wantTiles } from './tiles'
+import { isWorkLane, NO_PLACING, type Placing, trackId, tracksOf } from './tracks'
+import { VisibleSections } from './visibleSections'
+
+export interface RanksEvents extends TimelineEvents {
+  /** Keys of the sections that are in sight, or soon will be. */
+  onSight(keys: readonly string[]): void
+}
+
+/** The event that is selected: whose it is, where, and what belongs to it in its own trace. */
+export interface RankSpot {
+  rank: string
+  /** Row of the event in its trace table. */
+  event: number
+  spot: Spot
+  arrows: readonly Arrow[]
+}
+
+/** While something moves tiles are asked for this often, and none ahead: what is passed on the way needs few. */
+const ASK_MS = 60
+
+export class RanksEngine extends TimelineWindow implements MovableWindow {
+  private readonly canvas: HTMLCanvasElement
+  protected readonly events: RanksEvents
+  private readonly hands: TimelineInput
+  private readonly keys: TimelineKeys
+  private readonly observer: ResizeObserver
+  readonly scene: RanksScene
+  private readonly bars = new Strip()
+  private readonly strip = new Strip()
+  private readonly sight: VisibleSections
+  private placing = NO_PLACING
+  private colorBy: ColorBy = 'kind'
+  private classes: KernelClasses | null = null
+  private matches: ((name: string) => boolean) | null = null
+  private chosen: RankSpot | null = null
+  /** Its tracks were not there yet when it was brought into sight. */
+  private isAwaited = false
+  private asking = 0
+  /** What was in sight when tiles were asked for last, and when that was. */
+  private wanted: { view: Range | null; scroll: number; at: number } = { view: null, scroll: 0, at: 0 }
+  private frame = 0
+
+  constructor(canvas: HTMLCanvasElement, theme: Theme, view: Range, events: RanksEvents, keysFrom: readonly Window[]) {
+    super()
+    this.canvas = canvas
+    this.events = events
+    this.sight = new VisibleSections((keys) => events.onSight(keys))
+    const { arrows, marks, bookmarks } = NO_OVERLAYS
+    this.scene = {
+      model: { ...NO_PLACING.whole, head: NO_PLACING.busy },
+      ...INITIAL_SCENE,
+      view,
+      theme,
+      bookmarks,
+      arrows,
+      marks,
+      steps: [],
+      sections: [],
+      places: [],
+      content: 0,
+      collectives: [],
+      links: [],
+      partners: new Map(),
+      rank: '',
+      event: -1,
+    }
+    this.observer = new ResizeObserver(() => this.scroll(0))
+    this.observer.observe(canvas)
+    this.hands = new TimelineInput(canvas, this, events)
+    this.keys = new TimelineKeys(canvas, this, events, keysFrom)
+  }
+
+  destroy(): void {
+    this.hands.destroy()
+    this.keys.destroy()
+    this.observer.disconnect()
+    this.sight.destroy()
+    window.clearTimeout(this.asking)
+    cancelAnimationFrame(this.frame)
+  }
+
+  get model(): Range {
+    return this.scene.model
+  }
+
+  get plotWidth(): number {
+    return Math.max(100, this.canvas.clientWidth - this.gutter)
+  }
+
+  get gutter(): number {
+    return this.scene.gutter
+  }
+
+  setGutter(width: number): void {
+    this.scene.gutter = clamp(Math.round(width), GUTTERS.narrowest, GUTTERS.widest)
+    this.redraw()
+  }
+
+  /** Ranks came, were opened or closed. What stands at the top of the sight stays there. */
+  setPlacing(placing: Placing): void {
+    this.placing = placing
+    const { scene } = this
+    const before = new Map(scene.sections.map((one) => [one.section.key, one]))
+    const [top] = visibleRange(scene.places, scene.scroll, 1)
+    const held = scene.sections[top]?.section.key
+    const away = scene.scroll - (scene.places[top]?.top ?? 0)
+    scene.sections = placing.sections.map((section) => this.shown(section, before.get(section.key)))
+    const { places, content } = stackSections(
+      scene.sections.map(({ isOpen, scene }) => (isOpen && scene ? scene.layout.content : 0)),
+    )
+    scene.places = places
+    scene.content = content
+    scene.model = { ...placing.whole, head: placing.busy }
+    scene.links = collectiveLinks(scene.sections, scene.collectives)
+    const now = scene.sections.findIndex(({ section }) => section.key === held)
+    if (now > 0) scene.scroll = places[now].top + Math.min(away, places[now].height - 1)
+    this.scroll(0)
+    if (this.isAwaited && this.chosen) this.isAwaited = !this.bring(this.chosen.rank, this.chosen.spot)
+  }
+
+  private shown(section: RankSection, before: VisibleSection | undefined): VisibleSection {
+    const isOpen = this.placing.open.has(section.key)
+    const { model } = section
+    if (!model) return { section, isOpen, scene: null, overview: [], drawn: null, requested: null }
+    const isKnown = before?.scene?.model === model
+    const scene = isKnown && before.scene ? before.scene : this.sceneOf(model)
+    scene.layout = tracksOf(section.key, model, this.placing)
+    const devices = model.lanes.flatMap((one, lane) => (isWorkLane(one) ? [lane] : []))
+    return {
+      section,
+      isOpen,
+      scene,
+      overview: devices.length > 0 ? devices : model.lanes.map((_, lane) => lane),
+      drawn: isKnown ? before.drawn : null,
+      requested: isKnown ? before.requested : null,
+    }
+  }
+
+  private sceneOf(model: TimelineModel): Scene {
+    const { view } = this.scene
+    return {
+      ...this.scene,
+      ...NO_OVERLAYS,
+      model,
+      view,
+      level: 0,
+      layout: layoutTracks([], [], 0, new Set(), 0),
+      colors: this.colorsOf(model),
+      strip: this.strip,
+      match: this.matchOf(model),
+      selected: null,
+      range: null,
+    }
+  }
+
+  private matchOf(model: TimelineModel): ((name: number) => boolean) | null {
+    const { matches } = this
+    if (!matches) return null
+    const known: boolean[] = []
+    const names = model.store.names.list
+    return (name) => {
+      known[name] ??= matches(names[name])
+      return known[name]
+    }
+  }
+
+  setTheme(theme: Theme): void {
+    this.scene.theme = theme
+    this.setColors(this.colorBy, this.classes)
+  }
+
+  setColors(by: ColorBy, classes: KernelClasses | null): void {
+    this.colorBy = by
+    this.classes = classes
+    for (const { scene } of this.scene.sections) if (scene) scene.colors = this.colorsOf(scene.model)
+    this.redraw()
+  }
+
+  private colorsOf({ head, store }: TimelineModel): Colors {
+    return new Colors(this.scene.theme, this.colorBy, head.categories, store, this.classes)
+  }
+
+  setSearch(matches: ((name: string) => boolean) | null): void {
+    this.matches = matches
+    for (const { scene } of this.scene.sections) if (scene) scene.match = this.matchOf(scene.model)
+    this.redraw()
+  }
+
+  setCollectives(collectives: readonly Collective[]): void {
+    this.scene.collectives = collectives
+    this.scene.links = collectiveLinks(this.scene.sections, collectives)
+    this.scene.partners = collectivesByCall(collectives)
+    this.redraw()
+  }
+
+  /** What is chosen anew comes into sight, as far down as it is. */
+  setSelected(chosen: RankSpot | null): void {
+    const isNew = chosen && (this.chosen?.rank !== chosen.rank || this.chosen.spot.start !== chosen.spot.start)
+    this.chosen = chosen
+    this.scene.selected = chosen?.spot ?? null
+    this.scene.rank = chosen?.rank ?? ''
+    this.scene.event = chosen?.event ?? -1
+    if (isNew) this.isAwaited = !this.bring(chosen.rank, chosen.spot)
+    if (!chosen) this.isAwaited = false
+    this.redraw()
+  }
+
+  setRange(range: Range | null): void {
+    this.scene.range = range
+    this.redraw()
+  }
+
+  setNotes(steps: readonly Step[], bookmarks: RanksScene['bookmarks']): void {
+    this.scene.steps = steps
+    this.scene.bookmarks = bookmarks
+    this.redraw()
+  }
+
+  setView(view: Range): void {
+    this.scene.view = view
+    this.redraw()
+  }
+
+  reveal(spot: Range & Partial<Spot>, how: Move = 'jump'): void {
+    const { view } = this.scene
+    if (spot.end >= view.start && spot.start <= view.end) return
+    const span = view.end - view.start
+    this.move((spot.start + spot.end - span) / 2, span, how)
+  }
+
+  /** Scrolls to an event of a section, to the head of one that is closed. Gives whether nothing more is to be waited for. */
+  private bring(rank: string, spot: Spot): boolean {
+    const { scene } = this
+    const at = scene.sections.findIndex(({ section }) => section.key === rank)
+    if (at < 0) return true
+    const shown = scene.sections[at]
+    const placed = shown.isOpen ? shown.scene?.layout.lanes.get(spot.lane)?.placed : undefined
+    const inside = placed ? SECTION + rowTop(placed, Math.min(spot.row, placed.rows - 1)) : 0
+    const top = scene.places[at].top + inside
+    const room = this.canvas.clientHeight - HEAD
+    if (top < scene.scroll || top + SECTION > scene.scroll + room) this.scroll(top - room / 3 - scene.scroll)
+    return shown.scene !== null
+  }
+
+  /** A hand or a key scrolls: nobody who does is taken back to what was chosen. */
+  scrollBy(pixels: number): void {
+    this.isAwaited = false
+    this.scroll(pixels)
+  }
+
+  private scroll(pixels: number): void {
+    const most = Math.max(0, this.scene.content - (this.canvas.clientHeight - HEAD))
+    this.scene.scroll = clamp(this.scene.scroll + pixels, 0, most)
+    this.redraw()
+  }
+
+  redraw(): void {
+    if (this.frame) return
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0
+      const { scene } = this
+      scene.width = this.canvas.clientWidth
+      scene.height = this.canvas.clientHeight
+      if (scene.width < this.gutter + 20 || scene.height < HEAD) return
+      this.look()
+      this.hands.look()
+      this.standOut()
+      const context = sharpen(this.canvas, scene.width, scene.height)
+      if (context) drawRanks(context, scene, this.bars)
+      this.want()
+    })
+  }
+
+  /** Sections in sight take the window, in their own time. */
+  private look(): void {
+    const { scene } = this
+    const [first, last] = visibleRange(scene.places, scene.scroll, scene.height - HEAD)
+    for (let at = first; at < last; at++) {
+      const { section, scene: own } = scene.sections[at]
+      if (!own) continue
+      own.view = rankView(scene, section.placement)
+      own.level = own.model.levelFor((own.view.end - own.view.start) / this.plotWidth)
+      own.scroll = scene.scroll - scene.places[at].top - SECTION
+      own.gutter = scene.gutter
+      own.width = scene.width
+      own.height = scene.height
+      own.theme = scene.theme
+      own.cursor = null
+    }
+  }
+
+  /** What stands out: the event under the pointer and its partners, the selected one with its arrows. */
+  private standOut(): void {
+    const { scene, chosen } = this
+    const { hover } = scene
+    const partners = activeCollective(scene)?.calls ?? []
+    const [first, last] = visibleRange(scene.places, scene.scroll, scene.height - HEAD)
+    for (const { section, scene: own } of scene.sections.slice(first, last)) {
+      if (!own) continue
+      const { placement } = section
+      const isHovered = hover?.rank === section.key
+      own.hover = isHovered ? { ...hover, start: Math.round(fromAxis(placement, hover.start)) } : null
+      const isChosen = chosen?.rank === section.key
+      own.selected = isChosen ? chosen.spot : null
+      own.arrows = isChosen ? chosen.arrows : []
+      const call = partners.find(({ rank }) => rank === section.key)
+      own.hits = call ? spotsOf(own, call) : []
+    }
+  }
+
+  /** Tiles of the sections in sight; the others want none. */
+  private want(): void {
+    const { scene } = this
+    const room = scene.height - HEAD
+    const [first, last] = visibleRange(scene.places, scene.scroll, room)
+    const now = performance.now()
+    const isMoving = scene.view !== this.wanted.view || scene.scroll !== this.wanted.scroll
+    if (isMoving) this.asking ||= window.setTimeout(() => this.askLate(), ASK_MS)
+    if (!isMoving || now >= this.wanted.at + ASK_MS) {
+      this.wanted = { view: scene.view, scroll: scene.scroll, at: now }
+      scene.sections.forEach((shown, at) => {
+        if (at < first || at >= last) restTiles(shown)
+      })
+      for (let at = last - 1; at >= first; at--) wantTiles(scene.sections[at], isMoving ? 0 : last - first)
+    }
+    this.watch(room)
+  }
+
+  private askLate(): void {
+    this.asking = 0
+    this.redraw()
+  }
+
+  /** Tells the page which sections are in sight, once they are others. */
+  private watch(room: number): void {
+    const { scene } = this
+    const [from, to] = nearbyRange(scene.places, scene.scroll, room)
+    const keys = scene.sections.slice(from, to).map(({ section }) => section.key)
+    this.sight.see(keys)
+  }
+
+  private at(y: number): { at: number; inside: number } | null {
+    const below = y - HEAD + this.scene.scroll
+    const at = y < HEAD ? -1 : sectionAt(this.scene.places, below)
+    return at < 0 ? null : { at, inside: below - this.scene.places[at].top }
+  }
+
+  titleAt(y: number): string | null {
+    const found = this.at(y)
+    if (!found) return null
+    const { section, scene } = this.scene.sections[found.at]
+    const inside = found.inside - SECTION
+    if (inside < 0) return section.key
+    const placed = scene?.layout.rest.find(({ top, height }) => inside >= top && inside < top + height)
+    return placed ? trackId(section.key, placed.track.id) : null
+  }
+
+  hit(x: number, y: number): Item | null {
+    const found = x < this.gutter ? null : this.at(y)
+    if (!found) return null
+    const { section, scene: own, overview } = this.scene.sections[found.at]
+    if (!own) return null
+    const time = toTime(own, x)
+    const slack = ((own.view.end - own.view.start) / (own.width - own.gutter)) * 3
+    const item =
+      found.inside < SECTION
+        ? hitInHead(own, overview, found.inside >= COMMUNICATION, time, slack)
+        : hitInTracks(own, found.inside - SECTION, time, slack)
+    return item && { ...item, start: toAxis(section.placement, item.start), rank: section.key }
+  }
+
+  arrowAt(x: number, y: number): Arrow | null {
+    const own = this.scene.sections.find(({ section }) => section.key === this.chosen?.rank)?.scene
+    return own ? arrowAt(own, x, y) : null
+  }
+
+  neighbour(key: string): Item | null {
+    const { chosen } = this
+    const shown = this.scene.sections.find(({ section }) => section.key === chosen?.rank)
+    if (!chosen || !shown?.scene) return null
+    const { level, view, model } = shown.scene
+    const item = model.neighbour(level, view, chosen.spot, key)
+    return item && { ...item, start: toAxis(shown.section.placement, item.start), rank: chosen.rank }
+  }
+}

@@ -1,0 +1,51 @@
+// The tracks of an open section: which there are, and how high they stand.
+
+import { type Layout, layoutTracks, tracksOf as timelineTracks } from '../timeline/layout'
+import type { Lane, Range, TimelineModel } from '../timeline/model'
+import type { RankSection } from './scene'
+
+/** Which tracks an open section has: those of devices, a thin lane each, or all of them. */
+export type Detail = 'streams' | 'all'
+
+/** Names a track of a section, for clicks on its title. A section itself is its key alone. */
+export const trackId = (rank: string, track: string) => `${encodeURIComponent(rank)} ${track}`
+export const isTrackId = (id: string) => id.includes(' ')
+/** Whether a lane of a device holds its work, and not notes about it. */
+export const isWorkLane = ({ id, isDevice }: Lane) => isDevice && id.endsWith('/work')
+
+/** `turned` names tracks that are not as high as `detail` makes them. */
+export function tracksOf(
+  rank: string,
+  model: TimelineModel,
+  { detail, turned }: { detail: Detail; turned: ReadonlySet<string> },
+): Layout {
+  const tracks = timelineTracks(model.lanes, [])
+  const some = detail === 'streams' && model.lanes.some(isWorkLane)
+  const order = tracks.flatMap((track, i) =>
+    some && track.kind === 'lane' && !isWorkLane(model.lanes[track.lane]) ? [] : [i],
+  )
+  const thin = tracks.filter((track) => (detail === 'streams') !== turned.has(trackId(rank, track.id)))
+  return layoutTracks(tracks, order, 0, new Set(thin.map(({ id }) => id)), 0)
+}
+
+export interface Placing {
+  sections: readonly RankSection[]
+  /** Keys of the sections that are open. */
+  open: ReadonlySet<string>
+  detail: Detail
+  /** Tracks that are not as high as `detail` makes them: `trackId` of each. */
+  turned: ReadonlySet<string>
+  /** Everything there is to see, on the axis. */
+  whole: Range
+  /** How busy the devices are, over the whole. */
+  busy: { busy: number[]; busy_is_device: boolean }
+}
+
+export const NO_PLACING: Placing = {
+  sections: [],
+  open: new Set(),
+  detail: 'streams',
+  turned: new Set(),
+  whole: { start: 0, end: 1 },
+  busy: { busy: [], busy_is_device: true },
+}

@@ -1,0 +1,195 @@
+// Colours of items: by what they are, by their names, by the module around them or by what kernels do; and the strip of
+// those too narrow for a box.
+
+import { COPY, classOf, isKernel, type KernelClasses } from '../../lib/kernelClasses'
+import { boxColors, type Theme } from '../surface'
+import type { Item } from './model'
+import type { Tile, TileStore } from './tileStore'
+
+export type ColorBy = 'kind' | 'name' | 'module' | 'class'
+
+const STRENGTHS = 8
+const SLICES = 10
+const NONE = 'other'
+/** What is no kernel, where kernels are coloured by what they do: it steps back. */
+const NEUTRAL = 'idle'
+const NEUTRAL_STRENGTH = 0.45
+const NO_CLASSES: KernelClasses = new Map()
+
+interface Paint {
+  fill: string
+  ink: string
+  /** As a pixel of an ImageData. */
+  pixel: number
+}
+
+/** Slots number the colours in use: the categories, ten for names and modules, those for none, then the classes. */
+export class Colors {
+  readonly by: ColorBy
+  readonly theme: Theme
+  /** By name of the kernel; empty unless it colours them. */
+  readonly classes: KernelClasses
+  private readonly store: TileStore
+  private readonly categories: readonly string[]
+  private readonly kinds: string[]
+  private readonly titles: string[]
+  private readonly slices: number
+  private readonly neutral: number
+  /** Of each category the slot of all its items; -1 where names decide. */
+  private readonly fixed: number[]
+  private readonly slots: number[] = []
+  private readonly paints: Paint[] = []
+
+  constructor(
+    theme: Theme,
+    by: ColorBy,
+    categories: readonly string[],
+    store: TileStore,
+    classes: KernelClasses | null = null,
+  ) {
+    this.by = by
+    this.theme = theme
+    this.classes = classes ?? NO_CLASSES
+    this.store = store
+    this.categories = categories
+    const known = new Map([COPY, ...this.classes.values()].map(({ key, title }) => [key, title]))
+    this.slices = categories.length
+    this.neutral = this.slices + SLICES + 1
+    const slices = Array.from({ length: SLICES }, (_, i) => `slice${i}`)
+    this.kinds = [...categories, ...slices, NONE, NEUTRAL, ...known.keys()]
+    this.titles = [...known.values()]
+    this.fixed = categories.map((category) => (isKernel(category) ? -1 : this.slotOfClass(category, '')))
+  }
+
+  slot(tile: Tile, i: number): number {
+    if (this.by === 'kind') return tile.category[i]
+    if (this.by === 'class') {
+      const fixed = this.fixed[tile.category[i]]
+      if (fixed >= 0) return fixed
+    }
+    const number = this.by === 'module' ? tile.module[i] : tile.name[i]
+    let slot = this.slots[number]
+    if (slot === undefined) {
+      slot =
+        this.by === 'class'
+          ? this.slotOfClass(this.categories[tile.category[i]], this.store.names.list[number])
+          : this.slotOf(this.texts[number])
+      this.slots[number] = slot
+    }
+    return slot
+  }
+
+  /** The full colour of an item, whatever the mode. */
+  of(item: Item): string {
+    const { name, module, category } = item
+    if (this.by === 'kind') return this.paint(this.categories.indexOf(category), 1).fill
+    if (this.by === 'class') return this.paint(this.slotOfClass(category, name), 1).fill
+    return this.paint(this.slotOf(this.by === 'name' ? name : module), 1).fill
+  }
+
+  /** Number of what an item has in common with all others that the key of colours counts with it. */
+  meaning(tile: Tile, i: number): number {
+    return this.by === 'class' ? this.slot(tile, i) : this.by === 'name' ? tile.name[i] : tile.module[i]
+  }
+
+  /** What the key of colours says of such a number, and how it looks. */
+  legend(meaning: number): { label: string; color: string; isRest: boolean } {
+    if (this.by !== 'class') {
+      const text = this.texts[meaning]
+      return { label: text || 'no module', color: this.paint(this.slotOf(text), 1).fill, isRest: false }
+    }
+    const isRest = meaning === this.neutral
+    const label = isRest ? 'no class' : this.titles[meaning - this.neutral - 1]
+    return { label, color: this.paint(meaning, 1).fill, isRest }
+  }
+
+  /** `strength` from 0 to 1: how much of the panel does not show through. */
+  paint(slot: number, strength: number): Paint {
+    const level = Math.max(1, Math.round(strength * STRENGTHS))
+    const at = slot * (STRENGTHS + 1) + level
+    let found = this.paints[at]
+    if (!found) {
+      const share = (level / STRENGTHS) * (slot === this.neutral ? NEUTRAL_STRENGTH : 1)
+      const { fill, ink } = boxColors(this.kinds[slot], share, this.theme)
+      found = { fill, ink, pixel: pixelOf(fill) }
+      this.paints[at] = found
+    }
+    return found
+  }
+
+  private get texts(): string[] {
+    return this.by === 'name' ? this.store.names.list : this.store.modules.list
+  }
+
+  private slotOfClass(category: string, name: string): number {
+    const found = classOf(this.classes, category, name)
+    return found ? this.kinds.indexOf(found.key, this.neutral) : this.neutral
+  }
+
+  private slotOf(text: string): number {
+    if (text === '') return this.slices + SLICES
+    let hash = 0
+    for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
+    return this.slices + (Math.abs(hash) % SLICES)
+  }
+}
+
+function pixelOf(hex: string): number {
+  const value = Number.parseInt(hex.slice(1), 16)
+  return (0xff000000 | ((value & 255) << 16) | (value & 0xff00) | (value >> 16)) >>> 0
+}
+
+/** Rows of single pixels that are stretched to the height of a bar: thousands of narrow items cost one image a row. */
+export class Strip {
+  private canvas: OffscreenCanvas | null = null
+  private image: ImageData | null = null
+  private pixels = new Uint32Array(0)
+  private readonly tops: number[] = []
+  private width = 0
+
+  /** Starts anew, with at most so many rows of so many pixels. */
+  begin(width: number, rows: number): void {
+    this.tops.length = 0
+    if (!this.canvas || !this.image || this.width !== width || this.image.height < rows) {
+      this.width = width
+      this.canvas = new OffscreenCanvas(width, rows + 16)
+      this.image = new ImageData(width, rows + 16)
+      this.pixels = new Uint32Array(this.image.data.buffer)
+    } else this.pixels.fill(0)
+  }
+
+  /** A new row, drawn at `top`; its number. */
+  row(top: number): number {
+    return this.tops.push(top) - 1
+  }
+
+  /** Colours the pixels from `from` up to `to` (at least one) where nothing stands. */
+  put(row: number, from: number, to: number, pixel: number): void {
+    const last = Math.min(this.width, Math.max(to, from + 1))
+    for (let x = Math.max(0, from); x < last; x++) {
+      const at = row * this.width + x
+      if (this.pixels[at] === 0) this.pixels[at] = pixel
+    }
+  }
+
+  /** The pixels of the last rows. */
+  copy(rows: number): Uint32Array {
+    const last = this.tops.length * this.width
+    return this.pixels.slice(last - rows * this.width, last)
+  }
+
+  /** Puts pixels that were copied into rows from one on. */
+  paste(row: number, pixels: Uint32Array): void {
+    this.pixels.set(pixels, row * this.width)
+  }
+
+  draw(context: CanvasRenderingContext2D, left: number, width: number, height: number): void {
+    const inner = this.canvas?.getContext('2d')
+    if (!this.canvas || !this.image || !inner || this.tops.length === 0) return
+    inner.putImageData(this.image, 0, 0, 0, 0, this.width, this.tops.length)
+    context.imageSmoothingEnabled = false
+    this.tops.forEach((top, row) => {
+      context.drawImage(this.canvas as OffscreenCanvas, 0, row, this.width, 1, left, top, width, height)
+    })
+  }
+}

@@ -1,0 +1,377 @@
+// Draws a timeline: pinned tracks, tracks, what lies over them. No events, no state but what it is given.
+
+import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
+import { format } from '../../lib/format'
+import { shortKernel } from '../../lib/names'
+import { boxColors, cutText, drawBox, FONT, FONT_TITLE, type Theme } from '../surface'
+import { drawCounter, rangeText, sliceAt } from './counters'
+import { drawCursor, drawFlags, drawHead, drawRange } from './head'
+import { BAR, HEAD, type Placed, rowTop } from './layout'
+import { firstEndingAfter, type Piece, type Spot, type TimelineModel } from './model'
+import { curveOf, type Scene, type Stage, toX, visibleTracks } from './scene'
+import type { Tile } from './tileStore'
+
+const NARROW = 3
+/** Half of the width of the mark of a moment, pixels; moments closer than its width are ticks beside each other. */
+const MOMENT = 4
+/** Pixels between the labels of the ruler. */
+const LABEL_PAD = 20
+
+export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): void {
+  const { width, height, theme, layout } = scene
+  context.fillStyle = theme.panel
+  context.fillRect(0, 0, width, height)
+  const { step, marks } = drawGrid(context, scene)
+  const pieces = new Map<number, Piece[]>()
+  drawRegion(context, scene, visibleTracks(scene, false), HEAD + layout.fixed, height, -scene.scroll, pieces)
+  if (layout.pinned.length > 0) {
+    drawRegion(context, scene, layout.pinned, HEAD, HEAD + layout.fixed, 0, pieces)
+    context.fillStyle = theme.mute
+    context.fillRect(0, HEAD + layout.fixed - 1, width, 1)
+  }
+  drawOver(context, scene)
+  drawHead(context, scene, marks, step)
+  if (scene.range) drawRange(context, scene, scene.range)
+  drawFlags(context, scene, scene.failures, theme.highEdge)
+  drawFlags(context, scene, scene.bookmarks, theme.accent)
+  if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
+}
+
+/** The lines of the axis through everything below it; where they stand. */
+export function drawGrid(context: CanvasRenderingContext2D, scene: Stage): { step: number; marks: number[] } {
+  const { width, height, theme } = scene
+  context.textBaseline = 'middle'
+  const { start, end } = scene.view
+  context.font = FONT
+  const wide = (step: number) => context.measureText(tickLabel(end, step, end)).width + LABEL_PAD
+  const step = rulerStep((end - start) / Math.max(1, width - scene.gutter), wide)
+  const marks = multiples(start, end, step)
+  context.fillStyle = theme.line
+  for (const mark of marks) context.fillRect(Math.round(toX(scene, mark)), HEAD, 1, height)
+  return { step, marks }
+}
+
+/** The tracks of a region, each where it stands; `pieces` remembers the tiles of groups of lanes within one picture. */
+export function drawRegion(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  placed: readonly Placed[],
+  top: number,
+  bottom: number,
+  shift: number,
+  pieces: Map<number, Piece[]>,
+): void {
+  const { width, strip } = scene
+  const wide = width - scene.gutter
+  context.save()
+  context.beginPath()
+  context.rect(0, top, width, bottom - top)
+  context.clip()
+  if (shift !== 0 || placed === scene.layout.pinned) {
+    // Ticks of what scrolls do not show through pinned tracks.
+    context.fillStyle = scene.theme.panel
+    if (placed === scene.layout.pinned) context.fillRect(0, top, width, bottom - top)
+  }
+  context.translate(0, top + shift)
+  const ratio = window.devicePixelRatio || 1
+  const pixels = Math.max(1, Math.round(wide * ratio))
+  strip.begin(
+    pixels,
+    placed.reduce((sum, one) => sum + one.rows, 0),
+  )
+  for (const one of placed) drawTrack(context, scene, one, pixels, pieces)
+  strip.draw(context, scene.gutter, wide, BAR)
+  drawMarks(context, scene, placed)
+  for (const one of placed) drawTitle(context, scene, one)
+  context.restore()
+}
+
+function drawTrack(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  placed: Placed,
+  pixels: number,
+  pieces: Map<number, Piece[]>,
+): void {
+  const { model, theme, width } = scene
+  const { track } = placed
+  context.save()
+  context.beginPath()
+  context.rect(scene.gutter, placed.top, width - scene.gutter, placed.height)
+  context.clip()
+  context.font = FONT
+  if (track.kind === 'counter') {
+    const series = scene.counters?.series[track.counter]
+    if (scene.counters && series) {
+      const box = { left: scene.gutter, right: width, top: placed.top + 4, bottom: placed.top + placed.height - 3 }
+      drawCounter(context, scene.counters, series, (time) => toX(scene, time), box, theme)
+    }
+  } else {
+    const { group, isDevice } = model.lanes[track.lane]
+    let found = pieces.get(group)
+    if (!found) {
+      found = model.pieces(scene.level, group, scene.view)
+      pieces.set(group, found)
+    }
+    drawMissing(context, scene, placed, found)
+    for (let row = 0; row < placed.rows; row++) {
+      const line = model.lineOf(track.lane, row)
+      const at = scene.strip.row(rowTop(placed, row))
+      for (const piece of found) drawLine(context, scene, piece, line, rowTop(placed, row), at, pixels, isDevice)
+    }
+    drawGaps(context, scene, track.lane, rowTop(placed, 0))
+  }
+  context.restore()
+}
+
+function drawLine(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  piece: Piece,
+  line: number,
+  y: number,
+  strip: number,
+  pixels: number,
+  isDevice: boolean,
+): void {
+  const { tile } = piece
+  if (!tile) return
+  const { view, match, colors, width, model } = scene
+  const { start, dur, idle, count } = tile
+  const wide = width - scene.gutter
+  const perNs = wide / (view.end - view.start)
+  const fine = pixels / (view.end - view.start)
+  const low = Math.max(piece.start, view.start)
+  const high = Math.min(piece.end, view.end)
+  const to = tile.ranges[line + 1]
+  let last = Number.NEGATIVE_INFINITY
+  for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
+    // What began in the tile before has been drawn there.
+    if (piece.goesOn && start[i] < piece.start) continue
+    const hit = match === null || match(tile.name[i])
+    const merged = count[i] > 1
+    let strength = merged ? 0.4 + 0.6 * (dur[i] > 0 ? Math.min(1, 1 - idle[i] / dur[i]) : 1) : 1
+    if (!hit) strength = 0.15
+    const look = colors.paint(colors.slot(tile, i), strength)
+    const w = dur[i] * perNs
+    if (dur[i] === 0 && !merged) {
+      const x = toX(scene, start[i])
+      if (x - last > 2 * MOMENT) {
+        moment(context, x, y, look.fill)
+        last = x
+        continue
+      }
+    }
+    if (w < NARROW) {
+      const from = (start[i] - view.start) * fine
+      scene.strip.put(strip, Math.floor(from), Math.round(from + dur[i] * fine), look.pixel)
+      continue
+    }
+    const x = scene.gutter + (start[i] - view.start) * perNs
+    const left = Math.max(x, scene.gutter - 4)
+    const visible = Math.min(x + w - 1, width + 4) - left
+    drawBox(context, left, y, visible, BAR, look, w < 24 ? '' : labelOf(model, tile, i, isDevice), scene.gutter)
+    if (tile.matrix[i] === 1 && !merged && w > 12) badge(context, scene.theme, Math.min(x + w - 1, width), y)
+  }
+}
+
+/** What has no duration is a diamond: a box of one pixel would be taken for something short. */
+function moment(context: CanvasRenderingContext2D, x: number, y: number, fill: string): void {
+  const middle = y + BAR / 2
+  context.fillStyle = fill
+  context.beginPath()
+  context.moveTo(x, middle - MOMENT - 2)
+  context.lineTo(x + MOMENT, middle)
+  context.lineTo(x, middle + MOMENT + 2)
+  context.lineTo(x - MOMENT, middle)
+  context.closePath()
+  context.fill()
+}
+
+const short = new Map<string, string>()
+
+function labelOf(model: TimelineModel, tile: Tile, i: number, isDevice: boolean): string {
+  if (tile.count[i] > 1) return `${tile.count[i].toLocaleString('en-US')} events`
+  const name = model.store.names.list[tile.name[i]]
+  if (!isDevice) return name
+  let label = short.get(name)
+  if (label === undefined) {
+    label = shortKernel(name)
+    short.set(name, label)
+  }
+  return label
+}
+
+/** A corner that says: this kernel uses matrix units. */
+function badge(context: CanvasRenderingContext2D, theme: Theme, right: number, y: number): void {
+  context.fillStyle = theme.matrix
+  context.beginPath()
+  context.moveTo(right - 6, y)
+  context.lineTo(right, y)
+  context.lineTo(right, y + 6)
+  context.closePath()
+  context.fill()
+}
+
+/** What has not come yet is hatched, so that empty never looks like idle. */
+function drawMissing(context: CanvasRenderingContext2D, scene: Scene, placed: Placed, pieces: readonly Piece[]): void {
+  for (const piece of pieces) {
+    if (piece.tile) continue
+    const from = Math.max(scene.gutter, toX(scene, piece.start))
+    const to = Math.min(scene.width, toX(scene, piece.end))
+    hatch(context, from, to, placed.top, placed.height, scene.theme.line)
+  }
+}
+
+export function hatch(
+  context: CanvasRenderingContext2D,
+  from: number,
+  to: number,
+  top: number,
+  height: number,
+  color: string,
+): void {
+  if (to - from < 1) return
+  context.save()
+  context.beginPath()
+  context.rect(from, top, to - from, height)
+  context.clip()
+  context.strokeStyle = color
+  context.lineWidth = 1
+  context.beginPath()
+  for (let x = Math.floor((from - height) / 10) * 10; x < to; x += 10) {
+    context.moveTo(x, top + height)
+    context.lineTo(x + height, top)
+  }
+  context.stroke()
+  context.restore()
+}
+
+function drawGaps(context: CanvasRenderingContext2D, scene: Scene, lane: number, y: number): void {
+  for (const gap of scene.gaps) {
+    if (gap.lane !== lane || gap.end < scene.view.start || gap.start > scene.view.end) continue
+    const from = Math.max(scene.gutter, toX(scene, gap.start))
+    const to = Math.min(scene.width, toX(scene, gap.end))
+    if (to - from < 2) continue
+    hatch(context, from, to, y, BAR, boxColors(gap.cause || 'wait', 0.55, scene.theme).fill)
+    const text =
+      to - from > 40 ? cutText(context, `${format(gap.end - gap.start, 'ns')} ${gap.why}`, to - from - 10) : ''
+    if (text === '') continue
+    const wide = context.measureText(text).width
+    context.fillStyle = scene.theme.panel
+    context.fillRect(from + 3, y + 1, wide + 4, BAR - 2)
+    context.fillStyle = scene.theme.ink
+    context.fillText(text, from + 5, y + BAR / 2 + 0.5)
+  }
+}
+
+/** What stands out within a region: hits, the event under the pointer, the selected one. */
+function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: readonly Placed[]): void {
+  const tops = new Map<number, Placed>()
+  for (const one of placed) if (one.track.kind === 'lane') tops.set(one.track.lane, one)
+  const outline = (spot: Spot, color: string, line: number, away = 0) => {
+    const one = tops.get(spot.lane)
+    if (!one || spot.row >= one.rows || spot.end < scene.view.start || spot.start > scene.view.end) return
+    const from = Math.max(scene.gutter - 3, toX(scene, spot.start))
+    const to = Math.min(scene.width + 3, toX(scene, spot.end))
+    context.strokeStyle = color
+    context.lineWidth = line
+    const [x, y, wide] = [from - line / 2 - away, rowTop(one, spot.row) - line / 2 - away, Math.max(2, to - from)]
+    context.strokeRect(x, y, wide + line - 1 + 2 * away, BAR + line + 2 * away)
+  }
+  context.save()
+  context.beginPath()
+  context.rect(scene.gutter, -1e6, scene.width - scene.gutter, 2e6)
+  context.clip()
+  for (const hit of scene.hits) outline(hit, scene.theme.mark, 1)
+  const { hover, selected } = scene
+  if (hover) outline({ ...hover, end: hover.start + hover.dur }, scene.theme.ink, 1)
+  if (selected) {
+    outline(selected, scene.theme.mark, 2)
+    // Among many hits it is the one with two frames.
+    outline(selected, scene.theme.ink, 1, 2)
+  }
+  context.restore()
+}
+
+function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Placed): void {
+  const { theme, width } = scene
+  const { track, small, top, height } = placed
+  context.fillStyle = theme.panel
+  context.fillRect(0, top, scene.gutter, height)
+  context.fillStyle = theme.line
+  context.fillRect(0, top + height - 1, width, 1)
+  context.fillRect(scene.gutter - 1, top, 1, height)
+  const middle = small ? top + height / 2 : top + 14
+  context.fillStyle = theme.mute
+  context.beginPath()
+  if (small) triangle(context, 9, middle - 4, 14, middle, 9, middle + 4)
+  else triangle(context, 7, middle - 2.5, 15, middle - 2.5, 11, middle + 2.5)
+  context.fill()
+  context.font = FONT_TITLE
+  context.fillStyle = theme.ink
+  context.fillText(cutText(context, track.title, scene.gutter - 32), 22, middle)
+  const subtitle = track.kind === 'counter' ? counterText(scene, track.counter) || track.subtitle : track.subtitle
+  if (!small && subtitle) {
+    context.font = FONT
+    context.fillStyle = theme.mute
+    context.fillText(cutText(context, subtitle, scene.gutter - 32), 22, middle + 16)
+  }
+}
+
+/** The value under the pointer, else the top of the scale; and what it is of. */
+function counterText(scene: Scene, counter: number): string {
+  const series = scene.counters?.series[counter]
+  if (!scene.counters || !series) return ''
+  const at = scene.cursor === null ? -1 : sliceAt(scene.counters, scene.cursor)
+  const value = at < 0 ? null : series.mean[at]
+  const text = rangeText(series, value)
+  return series.subtitle === '' ? text : `${text} · ${series.subtitle}`
+}
+
+export function triangle(
+  context: CanvasRenderingContext2D,
+  ax: number,
+  ay: number,
+  bx: number,
+  by: number,
+  cx: number,
+  cy: number,
+) {
+  context.moveTo(ax, ay)
+  context.lineTo(bx, by)
+  context.lineTo(cx, cy)
+  context.closePath()
+}
+
+const ARROW: Record<string, string> = {
+  launch: 'kernel',
+  forward_backward: 'module',
+  sync: 'sync',
+  recorded: 'operator',
+}
+
+/** Arrows lie over everything that scrolls. */
+export function drawOver(context: CanvasRenderingContext2D, scene: Scene): void {
+  if (scene.arrows.length === 0) return
+  context.save()
+  context.beginPath()
+  context.rect(scene.gutter, HEAD, scene.width - scene.gutter, scene.height - HEAD)
+  context.clip()
+  context.lineWidth = 1.5
+  for (const arrow of scene.arrows) {
+    const curve = curveOf(scene, arrow)
+    if (curve === null) continue
+    const { x0, y0: a, x1, y1: b, bend } = curve
+    context.strokeStyle = boxColors(ARROW[arrow.kind] ?? 'other', 1, scene.theme).fill
+    context.beginPath()
+    context.moveTo(x0, a)
+    context.bezierCurveTo(x0 + bend, a, x1 - bend, b, x1 - 1, b)
+    context.stroke()
+    context.fillStyle = context.strokeStyle
+    context.beginPath()
+    triangle(context, x1 - 6, b - 3.5, x1, b, x1 - 6, b + 3.5)
+    context.fill()
+  }
+  context.restore()
+}

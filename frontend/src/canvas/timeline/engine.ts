@@ -1,0 +1,320 @@
+// The timeline's engine: a scene, the canvas that shows it, and the tiles that it wants. Its hands are input.ts.
+
+import { clamp } from '../../lib/axisTicks'
+import type { KernelClasses } from '../../lib/kernelClasses'
+import { type Arrangement, arrangeLanes } from '../../lib/laneOrder'
+import type { TileKey } from '../../lib/tiles'
+import { fitCanvas as sharpen, type Theme } from '../surface'
+import { type ColorBy, Colors, Strip } from './colors'
+import type { Counters } from './counters'
+import { drawTimeline } from './draw'
+import { type MovableWindow, type Move, type TimelineEvents, TimelineInput } from './input'
+import { TimelineKeys } from './keys'
+import { GUTTER, GUTTERS, HEAD, layoutTracks, type Placed, rowAt, rowTop, tracksOf } from './layout'
+import { type LegendEntry, legendOf } from './legend'
+import type { Item, Range, Spot, TimelineModel } from './model'
+import { type Arrow, arrowAt, type Bookmark, type Gap, type Scene, type Step, toTime, visibleTracks } from './scene'
+import { TimelineWindow } from './window'
+
+/** What is shown besides the items. */
+export interface Overlays {
+  arrows: readonly Arrow[]
+  gaps: readonly Gap[]
+  hits: readonly Spot[]
+  marks: readonly number[]
+  counters: Counters | null
+  steps: readonly Step[]
+  bookmarks: readonly Bookmark[]
+  /** Requests for memory that failed. */
+  failures: readonly Bookmark[]
+}
+
+export const NO_OVERLAYS: Overlays = {
+  arrows: [],
+  gaps: [],
+  hits: [],
+  marks: [],
+  counters: null,
+  steps: [],
+  bookmarks: [],
+  failures: [],
+}
+
+/** Where a picture begins: at its top, as wide as nobody has said yet, with nothing chosen. */
+export const INITIAL_SCENE = {
+  scroll: 0,
+  gutter: GUTTER,
+  width: 0,
+  height: 0,
+  selected: null,
+  hover: null,
+  cursor: null,
+  range: null,
+}
+
+/** When the first complete picture stood: read by `make bench-timeline`. */
+const DRAWN = 'torch-trace-timeline-drawn'
+/** Pinned tracks take so much of the height at the most. */
+const PINNED = 0.75
+/** Tiles asked for ahead at the most. */
+const AHEAD = 200
+
+export class TimelineEngine extends TimelineWindow implements MovableWindow {
+  private readonly canvas: HTMLCanvasElement
+  readonly model: TimelineModel
+  protected readonly events: TimelineEvents
+  private readonly hands: TimelineInput
+  private readonly keys: TimelineKeys
+  private readonly observer: ResizeObserver
+  readonly scene: Scene
+  private arrangement: Arrangement = { pinned: [], moved: [], filter: '' }
+  private collapsed: ReadonlySet<string> = new Set()
+  private frame = 0
+
+  constructor(
+    canvas: HTMLCanvasElement,
+    model: TimelineModel,
+    theme: Theme,
+    view: Range,
+    events: TimelineEvents,
+    keysFrom: readonly Window[],
+  ) {
+    super()
+    this.canvas = canvas
+    this.model = model
+    this.events = events
+    this.scene = {
+      model,
+      view,
+      level: 0,
+      layout: layoutTracks([], [], 0, this.collapsed, 0),
+      theme,
+      colors: new Colors(theme, 'kind', model.head.categories, model.store),
+      strip: new Strip(),
+      match: null,
+      ...INITIAL_SCENE,
+      ...NO_OVERLAYS,
+    }
+    this.place()
+    this.observer = new ResizeObserver(() => this.place())
+    this.observer.observe(canvas)
+    this.hands = new TimelineInput(canvas, this, events)
+    this.keys = new TimelineKeys(canvas, this, events, keysFrom)
+  }
+
+  destroy(): void {
+    this.hands.destroy()
+    this.keys.destroy()
+    this.observer.disconnect()
+    cancelAnimationFrame(this.frame)
+  }
+
+  /** Pixels that show time. */
+  get plotWidth(): number {
+    return Math.max(100, this.canvas.clientWidth - this.gutter)
+  }
+
+  get gutter(): number {
+    return this.scene.gutter
+  }
+
+  setGutter(width: number): void {
+    const { narrowest, widest } = GUTTERS
+    const wide = clamp(Math.round(width), narrowest, widest)
+    if (wide === this.gutter) return
+    this.scene.gutter = wide
+    this.redraw()
+  }
+
+  setTheme(theme: Theme): void {
+    this.scene.theme = theme
+    this.setColors(this.scene.colors.by, this.scene.colors.classes)
+  }
+
+  setColors(by: ColorBy, classes: KernelClasses | null): void {
+    this.scene.colors = new Colors(this.scene.theme, by, this.model.head.categories, this.model.store, classes)
+    this.redraw()
+  }
+
+  setSearch(matches: ((name: string) => boolean) | null): void {
+    const known: boolean[] = []
+    const names = this.model.store.names.list
+    this.scene.match =
+      matches &&
+      ((name) => {
+        known[name] ??= matches(names[name])
+        return known[name]
+      })
+    this.redraw()
+  }
+
+  /** What is chosen anew comes into sight, at the time that is shown. */
+  setSelected(spot: Spot | null): void {
+    const before = this.scene.selected
+    this.scene.selected = spot
+    const stays = before?.lane === spot?.lane && before?.row === spot?.row && before?.start === spot?.start
+    if (spot && !stays) this.bring(spot.lane, spot.row)
+    this.redraw()
+  }
+
+  setRange(range: Range | null): void {
+    this.scene.range = range
+    this.redraw()
+  }
+
+  setTracks(arrangement: Arrangement, collapsed: ReadonlySet<string>): void {
+    this.arrangement = arrangement
+    this.collapsed = collapsed
+    this.place()
+  }
+
+  setExtras(extras: Overlays): void {
+    const charts = this.scene.counters?.series.length !== extras.counters?.series.length
+    Object.assign(this.scene, extras)
+    if (charts) this.place()
+    this.redraw()
+  }
+
+  /** Moves the window without telling anyone: the URL already knows. */
+  setView(view: Range): void {
+    this.scene.view = view
+    this.redraw()
+  }
+
+  legend(most: number): LegendEntry[] {
+    return legendOf(this.scene, most)
+  }
+
+  /** Moves the window, at the zoom it has, and scrolls so far that the spot is in sight. */
+  reveal(spot: Range & Partial<Spot>, how: Move = 'jump'): void {
+    const { view } = this.scene
+    if (spot.lane !== undefined) this.bring(spot.lane, spot.row ?? 0)
+    if (spot.end >= view.start && spot.start <= view.end) return
+    const span = view.end - view.start
+    this.move((spot.start + spot.end - span) / 2, span, how)
+  }
+
+  /** Scrolls to a row; a closed track that does not draw it is opened, and scrolled to once it is. */
+  private bring(lane: number, row: number): void {
+    const placed = this.scene.layout.lanes.get(lane)?.placed
+    if (placed && row >= placed.rows) this.events.onOpen(placed.track.id)
+    this.scrollTo(lane, row)
+  }
+
+  private scrollTo(lane: number, row: number): void {
+    const top = this.topOf(lane, row)
+    const room = this.roomOf(this.canvas.clientHeight)
+    if (top !== null && !this.isWithin(top, room)) this.scrollBy(top - room / 3 - this.scene.scroll)
+  }
+
+  /** Where a row stands among what scrolls; null when it does not. */
+  private topOf(lane: number, row: number): number | null {
+    const found = this.scene.layout.lanes.get(lane)
+    return found && !found.pinned ? rowTop(found.placed, Math.min(row, found.placed.rows - 1)) : null
+  }
+
+  private roomOf(height: number): number {
+    return height - HEAD - this.scene.layout.fixed
+  }
+
+  private isWithin(top: number, room: number): boolean {
+    return top >= this.scene.scroll && top + 20 <= this.scene.scroll + room
+  }
+
+  scrollBy(pixels: number): void {
+    const { layout } = this.scene
+    const most = Math.max(0, layout.content - this.roomOf(this.canvas.clientHeight))
+    this.scene.scroll = clamp(this.scene.scroll + pixels, 0, most)
+    this.redraw()
+  }
+
+  /** Tracks or height are others. A selected event that was in sight stays there. */
+  private place(): void {
+    const { selected, height } = this.scene
+    const top = selected && this.topOf(selected.lane, selected.row)
+    const stays = top !== null && this.isWithin(top, this.roomOf(height))
+    const tracks = tracksOf(this.model.lanes, this.scene.counters?.series ?? [])
+    const { order, pinned } = arrangeLanes(tracks, this.arrangement)
+    const room = (this.canvas.clientHeight - HEAD) * PINNED
+    this.scene.layout = layoutTracks(tracks, order, pinned, this.collapsed, room)
+    this.scrollBy(0)
+    if (selected && stays) this.scrollTo(selected.lane, selected.row)
+  }
+
+  redraw(): void {
+    if (this.frame) return
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0
+      const { scene } = this
+      scene.width = this.canvas.clientWidth
+      scene.height = this.canvas.clientHeight
+      if (scene.width < this.gutter + 20 || scene.height < HEAD) return
+      scene.level = this.model.levelFor((scene.view.end - scene.view.start) / this.plotWidth)
+      this.hands.look()
+      const context = sharpen(this.canvas, scene.width, scene.height)
+      if (context) drawTimeline(context, scene)
+      this.want()
+    })
+  }
+
+  /** Tiles of what is in sight, then those around it and the coarser ones that stand in until finer ones come. */
+  private want(): void {
+    const { scene, model } = this
+    const { view, level } = scene
+    const groups = new Set<number>()
+    for (const { track } of [...visibleTracks(scene, true), ...visibleTracks(scene, false)])
+      if (track.kind === 'lane') groups.add(model.lanes[track.lane].group)
+    const now = model.tiles(level, groups, view)
+    const span = view.end - view.start
+    const around = { start: view.start - span, end: view.end + span }
+    const coarser = Math.min(level + 1, model.head.levels.length - 1)
+    const ahead: TileKey[] = [
+      ...model.tiles(coarser, groups, around),
+      ...model.tiles(level, groups, around),
+      ...model.tiles(model.head.levels.length - 1, groups, view),
+    ]
+    model.store.want([...now, ...ahead.slice(0, AHEAD)])
+    if (
+      now.length > 0 &&
+      performance.getEntriesByName(DRAWN).length === 0 &&
+      now.every((tile) => model.store.has(tile))
+    )
+      performance.mark(DRAWN)
+  }
+
+  private placedAt(y: number): { placed: Placed; inside: number } | null {
+    const { layout, scroll } = this.scene
+    const below = y - HEAD
+    const pinned = below < layout.fixed
+    const inside = pinned ? below : below - layout.fixed + scroll
+    const placed = (pinned ? layout.pinned : layout.rest).find(
+      (one) => inside >= one.top && inside < one.top + one.height,
+    )
+    return placed ? { placed, inside } : null
+  }
+
+  titleAt(y: number): string | null {
+    return this.placedAt(y)?.placed.track.id ?? null
+  }
+
+  arrowAt(x: number, y: number): Arrow | null {
+    return arrowAt(this.scene, x, y)
+  }
+
+  neighbour(key: string): Item | null {
+    const { selected, level, view } = this.scene
+    return selected && this.model.neighbour(level, view, selected, key)
+  }
+
+  hit(x: number, y: number): Item | null {
+    const { scene } = this
+    if (x < this.gutter || y < HEAD) return null
+    const found = this.placedAt(y)
+    if (found?.placed.track.kind !== 'lane') return null
+    const row = rowAt(found.placed, found.inside)
+    const off = found.inside - rowTop(found.placed, row)
+    if (off < -1 || off > 16) return null
+    const slack = ((scene.view.end - scene.view.start) / (scene.width - this.gutter)) * 3
+    return scene.model.itemAt(scene.level, found.placed.track.lane, row, toTime(scene, x), slack)
+  }
+}

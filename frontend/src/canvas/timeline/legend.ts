@@ -1,0 +1,33 @@
+// What the colours mean when they stand for names, modules or classes: those in sight that take most time.
+import { firstEndingAfter } from './model'
+import { type Scene, visibleTracks } from './scene'
+
+export interface LegendEntry {
+  label: string
+  color: string
+}
+
+/** The names (modules, classes) of what is drawn now, those with the most time first. One look at what a picture draws as well. */
+export function legendOf(scene: Scene, most: number): LegendEntry[] {
+  const { model, view, colors } = scene
+  if (colors.by === 'kind') return []
+  const time = new Map<number, number>()
+  for (const { track, rows } of [...visibleTracks(scene, true), ...visibleTracks(scene, false)]) {
+    if (track.kind !== 'lane') continue
+    const { group } = model.lanes[track.lane]
+    for (const { tile, start, end } of model.pieces(scene.level, group, view)) {
+      if (!tile) continue
+      const [low, high] = [Math.max(start, view.start), Math.min(end, view.end)]
+      for (let row = 0; row < rows; row++) {
+        const line = model.lineOf(track.lane, row)
+        for (let i = firstEndingAfter(tile, line, low); i < tile.ranges[line + 1] && tile.start[i] < high; i++) {
+          const shown = Math.min(tile.start[i] + tile.dur[i], high) - Math.max(tile.start[i], low)
+          const meaning = colors.meaning(tile, i)
+          time.set(meaning, (time.get(meaning) ?? 0) + shown)
+        }
+      }
+    }
+  }
+  const entries = [...time].sort((a, b) => b[1] - a[1]).map(([meaning]) => colors.legend(meaning))
+  return [...entries.filter(({ isRest }) => !isRest), ...entries.filter(({ isRest }) => isRest)].slice(0, most)
+}

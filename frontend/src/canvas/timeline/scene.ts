@@ -1,0 +1,160 @@
+// What a picture of the timeline is made from, and where things are on it.
+
+import type { Timeline } from '../../api/payloads'
+import type { Theme } from '../surface'
+import type { Colors, Strip } from './colors'
+import type { Counters } from './counters'
+import { BAR, HEAD, type Layout, type Placed, rowTop } from './layout'
+import type { Item, Range, Spot, TimelineModel } from './model'
+
+/** One end of an arrow. */
+export interface Point extends Spot {
+  /** Row of the event in the trace table. */
+  event: number
+}
+
+/** What an event is connected with. */
+export interface Arrow {
+  from: Point
+  to: Point
+  kind: string
+  /** What the trace calls it, else what it is. */
+  name: string
+}
+
+/** A recorded step. */
+export interface Step extends Range {
+  label: string
+}
+
+/** A time that somebody wants to find again, and why. */
+export interface Bookmark {
+  time: number
+  note: string
+}
+
+/** A time in which nothing ran on a lane, and what the host did then. */
+export interface Gap extends Range {
+  lane: number
+  why: string
+  /** Category of what has most of it, '' where the device is never idle in it. */
+  cause: string
+}
+
+/** Of gaps on one lane those that lie in no other: a device stands still within gaps of its streams. */
+export function topLevelGaps(gaps: readonly Gap[]): readonly Gap[] {
+  const inOrder = [...gaps].sort((a, b) => a.lane - b.lane || a.start - b.start || b.end - a.end)
+  let last: Gap | undefined
+  return inOrder.filter((gap) => {
+    const within = last !== undefined && last.lane === gap.lane && gap.end <= last.end
+    if (!within) last = gap
+    return !within
+  })
+}
+
+/** What a canvas with an axis of time shows and has under the pointer, whatever stands on it. */
+export interface Stage {
+  view: Range
+  scroll: number
+  /** Width of the names of tracks. */
+  gutter: number
+  width: number
+  height: number
+  theme: Theme
+  selected: Spot | null
+  hover: Item | null
+  /** The pointer's time. */
+  cursor: number | null
+  range: Range | null
+  bookmarks: readonly Bookmark[]
+  arrows: readonly Arrow[]
+  steps: readonly Step[]
+}
+
+/** What the head of a canvas shows: how busy the whole is, an axis, and steps. */
+export interface HeadStage extends Stage {
+  model: Range & { readonly head: Pick<Timeline, 'busy' | 'busy_is_device'> }
+  /** Where hits of a search lie, as shares of the whole trace. */
+  marks: readonly number[]
+}
+
+export interface Scene extends HeadStage {
+  model: TimelineModel
+  level: number
+  layout: Layout
+  colors: Colors
+  strip: Strip
+  /** Names by number: do they match the search? null = there is none. */
+  match: ((name: number) => boolean) | null
+  gaps: readonly Gap[]
+  hits: readonly Spot[]
+  counters: Counters | null
+  /** Requests for memory that failed. */
+  failures: readonly Bookmark[]
+}
+
+/** Where time stands on a canvas. */
+export type Plot = Pick<Stage, 'view' | 'gutter' | 'width'>
+
+export const toX = (scene: Plot, time: number) =>
+  scene.gutter + ((time - scene.view.start) / (scene.view.end - scene.view.start)) * (scene.width - scene.gutter)
+
+export const toTime = (scene: Plot, x: number) =>
+  scene.view.start + ((x - scene.gutter) / (scene.width - scene.gutter)) * (scene.view.end - scene.view.start)
+
+/** Top of a row on the canvas; null when its lane is not shown. */
+export function rowY(scene: Scene, lane: number, row: number): number | null {
+  const found = scene.layout.lanes.get(lane)
+  if (!found || row >= found.placed.rows) return null
+  const top = HEAD + rowTop(found.placed, row)
+  return found.pinned ? top : top + scene.layout.fixed - scene.scroll
+}
+
+/** Where an arrow runs: both ends, and how far its curve leads away from them. Null when a lane is not shown, or nothing is in sight. */
+export function curveOf(scene: Scene, { from, to }: Arrow) {
+  const [y0, y1] = [rowY(scene, from.lane, from.row), rowY(scene, to.lane, to.row)]
+  if (y0 === null || y1 === null) return null
+  const [x0, x1] = [toX(scene, from.start), toX(scene, to.start)]
+  if (Math.max(x0, x1) < scene.gutter || Math.min(x0, x1) > scene.width) return null
+  const bend = Math.min(80, Math.max(12, Math.abs(x1 - x0) / 2))
+  return { x0, y0: y0 + BAR / 2, x1, y1: y1 + BAR / 2, bend }
+}
+
+/** A pointer this near to an arrow means it. */
+const NEAR = 4
+const PIECES = 32
+
+/** The arrow at a place of the canvas, that which is drawn last. */
+export function arrowAt(scene: Scene, x: number, y: number): Arrow | null {
+  if (x < scene.gutter || y < HEAD) return null
+  return scene.arrows.findLast((arrow) => isOn(curveOf(scene, arrow), x, y)) ?? null
+}
+
+/** Whether a point is near the straight pieces that a curve is taken apart into. */
+function isOn(curve: ReturnType<typeof curveOf>, x: number, y: number): boolean {
+  if (curve === null) return false
+  const { x0, y0, x1, y1, bend } = curve
+  if (y < Math.min(y0, y1) - NEAR || y > Math.max(y0, y1) + NEAR) return false
+  if (x < Math.min(x0, x1 - bend) - NEAR || x > Math.max(x0 + bend, x1) + NEAR) return false
+  const at = (t: number): [number, number] => {
+    const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t ** 2 * (1 - t), t ** 3]
+    return [a * x0 + b * (x0 + bend) + c * (x1 - bend) + d * x1, (a + b) * y0 + (c + d) * y1]
+  }
+  let [px, py] = at(0)
+  for (let i = 1; i <= PIECES; i++) {
+    const [qx, qy] = at(i / PIECES)
+    const [dx, dy] = [qx - px, qy - py]
+    const along = Math.min(1, Math.max(0, ((x - px) * dx + (y - py) * dy) / (dx * dx + dy * dy || 1)))
+    if (Math.hypot(x - px - along * dx, y - py - along * dy) <= NEAR) return true
+    ;[px, py] = [qx, qy]
+  }
+  return false
+}
+
+/** The tracks of a region that are in sight. */
+export function visibleTracks(scene: Scene, pinned: boolean): Placed[] {
+  if (pinned) return scene.layout.pinned
+  const low = scene.scroll
+  const high = scene.scroll + scene.height - HEAD - scene.layout.fixed
+  return scene.layout.rest.filter((placed) => placed.top + placed.height >= low && placed.top <= high)
+}

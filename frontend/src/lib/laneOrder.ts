@@ -1,0 +1,56 @@
+// Which lanes of the timeline are shown, in which order: what a person pinned, moved, and filtered.
+
+export interface NamedLane {
+  id: string
+  title: string
+  subtitle: string
+}
+
+export interface Arrangement {
+  /** Ids that stay in sight above all others. */
+  pinned: readonly string[]
+  /** Ids that were moved to the front of the others, in this order. */
+  moved: readonly string[]
+  /** Only lanes with this text in their names, and those that are pinned. */
+  filter: string
+}
+
+/** Positions of the lanes in the order in which they are drawn, and how many of them are pinned. */
+export function arrangeLanes(lanes: readonly NamedLane[], wish: Arrangement): { order: number[]; pinned: number } {
+  const place = new Map(lanes.map((lane, i) => [lane.id, i]))
+  const known = (ids: readonly string[]) => ids.flatMap((id) => place.get(id) ?? [])
+  const pinned = new Set(known(wish.pinned))
+  const text = wish.filter.trim().toLowerCase()
+  const fits = (i: number) => text === '' || `${lanes[i].title} ${lanes[i].subtitle}`.toLowerCase().includes(text)
+  const rest = new Set([...known(wish.moved), ...lanes.keys()])
+  return { order: [...pinned, ...[...rest].filter((i) => !pinned.has(i) && fits(i))], pinned: pinned.size }
+}
+
+/** The order after one step up or down among the lanes that are not pinned. */
+export function moveLane(lanes: readonly NamedLane[], wish: Arrangement, id: string, by: -1 | 1): string[] {
+  const { order, pinned } = arrangeLanes(lanes, { ...wish, filter: '' })
+  const ids = order.slice(pinned).map((i) => lanes[i].id)
+  const at = ids.indexOf(id)
+  const to = at + by
+  if (at < 0 || to < 0 || to >= ids.length) return [...wish.moved]
+  ;[ids[at], ids[to]] = [ids[to], ids[at]]
+  // What stands behind as it always does need not be said.
+  const natural = lanes.map((lane) => lane.id).filter((other) => ids.includes(other))
+  let end = ids.length
+  while (end > 0 && natural[end - 1] === ids[end - 1]) end--
+  return ids.slice(0, end)
+}
+
+/** Ids as one text of the URL. They hold no commas after this. */
+export const joinIds = (ids: Iterable<string>) => [...ids].map(encodeURIComponent).join(',')
+export const splitIds = (text: string | undefined) =>
+  (text ?? '')
+    .split(',')
+    .filter((id) => id !== '')
+    .map((id) => {
+      try {
+        return decodeURIComponent(id)
+      } catch {
+        return id
+      }
+    })

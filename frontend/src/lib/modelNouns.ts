@@ -1,0 +1,5 @@
+// What a profile is called, by its model.
+
+const NOUNS: Record<string, string> = { trace: 'trace', snapshot: 'snapshot' }
+
+export const modelNoun = (model: string): string => (Object.hasOwn(NOUNS, model) ? NOUNS[model] : 'file')

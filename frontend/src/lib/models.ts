@@ -1,5 +1,0 @@
-// What a profile is called, by its model.
-
-const NOUNS: Record<string, string> = { trace: 'trace', snapshot: 'snapshot' }
-
-export const nounOf = (model: string): string => (Object.hasOwn(NOUNS, model) ? NOUNS[model] : 'file')

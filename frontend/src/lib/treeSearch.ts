@@ -1,0 +1,38 @@
+// What a search finds in a tree: which nodes, and how much of a value they stand for.
+export interface TreeHits {
+  /** Positions of the matching nodes, in the order of the tree. */
+  nodes: readonly number[]
+  /** Sum of the value of those with no match around them: what calls itself counts once. */
+  sum: number
+  /** Of all roots. */
+  total: number
+}
+
+/** Nodes come in pre-order: a parent stands before its children. */
+export function treeHits(
+  names: readonly string[],
+  parent: readonly number[],
+  values: readonly number[],
+  match: (name: string) => boolean,
+): TreeHits {
+  const nodes: number[] = []
+  const inside: boolean[] = []
+  let sum = 0
+  let total = 0
+  for (let i = 0; i < names.length; i++) {
+    const above = parent[i] >= 0 && inside[parent[i]]
+    const own = match(names[i])
+    if (own) nodes.push(i)
+    if (own && !above) sum += values[i]
+    if (parent[i] < 0) total += values[i]
+    inside[i] = above || own
+  }
+  return { nodes, sum, total }
+}
+
+/** The next hit behind a node, or before it; around the end it goes on at the other one. -1 = none. */
+export function stepHit(nodes: readonly number[], from: number, back: boolean): number {
+  if (nodes.length === 0) return -1
+  if (back) return nodes.findLast((node) => node < from) ?? nodes[nodes.length - 1]
+  return nodes.find((node) => node > from) ?? nodes[0]
+}

@@ -1,0 +1,119 @@
+// What is compared: the baseline is chosen here, the experiment is the profile of the top bar; and in which numbers.
+import { Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
+import type { Catalog, Profile } from '../../api/payloads'
+import { type Address, addressText, sameAddress } from '../../lib/profiles'
+import type { Values } from '../../state/hash'
+import { openProfile, setRoute, useRoute } from '../../state/route'
+import { CapturePicker } from '../../widgets/capturePicker'
+import { SwapIcon } from '../../widgets/icons'
+import { ProfilePickers } from '../../widgets/profilePickers'
+import { StepsPicker } from '../../widgets/stepsPicker'
+import css from './compareBar.module.css'
+
+export const MEASURES = [
+  { value: '', label: 'Time: automatic' },
+  { value: 'device_self_ns', label: 'Device self time' },
+  { value: 'device_total_ns', label: 'Device total time' },
+  { value: 'host_self_ns', label: 'Host self time' },
+  { value: 'host_total_ns', label: 'Host total time' },
+]
+
+export function baselineState(baseline: Address | null, steps = '', window = '', capture = ''): Values {
+  const { run, worker, span } = baseline ?? { run: '', worker: '', span: '' }
+  const chosen = { base_window: window, base_capture: capture, base_steps: steps }
+  return { base_run: run, base_worker: worker, base_span: span, ...chosen }
+}
+
+/** null: the page chooses. */
+export const setBaseline = (baseline: Address | null, steps = '', window = '', capture = '') =>
+  setRoute(baselineState(baseline, steps, window, capture), true)
+
+/** Baseline and experiment change places, with their windows, captures and steps. */
+function swap(baseline: Address, exp: Address, route: Values): void {
+  const { window = '', capture = '', steps = '', base_window = '', base_capture = '', base_steps = '' } = route
+  const chosen = { window: base_window, capture: base_capture, steps: base_steps }
+  openProfile({ ...baseline, ...chosen, ...baselineState(exp, steps, window, capture) })
+}
+
+export function CompareBar(props: {
+  catalog: Catalog
+  exp: Address
+  steps: string
+  baseline: Address | null
+  /** Of the baseline, once it is known. */
+  profile: Profile | null
+  /** Asks for it again. */
+  reload: () => void
+  measures: typeof MEASURES
+  measure: string
+}) {
+  const { catalog, exp, steps, baseline, profile, reload, measures, measure } = props
+  const route = useRoute()
+  const baseSteps = route.base_steps ?? ''
+  const wanted = { run: route.base_run ?? '', worker: route.base_worker ?? '', span: route.base_span ?? '' }
+  const baseWindow = route.base_window ?? ''
+  const baseCapture = route.base_capture ?? ''
+  const same =
+    sameAddress(baseline, exp) &&
+    baseSteps === steps &&
+    baseWindow === (route.window ?? '') &&
+    baseCapture === (route.capture ?? '')
+  return (
+    <section className={css.compare} aria-label="Comparison">
+      <div className={css.side}>
+        <div className={css.label} title={`Experiment: ${addressText(exp)}`}>
+          <b>Baseline</b>
+          <small>Experiment: above</small>
+        </div>
+        <ProfilePickers catalog={catalog} address={baseline ?? wanted} onChange={(next) => setBaseline(next)} />
+        {profile?.state === 'ready' && (
+          <StepsPicker
+            all={profile.steps}
+            value={baseSteps}
+            none="All steps"
+            onChange={(next) => baseline && setBaseline(baseline, next, baseWindow, baseCapture)}
+          />
+        )}
+        <CapturePicker
+          catalog={catalog}
+          profile={profile}
+          side="Baseline"
+          value={baseCapture}
+          onChange={(next) => baseline && setBaseline(baseline, baseSteps, baseWindow, next)}
+          reload={reload}
+        />
+      </div>
+      <Tooltip label="Swap baseline and experiment, including their steps">
+        <Button
+          size="sm"
+          variant="default"
+          leftSection={<SwapIcon />}
+          disabled={!baseline || same}
+          onClick={() => baseline && swap(baseline, exp, route)}
+        >
+          Swap
+        </Button>
+      </Tooltip>
+      <div className={css.how}>
+        <NativeSelect
+          size="sm"
+          title="Automatic: device time if device work changed most, otherwise host time"
+          aria-label="Time in the call tree and the tables"
+          value={measure}
+          onChange={(event) => setRoute({ measure: event.currentTarget.value }, true)}
+          data={measures}
+        />
+        <SegmentedControl
+          size="sm"
+          aria-label="Numbers per step or in total"
+          value={route.per === 'total' ? 'total' : 'step'}
+          onChange={(next) => setRoute({ per: next === 'step' ? '' : next }, true)}
+          data={[
+            { value: 'step', label: 'Per step' },
+            { value: 'total', label: 'Total' },
+          ]}
+        />
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,401 @@
+// Diff: what became slower or faster from a baseline to the open profile, by category, by call and by row.
+import { Button, SegmentedControl } from '@mantine/core'
+import { useEffect, useMemo, useState } from 'react'
+import type { Query } from '../../api/client'
+import type { Breakdown, Catalog, Profile, Tree, View } from '../../api/payloads'
+import { format } from '../../lib/format'
+import {
+  type Address,
+  addressText,
+  defaultBaseline,
+  hasOtherProfile,
+  ofModel,
+  resolveBaseline,
+  sameAddress,
+  spanOf,
+  spanVersion,
+} from '../../lib/profiles'
+import { parseSteps } from '../../lib/stepSelection'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useProfile, useView } from '../../state/data'
+import { joinList, splitList, type Values } from '../../state/hash'
+import { followLink } from '../../state/links'
+import { setRoute, useRoute } from '../../state/route'
+import { Card, Placeholder } from '../../widgets/basics'
+import { CallTree } from '../../widgets/callTree'
+import { CaptureProblem } from '../../widgets/capturePicker'
+import { Headline } from '../../widgets/figures'
+import { NoticeList, Sentence } from '../../widgets/notices'
+import { ProblemPanel } from '../../widgets/problem'
+import { FailedPanel, LoadingPanel } from '../../widgets/profileState'
+import { SmallTable } from '../../widgets/smallTable'
+import { Waterfall, WaterfallTable } from '../../widgets/waterfall'
+import { WindowBar } from '../../widgets/windowBar'
+import { baselineState, CompareBar, MEASURES, setBaseline } from './compareBar'
+import { ComparedKernel } from './comparedKernel'
+import { ComparedRow, type Side } from './comparedRow'
+import { DeviceComparison } from './deviceComparison'
+import { diffTables, KERNELS_BY_OPERATOR } from './diffTables'
+import basicsCss from '../../widgets/basics.module.css'
+import layoutCss from '../../widgets/layout.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './diff.module.css'
+
+/** What is chosen of a profile. */
+const CHOSEN = ['steps', 'window', 'capture'] as const
+/** Bars of parts that fit beside the settings. */
+const MOST_NARROW = 7
+const hasDevice = (profile: Profile | null) =>
+  profile?.views.some((view) => view.id === 'kernels' && view.available) ?? false
+
+/** The times that may be compared; without one in the URL the server takes what explains the change. */
+function measureOf(route: Values, exp: Profile, base: Profile | null) {
+  const measures = MEASURES.filter(({ value }) => !value.startsWith('device') || hasDevice(exp) || hasDevice(base))
+  const measure = measures.find(({ value }) => value === route.measure)?.value ?? ''
+  return { measures, measure }
+}
+
+/** The time that the server compared. */
+const measureLabel = (view: View) =>
+  String(
+    payloadByName(view, 'compared', 'figures')?.figures.find(({ metric }) => metric.key === 'measure')?.value ?? '',
+  )
+
+export function Diff({ catalog: all, profile, base }: PageProps) {
+  const route = useRoute()
+  const catalog = useMemo(() => ofModel(all, profile.model), [all, profile.model])
+  const { run, worker, span } = profile
+  const exp = useMemo<Address>(() => ({ run, worker, span }), [run, worker, span])
+  const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
+  const baseWindow = route.base_window ?? ''
+  const baseCapture = route.base_capture ?? ''
+  const ask = useProfile(baseline, spanVersion(spanOf(catalog, baseline)), baseWindow, baseCapture)
+  const steps = String(base.steps ?? '')
+  const window = String(base.window ?? '')
+  const capture = String(base.capture ?? '')
+  const baseSteps = route.base_steps ?? ''
+  const named = Boolean(route.base_run || route.base_worker || route.base_span)
+  // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
+  useEffect(() => {
+    if (baseline && !named) setRoute(baselineState(baseline, baseSteps, baseWindow, baseCapture))
+  }, [baseline, named, baseSteps, baseWindow, baseCapture])
+  if (!baseline && !named && !hasOtherProfile(catalog, exp))
+    return <NoBaseline profile={profile} exp={exp} catalog={catalog} />
+  return (
+    <div className={css.diff}>
+      <CompareBar
+        catalog={catalog}
+        exp={exp}
+        steps={steps}
+        baseline={baseline}
+        profile={ask.profile}
+        reload={ask.reload}
+        {...measureOf(route, profile, ask.profile)}
+      />
+      {baseline && ask.profile && (
+        <WindowBar
+          profile={ask.profile}
+          side="Baseline"
+          onWindow={(next) => setBaseline(baseline, '', next, baseCapture)}
+        />
+      )}
+      {ask.profile && <CaptureProblem profile={ask.profile} side="Baseline" />}
+      {!baseline && !named ? (
+        <Question />
+      ) : !baseline ? (
+        <MissingBaseline
+          catalog={catalog}
+          isOther={resolveBaseline(all, route, exp) !== null}
+          route={route}
+          exp={exp}
+        />
+      ) : ask.problem ? (
+        <ProblemPanel problem={ask.problem} title={`Baseline: ${addressText(baseline)}`} />
+      ) : ask.profile?.state === 'failed' ? (
+        <FailedPanel profile={ask.profile} onRetry={ask.reload} side="Baseline" />
+      ) : ask.profile?.state === 'ready' ? (
+        <Compared
+          catalog={catalog}
+          exp={{ ...exp, window, capture, steps }}
+          base={{ ...baseline, window: baseWindow, capture: baseCapture, steps: baseSteps }}
+          expProfile={profile}
+          baseProfile={ask.profile}
+        />
+      ) : (
+        <LoadingPanel profile={ask.profile} span={spanOf(catalog, baseline)} side="Baseline" />
+      )}
+    </div>
+  )
+}
+
+/** There is no second profile. */
+function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address; catalog: Catalog }) {
+  return (
+    <div className={basicsCss.panel}>
+      <h2>No second profile to compare with</h2>
+      <p>
+        <code>{catalog.logdir}</code> contains only {addressText(exp)}. Record a second profile into another folder of
+        the log directory. The page finds it automatically.
+      </p>
+      {profile.steps.length > 1 && (
+        <p>
+          <Button size="xs" variant="default" onClick={() => setBaseline(exp, profile.steps[0].label)}>
+            Compare with step {profile.steps[0].label}
+          </Button>
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** No other profile is like this one: a comparison that nobody asked for would only puzzle. */
+const Question = () => (
+  <div className={basicsCss.panel}>
+    <h2>Choose a baseline</h2>
+    <p>No similar run was found in this log directory. Choose the baseline above.</p>
+  </div>
+)
+
+/** The baseline that is named is not there, or is about something else (`isOther`). */
+function MissingBaseline(props: { catalog: Catalog; isOther: boolean; route: Values; exp: Address }) {
+  const { catalog, isOther, route, exp } = props
+  const wanted = [route.base_run, route.base_worker, route.base_span].filter(Boolean).join(' · ')
+  const other = defaultBaseline(catalog, exp)
+  return (
+    <ProblemPanel
+      title="Baseline"
+      problem={{
+        what: isOther
+          ? `${wanted} is another type of profile and cannot be compared with this one.`
+          : `There is no profile ${wanted} in the log directory.`,
+        where: catalog.logdir,
+        do: isOther
+          ? 'Choose another baseline above.'
+          : 'The run was moved or deleted, or the link is for another log directory. Choose another baseline above.',
+      }}
+      action={
+        <Button size="xs" onClick={() => setBaseline(null)}>
+          {other ? `Compare with ${addressText(other)}` : 'Clear the baseline'}
+        </Button>
+      }
+    />
+  )
+}
+
+function Compared(props: { catalog: Catalog; exp: Side; base: Side; expProfile: Profile; baseProfile: Profile }) {
+  const { catalog, expProfile, baseProfile } = props
+  const route = useRoute()
+  const key = JSON.stringify([props.base, props.exp])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the sides are new objects with every picture
+  const [base, exp] = useMemo<[Side, Side]>(() => [props.base, props.exp], [key])
+  const { measure } = measureOf(route, expProfile, baseProfile)
+  const per = route.per === 'total' ? 'total' : ''
+  const query = useMemo<Query>(
+    () => ({ ...exp, ...baselineState(base, base.steps, base.window, base.capture), measure, per }),
+    [exp, base, measure, per],
+  )
+  const labels = baseProfile.steps.map((step) => step.label)
+  const lost = base.steps !== '' && parseSteps(base.steps, labels).size === 0
+  const resource = useView('diff', query, !lost)
+  const allSteps = (
+    <Button size="xs" onClick={() => setRoute({ steps: '', base_steps: '' }, true)}>
+      Compare all steps
+    </Button>
+  )
+  if (lost) {
+    return (
+      <ProblemPanel
+        title={`Baseline: ${addressText(base)}`}
+        problem={{
+          what: `The baseline has no step ${base.steps}.`,
+          where: 'baseline steps',
+          do: labels.length > 0 ? `Available steps: ${labels.join(', ')}.` : 'The baseline has no recorded steps.',
+        }}
+        action={allSteps}
+      />
+    )
+  }
+  const other = defaultBaseline(catalog, exp)
+  return (
+    <>
+      {sameAddress(base, exp) && CHOSEN.every((key) => base[key] === exp[key]) && (
+        <p className={textCss.none} role="status">
+          Baseline and experiment are the same profile and steps. Select different steps or a mode on either side.{' '}
+          {other && (
+            <button type="button" className={textCss.link} onClick={() => setBaseline(other)}>
+              Compare with {addressText(other)}
+            </button>
+          )}
+        </p>
+      )}
+      <ViewFrame
+        resource={resource}
+        bones={<Reading fraction={resource.fraction} />}
+        action={base.steps || exp.steps ? allSteps : undefined}
+      >
+        {(view) => <Page view={view} />}
+      </ViewFrame>
+      {resource.data && (
+        <TableSection
+          view="diff"
+          base={query}
+          groups={diffTables(resource.data)}
+          placeholder="Search names, text or /regex/"
+          detail={(row, table) =>
+            table.name === KERNELS_BY_OPERATOR.table ? (
+              <ComparedKernel row={row} base={base} exp={exp} />
+            ) : (
+              <ComparedRow row={row} table={table} query={query} base={base} exp={exp} />
+            )
+          }
+        />
+      )}
+    </>
+  )
+}
+
+function Reading({ fraction }: { fraction: number | null }) {
+  return (
+    <div className={layoutCss.column}>
+      {fraction !== null && (
+        <p className={textCss.none} role="status">
+          Reading both traces: {format(fraction, 'ratio')}
+        </p>
+      )}
+      <Placeholder height={78} />
+      <Placeholder height={300} />
+      <Placeholder height={300} />
+    </div>
+  )
+}
+
+function Page({ view }: { view: View }) {
+  const headline = payloadByName(view, 'headline', 'figures')
+  const findings = payloadByName(view, 'findings', 'notices')?.notices ?? []
+  const waterfall = payloadByName(view, 'waterfall', 'breakdown')
+  const idle = payloadByName(view, 'idle_waterfall', 'breakdown')
+  const tree = payloadByName(view, 'call_tree', 'tree')
+  const settings = payloadByName(view, 'settings', 'table')
+  const first = headline ? findings[0] : undefined
+  const others = first ? findings.slice(1) : findings
+  const differs = settings !== null && settings.total_rows > 0
+  const mind = others.length > 0 && (
+    <Card title="Before you compare" className={layoutCss.span12}>
+      <NoticeList notices={others} onLink={followLink} none="" />
+    </Card>
+  )
+  // Of unlike devices they say what the times below mean.
+  const isFirst = payloadByName(view, KERNELS_BY_OPERATOR.table, 'table') !== null
+  const aside = (mind && !isFirst) || differs
+  // Many bars need the whole width for their names.
+  const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
+  return (
+    <div className={layoutCss.grid}>
+      {headline && (
+        <HeadlineCard below>
+          <Headline figures={headline.figures} alarms={new Map()} />
+          {first && (
+            <HeadlineSentence severity={first.severity}>
+              <Sentence notice={first} text={first.text} />{' '}
+              {first.todo && <Sentence notice={first} text={first.todo} />}
+            </HeadlineSentence>
+          )}
+        </HeadlineCard>
+      )}
+      {isFirst && mind}
+      {waterfall && <WaterfallCard payload={waterfall} wide={!narrow} />}
+      {aside && (
+        <div className={`${layoutCss.column} ${narrow ? css.aside : `${layoutCss.span12} ${css.last}`}`}>
+          {!isFirst && mind}
+          {differs && (
+            <Card title={settings.title} className={css.settings}>
+              <SmallTable table={settings} />
+            </Card>
+          )}
+        </div>
+      )}
+      {idle && <WaterfallCard payload={idle} wide />}
+      <DeviceComparison view={view} />
+      {tree && <TreeCard tree={tree} measure={measureLabel(view)} />}
+    </div>
+  )
+}
+
+function WaterfallCard({ payload, wide }: { payload: Breakdown; wide: boolean }) {
+  const [form, setForm] = useState('chart')
+  return (
+    <Card
+      className={wide ? layoutCss.span12 : css.main}
+      title={payload.title}
+      subtitle={payload.subtitle}
+      actions={
+        <SegmentedControl
+          size="xs"
+          value={form}
+          onChange={setForm}
+          aria-label={`View of ${payload.title}`}
+          data={[
+            { value: 'chart', label: 'Chart' },
+            { value: 'table', label: 'Table' },
+          ]}
+        />
+      }
+    >
+      {form === 'chart' ? (
+        <div className={wide ? layoutCss.chart : `${layoutCss.chart} ${css.bars}`}>
+          <Waterfall payload={payload} height="100%" />
+        </div>
+      ) : (
+        <WaterfallTable payload={payload} />
+      )}
+    </Card>
+  )
+}
+
+function TreeCard({ tree, measure }: { tree: Tree; measure: string }) {
+  const route = useRoute()
+  const path = useMemo(() => splitList(route.node), [route.node])
+  const device = measure.startsWith('device')
+  const metric = tree.columns.find((column) => column.metric.key === 'delta_ns')?.metric
+  return (
+    <Card
+      className={layoutCss.span12}
+      title={tree.title}
+      subtitle={`${device ? 'device' : 'host'} time of a call, including nested calls, ${metric?.window ?? ''}`}
+      actions={
+        <SegmentedControl
+          size="xs"
+          value={route.order === 'change' ? 'change' : 'tree'}
+          onChange={(next) => setRoute({ order: next === 'tree' ? '' : next })}
+          aria-label="Order of the calls"
+          data={[
+            { value: 'tree', label: 'Call order' },
+            { value: 'change', label: 'Largest change' },
+          ]}
+        />
+      }
+    >
+      {tree.rows.length > 0 ? (
+        <CallTree
+          tree={tree}
+          path={path}
+          order={route.order === 'change' ? 'change' : 'tree'}
+          onPath={(next) => setRoute({ node: joinList(next) }, true)}
+        />
+      ) : (
+        <p className={textCss.none}>
+          No calls with {device ? 'device' : 'host'} time on either side.{' '}
+          {device && (
+            <button type="button" className={textCss.link} onClick={() => setRoute({ measure: 'host_total_ns' }, true)}>
+              Show host time
+            </button>
+          )}
+        </p>
+      )}
+    </Card>
+  )
+}

@@ -1,0 +1,143 @@
+// Diff of two memory snapshots: what is held at the peak and at the end of each, by stack.
+import { useEffect, useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { View } from '../../api/payloads'
+import { familyScales, format } from '../../lib/format'
+import { type Address, addressText, ofModel, resolveBaseline, spanOf, spanVersion } from '../../lib/profiles'
+import type { Row } from '../../lib/tableRows'
+import { DetailBlock } from '../../parts/detailBlock'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useProfile, useView } from '../../state/data'
+import { setPrefs, usePrefs } from '../../state/prefs'
+import { setRoute, useRoute } from '../../state/route'
+import { Card, Placeholder } from '../../widgets/basics'
+import { Headline } from '../../widgets/figures'
+import { Sentence } from '../../widgets/notices'
+import { ProblemPanel } from '../../widgets/problem'
+import { ProfilePickers } from '../../widgets/profilePickers'
+import { FailedPanel, LoadingPanel } from '../../widgets/profileState'
+import { SmallTable } from '../../widgets/smallTable'
+import { EditorSetting, StackFrames } from '../../widgets/stack'
+import { baselineState, setBaseline } from './compareBar'
+import css from '../../parts/pageHead.module.css'
+import frameCss from '../../parts/viewFrame.module.css'
+import basicsCss from '../../widgets/basics.module.css'
+import layoutCss from '../../widgets/layout.module.css'
+
+const GROUPS: Group[] = [
+  { table: 'peak_stacks', label: 'At the peak' },
+  { table: 'end_stacks', label: 'At the snapshot' },
+]
+
+const CHANGE = 'delta_held_bytes'
+
+export function SnapshotDiff({ catalog: all, profile, base }: PageProps) {
+  const route = useRoute()
+  const catalog = useMemo(() => ofModel(all, profile.model), [all, profile.model])
+  const { run, worker, span } = profile
+  const exp = useMemo<Address>(() => ({ run, worker, span }), [run, worker, span])
+  const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
+  const ask = useProfile(baseline, spanVersion(spanOf(catalog, baseline)), '')
+  const named = Boolean(route.base_run || route.base_worker || route.base_span)
+  // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
+  useEffect(() => {
+    if (baseline && !named) setRoute(baselineState(baseline))
+  }, [baseline, named])
+  const wanted = { run: route.base_run ?? '', worker: route.base_worker ?? '', span: route.base_span ?? '' }
+  return (
+    <div className={frameCss.page}>
+      <section className={css.figures} aria-label="Comparison">
+        <b>Baseline</b>
+        <ProfilePickers catalog={catalog} address={baseline ?? wanted} onChange={(next) => setBaseline(next)} />
+      </section>
+      {!baseline ? (
+        <div className={basicsCss.panel}>
+          <h2>Choose a baseline snapshot</h2>
+          <p>
+            {named
+              ? `Snapshot ${[wanted.run, wanted.worker, wanted.span].filter(Boolean).join(' · ')} was not found. `
+              : ''}
+            Choose another snapshot of this log directory above.
+          </p>
+        </div>
+      ) : ask.problem ? (
+        <ProblemPanel problem={ask.problem} title={`Baseline: ${addressText(baseline)}`} />
+      ) : ask.profile?.state === 'failed' ? (
+        <FailedPanel profile={ask.profile} onRetry={ask.reload} side="Baseline" />
+      ) : ask.profile?.state === 'ready' ? (
+        <Compared base={base} baseline={baseline} />
+      ) : (
+        <LoadingPanel profile={ask.profile} span={spanOf(catalog, baseline)} side="Baseline" />
+      )}
+    </div>
+  )
+}
+
+function Compared({ base, baseline }: { base: Query; baseline: Address }) {
+  const { run, worker, span } = baseline
+  const query = useMemo<Query>(() => ({ ...base, ...baselineState({ run, worker, span }) }), [base, run, worker, span])
+  const resource = useView('snapshot_diff', query)
+  return (
+    <>
+      <ViewFrame resource={resource} bones={<Placeholder height={240} />}>
+        {(view) => <Top view={view} />}
+      </ViewFrame>
+      {resource.data && (
+        <TableSection
+          view="snapshot_diff"
+          base={query}
+          groups={GROUPS}
+          placeholder="Search lines, text or /regex/"
+          detail={(row) => <Detail row={row} />}
+        />
+      )}
+    </>
+  )
+}
+
+function Top({ view }: { view: View }) {
+  const headline = payloadByName(view, 'headline', 'figures')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
+  const figures = payloadByName(view, 'snapshot_figures', 'table')
+  // What is said above the table is in its unit: the same bytes twice are the same digits.
+  const scale =
+    figures?.columns && familyScales(figures.columns, (key) => figures.rows.map((row) => row[key] ?? null)).get(CHANGE)
+  return (
+    <div className={layoutCss.column}>
+      <HeadlineCard className={css.head} below>
+        {answer && (
+          <HeadlineSentence severity={answer.severity}>
+            <Sentence notice={answer} text={answer.text} scale={scale} />
+          </HeadlineSentence>
+        )}
+        {headline && <Headline figures={headline.figures} alarms={new Map()} scale={scale} />}
+      </HeadlineCard>
+      {figures && (
+        <Card title={figures.title}>
+          <SmallTable table={figures} />
+        </Card>
+      )}
+    </div>
+  )
+}
+
+function Detail({ row }: { row: Row }) {
+  const prefs = usePrefs()
+  const stack = String(row.allocation_stack ?? '')
+  return (
+    <div className={css.detail}>
+      <DetailBlock
+        title="Stack"
+        small={format(stack.split(';').length, 'count')}
+        actions={<EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />}
+        wide
+      >
+        <StackFrames stack={stack} editor={prefs.editor} />
+      </DetailBlock>
+    </div>
+  )
+}

@@ -1,0 +1,96 @@
+// Compiled code: what compiling took, the regions and what each call costs, where they break off, and the kernels they are of.
+import { Button } from '@mantine/core'
+import { useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { Figure, Table } from '../../api/payloads'
+import { counted, format } from '../../lib/format'
+import type { Row } from '../../lib/tableRows'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { RowDetail } from '../../parts/rowDetail'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { followLink } from '../../state/links'
+import { Placeholder } from '../../widgets/basics'
+import { Headline } from '../../widgets/figures'
+import frameCss from '../../parts/viewFrame.module.css'
+
+const GROUPS: Group[] = [
+  { table: 'regions', label: 'Regions', nameStyle: 'plain', filters: ['region'], widest: 260 },
+  { table: 'graph_breaks', label: 'Graph breaks', nameStyle: 'plain', widest: 320 },
+  { table: 'generated_kernels', label: 'Kernels', nameStyle: 'kernel', filters: ['kernel_kind'], widest: 260 },
+  { table: 'compiled_steps', label: 'By step', nameStyle: 'plain' },
+]
+/** How the calls of compiled code are named in the trace. */
+const REGION = 'Torch-Compiled Region: '
+
+export function Compiled({ base }: PageProps) {
+  const resource = useView('compiled', base)
+  return (
+    <div className={frameCss.page}>
+      <ViewFrame resource={resource} bones={<Placeholder height={78} />} steps={String(base.steps ?? '')}>
+        {(view) => {
+          const figures = payloadByName(view, 'summary', 'figures')?.figures
+          return (
+            figures && (
+              <HeadlineCard below>
+                <Headline figures={figures} alarms={new Map()} />
+                <HeadlineSentence severity="info">
+                  {answered(figures, payloadByName(view, 'graph_breaks', 'table'))}{' '}
+                  <Button
+                    size="compact-xs"
+                    variant="default"
+                    onClick={() => followLink({ view: 'findings', params: {}, text: '' })}
+                  >
+                    Show findings
+                  </Button>
+                </HeadlineSentence>
+              </HeadlineCard>
+            )
+          )
+        }}
+      </ViewFrame>
+      {(resource.data || !resource.problem) && (
+        <TableSection
+          view="compiled"
+          base={base}
+          groups={GROUPS}
+          placeholder="Search, text or /regex/"
+          detail={(row, table) => <Detail row={row} table={table} base={base} />}
+        />
+      )}
+    </div>
+  )
+}
+
+/** What compiling took, and where compiled code breaks off. */
+function answered(figures: readonly Figure[], breaks: Table | null): string {
+  const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
+  const again = value('recompilations')
+  const compiling =
+    value('compilations') > 0
+      ? `Compiling took ${format(value('compile_ns'), 'ns')} in ${counted(value('compilations'), 'compilation')}` +
+        `${again > 0 ? `, including ${counted(again, 'recompilation')}` : ''}.`
+      : 'No compilation in the selected steps.'
+  const most = breaks?.rows[0]
+  if (!most) return `${compiling} No graph breaks.`
+  const where = most.break_at ? String(most.break_at) : `region ${most.break_from} continues as ${most.break_to}`
+  return (
+    `${compiling} ${counted(value('graph_breaks'), 'graph break')}${value('graph_breaks') > 1 ? '; the costliest' : ''}: ` +
+    `${where}. Guards and wrappers take ${format(Number(most.break_ns), 'ns')} there.`
+  )
+}
+
+/** Which events stand behind a row: calls of its region (of a break those of the first that goes on), or the kernel. */
+function behind(row: Row): string {
+  if (row.generated_kernel !== undefined) return `name:${row.generated_kernel}`
+  if (row.step !== undefined) return `name:ProfilerStep#${row.step}`
+  return `name:${REGION}${String(row.region ?? row.break_to).split(', ')[0]}`
+}
+
+function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
+  const by = useMemo(() => [behind(row)], [row])
+  return <RowDetail row={row} table={table} base={base} stacks={false} by={by} />
+}

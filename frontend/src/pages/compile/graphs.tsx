@@ -1,0 +1,212 @@
+// Graphs: how much of the device time is replayed, what stands behind it, and each graph with its nodes and its replays.
+
+import { Button } from '@mantine/core'
+import type { Query } from '../../api/client'
+import type { Figure, Metric, Table, View } from '../../api/payloads'
+import { counted, format } from '../../lib/format'
+import type { Row } from '../../lib/tableRows'
+import { DetailBlock, FirstRows } from '../../parts/detailBlock'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { joinList } from '../../state/hash'
+import { followLink, showInTimeline } from '../../state/links'
+import { setRoute } from '../../state/route'
+import { Card, Placeholder } from '../../widgets/basics'
+import { BreakdownBar } from '../../widgets/breakdown'
+import { FigureList, Headline } from '../../widgets/figures'
+import { TimelineIcon } from '../../widgets/icons'
+import { Sentence } from '../../widgets/notices'
+import frameCss from '../../parts/viewFrame.module.css'
+import layoutCss from '../../widgets/layout.module.css'
+
+const NODES: Group = { table: 'graph_nodes', label: 'Nodes', nameStyle: 'kernel', widest: 260 }
+const REPLAYS: Group = { table: 'graph_replays', label: 'Replays', filters: ['captured_graph'], nameStyle: 'plain' }
+const REFUSALS: Group = { table: 'graph_refusals', label: 'Not used', filters: ['captured_graph'], nameStyle: 'plain' }
+const GRAPHS: Group = { table: 'graphs', label: 'Graphs', filters: ['captured_graph'], nameStyle: 'plain' }
+/** Where operators are known from, in a sentence. */
+const FROM: Record<string, string> = {
+  by_annotation: 'annotations',
+  by_capture: 'the capture in this trace',
+  by_capture_trace: 'the capture trace',
+  by_eager: 'eager runs of the same work',
+}
+const OF_GRAPH = { nodes: 40, replays: 8 }
+
+export function Graphs({ base }: PageProps) {
+  const resource = useView('graphs', base)
+  return (
+    <ViewFrame resource={resource} bones={<Placeholder height={500} />} steps={String(base.steps ?? '')}>
+      {(view) => <Page view={view} base={base} />}
+    </ViewFrame>
+  )
+}
+
+function Page({ view, base }: { view: View; base: Query }) {
+  const refusals = payloadByName(view, 'graph_refusals', 'table')
+  const refused = refusals && refusals.total_rows > 0 ? refusals : null
+  const groups = [GRAPHS, NODES, REPLAYS, ...(refused ? [REFUSALS] : [])]
+  return (
+    <div className={frameCss.page}>
+      <div className={layoutCss.grid}>
+        <Answer view={view} refused={refused} />
+        <CoverageCard view={view} />
+      </div>
+      <TableSection
+        view="graphs"
+        base={base}
+        groups={groups}
+        placeholder="Search, text or /regex/"
+        detail={(row, table) => <Detail row={row} table={table} base={base} />}
+      />
+    </div>
+  )
+}
+
+/** How much is replayed, for how much of it operators are known, and which recordings would have told but do not fit. */
+function Answer({ view, refused }: { view: View; refused: Table | null }) {
+  const figures = payloadByName(view, 'summary', 'figures')?.figures ?? []
+  const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
+  const parts = payloadByName(view, 'coverage', 'breakdown')?.parts ?? []
+  const notes = notesOf(view).filter(({ rule }) => ON_CAPTURES.has(rule))
+  const most = [...parts].sort((a, b) => b.value - a.value)[0]
+  return (
+    <HeadlineCard label="Graphs" below>
+      <Headline figures={figures} alarms={new Map()} />
+      {value('replays') > 0 && (
+        <HeadlineSentence severity="info">
+          {format(value('replayed_ratio'), 'ratio')} of device time is graph replays:{' '}
+          {format(value('graph_device_ns'), 'ns')} in {counted(value('replays'), 'replay')} of{' '}
+          {counted(value('graphs'), 'graph')}. Operators are known for {format(value('graph_tied_ratio'), 'ratio')} of
+          this time{most && `; ${mainSourceText(most.metric, sourceOf(view))}`}.{refused && ` ${refusedText(refused)}`}
+        </HeadlineSentence>
+      )}
+      {notes.map((notice) => (
+        <HeadlineSentence key={notice.rule} severity={notice.severity}>
+          <Sentence notice={notice} text={notice.text} /> {notice.todo}
+        </HeadlineSentence>
+      ))}
+    </HeadlineCard>
+  )
+}
+
+const ON_CAPTURES = new Set(['graphs.capture_missing', 'graphs.capture_empty'])
+
+const notesOf = (view: View) => payloadByName(view, 'graph_notes', 'notices')?.notices ?? []
+
+/** What most of it is known by. */
+function mainSourceText({ key }: Metric, source: string): string {
+  if (key === 'by_none') return 'most has no known operator'
+  if (key === 'by_graph') return 'for most, only the operator that launched the graph is known'
+  return `mostly from ${FROM[key] ?? 'other sources'}${key === 'by_capture_trace' ? source : ''}`
+}
+
+/** The capture trace, where one name is all that the graphs have. */
+function sourceOf(view: View): string {
+  const sources = new Set(payloadByName(view, 'graphs', 'table')?.rows.flatMap((row) => row.graph_source ?? []))
+  return sources.size === 1 ? ` ${[...sources][0]}` : ''
+}
+
+function refusedText(refused: Table): string {
+  const { refused_source: source, captured_graph: graph, refusal } = refused.rows[0] ?? {}
+  const more = refused.total_rows - 1
+  return `Not used for graph ${graph}: ${source}. ${refusal}${more > 0 ? ` ${more} more under Not used.` : ''}`
+}
+
+/** The replayed time by what tells the operators behind it. */
+function CoverageCard({ view }: { view: View }) {
+  const coverage = payloadByName(view, 'coverage', 'breakdown')
+  const notes = notesOf(view).filter(({ rule }) => !ON_CAPTURES.has(rule))
+  if (!coverage || coverage.total === 0) return null
+  return (
+    <Card className={layoutCss.span12} title={coverage.title}>
+      <BreakdownBar payload={coverage} onLink={followLink} />
+      {notes.map((notice) => (
+        <p key={notice.rule} className={frameCss.note}>
+          <Sentence notice={notice} text={notice.text} />
+        </p>
+      ))}
+    </Card>
+  )
+}
+
+function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
+  const { start_ns: start, dur_ns: dur, event } = row
+  const show = showFirst(row)
+  return (
+    <div className={layoutCss.column}>
+      {show && typeof start === 'number' && typeof dur === 'number' && typeof event === 'number' && (
+        <span>
+          <Button size="compact-xs" variant="default" leftSection={<TimelineIcon />} onClick={show}>
+            {table.name === 'graphs' ? 'Show the first replay in the timeline' : 'Show in timeline'}
+          </Button>
+        </span>
+      )}
+      {table.name === 'graphs' && <OfGraph row={row} base={base} />}
+      <FigureList figures={figuresOf(row, table)} exact />
+    </div>
+  )
+}
+
+function showFirst({ start_ns: start, dur_ns: dur, event }: Row): (() => void) | null {
+  if (typeof start !== 'number' || typeof dur !== 'number' || typeof event !== 'number') return null
+  return () => showInTimeline(event, start, dur)
+}
+
+const figuresOf = (row: Row, table: Table): Figure[] =>
+  table.columns.flatMap(({ metric }) =>
+    metric.key === 'event' ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }],
+  )
+
+/** The nodes of a graph in order, what repeats in it, and its replays by time. */
+function OfGraph({ row, base }: { row: Row; base: Query }) {
+  const where = `captured_graph:${row.captured_graph}`
+  const open = (group: string) =>
+    setRoute({ group, where: joinList([where]), row: '', sort: '', cols: '', search: '' }, true)
+  const all = (group: string) => (
+    <Button size="compact-xs" variant="default" onClick={() => open(group)}>
+      Show all
+    </Button>
+  )
+  const show = { label: 'Show in the timeline', of: (each: Row) => showFirst(each) ?? (() => {}) }
+  return (
+    <>
+      {typeof row.graph_repeats === 'number' && (
+        <DetailBlock title="Repeats" small="inferred from kernel names" wide>
+          <p className={frameCss.note}>
+            {counted(row.graph_repeats, 'repeat')} of {counted(Number(row.repeat_nodes), 'node')}, usually layers:{' '}
+            {format(row.repeat_ratio ?? null, 'ratio')} of the graph's device time.
+          </p>
+        </DetailBlock>
+      )}
+      <FirstRows
+        title="Nodes in order"
+        view="graphs"
+        table="graph_nodes"
+        base={base}
+        where={where}
+        limit={OF_GRAPH.nodes}
+        without={['captured_graph', 'node_replays']}
+        nameStyle="kernel"
+        show={show}
+        more={all('graph_nodes')}
+        testid="graph-nodes"
+      />
+      <FirstRows
+        title="Replays"
+        view="graphs"
+        table="graph_replays"
+        base={base}
+        where={where}
+        limit={OF_GRAPH.replays}
+        without={['captured_graph']}
+        show={show}
+        more={all('graph_replays')}
+        testid="graph-replays"
+      />
+    </>
+  )
+}

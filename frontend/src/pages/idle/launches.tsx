@@ -1,0 +1,309 @@
+// Launches: what devices wait for them, in which phases, kernels that repeat, and the runtime calls that cost the host most.
+
+import { Button } from '@mantine/core'
+import type { Query } from '../../api/client'
+import type { Figure, Table, View } from '../../api/payloads'
+import { counted } from '../../lib/format'
+import { shortFrame } from '../../lib/frames'
+import { shortenMiddle, shortKernel } from '../../lib/names'
+import type { Row } from '../../lib/tableRows'
+import { DetailBlock, FirstRows } from '../../parts/detailBlock'
+import { HeadlineCard } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { firstNumber, RowDetail } from '../../parts/rowDetail'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { joinList } from '../../state/hash'
+import { showHits, showInTimeline } from '../../state/links'
+import { setPrefs, usePrefs } from '../../state/prefs'
+import { setRoute } from '../../state/route'
+import { Card, Placeholder, Value } from '../../widgets/basics'
+import { Chart } from '../../widgets/chart'
+import { FigureList, Headline } from '../../widgets/figures'
+import { Advice } from '../../widgets/notices'
+import { EditorSetting, StackFrames } from '../../widgets/stack'
+import { kernelsOf } from '../../widgets/tableCells'
+import frameCss from '../../parts/viewFrame.module.css'
+import layoutCss from '../../widgets/layout.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './launches.module.css'
+
+const BY_CALLER = 'runtime_calls_by_caller'
+const GROUPS: Group[] = [
+  { table: 'runtime_calls', label: 'By call', filters: ['name'] },
+  { table: BY_CALLER, label: 'By caller', widest: 210 },
+  { table: 'launch_operators', label: 'By operator', filters: ['operator'], widest: 210 },
+  { table: 'launch_kernels', label: 'By kernel', filters: ['name'], nameStyle: 'kernel', widest: 210 },
+  { table: 'late_launches', label: 'Late starts', filters: ['name', 'operator', 'device'], nameStyle: 'kernel' },
+  { table: 'queue_depths', label: 'Queues', filters: ['device'], nameStyle: 'plain' },
+  { table: 'kernel_sequences', label: 'Sequences', filters: ['stream', 'device'], nameStyle: 'sequence', widest: 210 },
+]
+const CALLS = new Set(['runtime_calls', BY_CALLER])
+const MOMENTS = new Set(['late_launches', 'kernel_sequences'])
+const KIND = { kind: 'runtime' }
+const CALLER = ['operator', 'caller_phase', 'caller_frame']
+
+export function Launches({ base }: PageProps) {
+  const resource = useView('launches', base)
+  return (
+    <div className={frameCss.page}>
+      <ViewFrame resource={resource} bones={<Placeholder height={78} />} steps={String(base.steps ?? '')}>
+        {(view) => (
+          <div className={layoutCss.grid}>
+            <Phases view={view} />
+            <Answer view={view} />
+          </div>
+        )}
+      </ViewFrame>
+      {(resource.data || !resource.problem) && (
+        <TableSection
+          view="launches"
+          base={base}
+          groups={GROUPS}
+          placeholder="Search, text or /regex/"
+          detail={(row, table) => <Detail row={row} table={table} base={base} />}
+        />
+      )}
+    </div>
+  )
+}
+
+/** The answer about launches: what devices waited, and how the three phases are spread. */
+function Phases({ view }: { view: View }) {
+  const summary = payloadByName(view, 'launch_summary', 'figures')
+  const answer = payloadByName(view, 'launch_answer', 'notices')?.notices[0]
+  const spread = ['api_times', 'queue_times', 'launch_latencies'].flatMap(
+    (name) => payloadByName(view, name, 'series') ?? [],
+  )
+  if (!summary || !answer) return null
+  return (
+    <>
+      <HeadlineCard label="Launches" below>
+        <Headline figures={summary.figures} alarms={new Map()} />
+        <p className={css.say} data-testid="launch-answer">
+          <Advice notice={answer} />
+        </p>
+      </HeadlineCard>
+      <Card className={layoutCss.span12} label="Phases of launches">
+        <div className={css.spread}>
+          {spread.map((series) => (
+            <figure key={series.name} className={css.histogram}>
+              <figcaption>
+                {series.title} <span className={textCss.mute}>{series.subtitle}</span>
+              </figcaption>
+              <Chart series={series} height={96} compact />
+            </figure>
+          ))}
+        </div>
+      </Card>
+    </>
+  )
+}
+
+type Facts = (key: string) => Figure | undefined
+
+const factsOf =
+  (figures: readonly Figure[]): Facts =>
+  (key) =>
+    figures.find(({ metric }) => metric.key === key)
+
+function Answer({ view }: { view: View }) {
+  const summary = payloadByName(view, 'summary', 'figures')
+  const call = payloadByName(view, 'longest_call', 'figures')
+  const caller = payloadByName(view, 'longest_caller', 'figures')
+  if (!summary) return null
+  return (
+    <HeadlineCard className={css.answer}>
+      <Headline figures={summary.figures} alarms={new Map()} />
+      {call && caller && <LaunchesSentence call={factsOf(call.figures)} caller={factsOf(caller.figures)} />}
+    </HeadlineCard>
+  )
+}
+
+/** The first row in words: what to look at, and how much it is. */
+function LaunchesSentence({ call, caller }: { call: Facts; caller: Facts }) {
+  const name = String(call('name')?.value ?? '')
+  const idle = call('device_idle_ns')
+  const idles = Number(idle?.value ?? 0) > 0
+  const [time, part] = idles ? [idle, caller('device_idle_ns')] : [call('host_self_ns'), caller('host_self_ns')]
+  const calls = Number(call('calls')?.value ?? 0)
+  return (
+    <p className={css.say} data-testid="answer">
+      {idles ? 'During device idle time the CPU spends most in ' : 'The CPU spends most time in '}
+      <Code text={name} />
+      {': '}
+      <Amount figure={time} /> in {counted(calls, 'call')}
+      {idle && !idles && '; the device is never idle during runtime calls'}
+      {!idle && '; device activity was not recorded'}. <CallerText caller={caller} part={part} whole={time} />
+      <span className={css.ways}>
+        <button
+          type="button"
+          className={textCss.link}
+          onClick={() => setRoute({ group: '', where: '', search: '', row: name }, true)}
+        >
+          Show callers
+        </button>
+        <button type="button" className={textCss.link} onClick={() => showHits([`name:${name}`, 'kind:runtime'], name)}>
+          Show in timeline
+        </button>
+      </span>
+    </p>
+  )
+}
+
+function CallerText({ caller, part, whole }: { caller: Facts; part?: Figure; whole?: Figure }) {
+  const text = (key: string) => {
+    const value = caller(key)?.value
+    return typeof value === 'string' && value !== '' ? value : null
+  }
+  const [operator, phase, frame] = CALLER.map(text)
+  if (operator === null && phase === null && frame === null) return null
+  return (
+    <>
+      {part?.value === whole?.value ? (
+        'All of this is'
+      ) : (
+        <>
+          <Amount figure={part} /> of this is
+        </>
+      )}
+      {operator !== null && (
+        <>
+          {' under '}
+          <Code text={operator} />
+        </>
+      )}
+      {phase !== null && (
+        <>
+          {' in phase '}
+          <Code text={phase} />
+        </>
+      )}
+      {frame !== null && (
+        <>
+          {' from '}
+          <Code text={frame} />
+        </>
+      )}
+      {'. '}
+    </>
+  )
+}
+
+const Amount = ({ figure }: { figure?: Figure }) =>
+  figure ? (
+    <b>
+      <Value value={figure.value} unit={figure.metric.unit} />
+    </b>
+  ) : null
+
+/** A name of at most `room` characters; a frame loses its folders first. */
+const Code = ({ text, room = 56 }: { text: string; room?: number }) => (
+  <span className={textCss.mono} title={text}>
+    {shortenMiddle(shortFrame(text, room), room)}
+  </span>
+)
+
+function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
+  if (MOMENTS.has(table.name)) return <Moment row={row} table={table} />
+  if (table.name === 'queue_depths') return <FigureList figures={figuresOf(row, table)} exact />
+  if (!CALLS.has(table.name)) return <RowDetail row={row} table={table} base={base} stacks={false} />
+  return (
+    <RowDetail
+      row={row}
+      table={table}
+      base={base}
+      stacks={false}
+      extra={KIND}
+      more={(instances) => (
+        <>
+          {table.name !== BY_CALLER && <Callers name={String(row.name)} base={base} />}
+          <LongestStack instances={instances} base={base} />
+        </>
+      )}
+    />
+  )
+}
+
+const figuresOf = (row: Row, table: Table): Figure[] =>
+  table.columns.flatMap(({ metric, hidden }) => (hidden ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }]))
+
+/** A late launch, or the first repeat of a sequence: its numbers, and the way to its events. */
+function Moment({ row, table }: { row: Row; table: Table }) {
+  const { start_ns: start, dur_ns: dur, event } = row
+  return (
+    <div className={layoutCss.column}>
+      {typeof start === 'number' && typeof dur === 'number' && typeof event === 'number' && (
+        <span>
+          <Button size="compact-xs" variant="default" onClick={() => showInTimeline(event, start, dur)}>
+            Show in timeline
+          </Button>
+        </span>
+      )}
+      {typeof row.kernel_sequence === 'string' && (
+        <ol className={css.kernels} aria-label="Kernels">
+          {kernelsOf(row.kernel_sequence).map((name, i) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: one kernel may stand at several places, which never change.
+            <li key={i} className={textCss.mono} title={name}>
+              {shortKernel(name)}
+            </li>
+          ))}
+        </ol>
+      )}
+      <FigureList figures={figuresOf(row, table).filter(({ metric }) => metric.key !== 'kernel_sequence')} exact />
+    </div>
+  )
+}
+
+/** Who made the calls of a name: the first rows of the other table. */
+function Callers({ name, base }: { name: string; base: Query }) {
+  const where = `name:${name}`
+  return (
+    <FirstRows
+      title="Callers"
+      view="launches"
+      table={BY_CALLER}
+      base={base}
+      where={where}
+      limit={8}
+      without={['name']}
+      show={{
+        label: 'Show these calls in the timeline',
+        of: (row, key) => () => showHits([...key.map((each) => `${each}:${row[each] ?? ''}`), 'kind:runtime'], name),
+      }}
+      more={
+        <Button
+          size="compact-xs"
+          variant="default"
+          onClick={() => setRoute({ group: BY_CALLER, where: joinList([where]), row: '', sort: '', cols: '' }, true)}
+        >
+          Show all
+        </Button>
+      }
+      testid="callers"
+    />
+  )
+}
+
+/** Where the longest of the calls came from, frame by frame. */
+function LongestStack({ instances, base }: { instances: Table; base: Query }) {
+  const prefs = usePrefs()
+  const event = instances.rows.length > 0 ? firstNumber(instances.rows[0], ['event']) : null
+  const resource = useView('events', { ...base, event: event ?? 0 }, event !== null)
+  const stack = resource.data?.payloads.stack
+  if (stack?.kind !== 'figures') return null
+  return (
+    <DetailBlock
+      title="Call stack of the longest call"
+      small={stack.subtitle}
+      actions={<EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />}
+      wide
+    >
+      {stack.figures.map((figure) => (
+        <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />
+      ))}
+    </DetailBlock>
+  )
+}

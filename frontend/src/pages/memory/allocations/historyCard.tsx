@@ -1,0 +1,273 @@
+// The history of a device: curves above, every block as a band below, over the same part of it; beside them what was clicked.
+import { ActionIcon, Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
+import { type ReactNode, useCallback, useMemo, useRef } from 'react'
+import { getView, type Query } from '../../../api/client'
+import type { Bands, Figures, View } from '../../../api/payloads'
+import type { BlockColoring } from '../../../canvas/blocks/colors'
+import type { BlocksModel } from '../../../canvas/blocks/engine'
+import type { HistoryAxis, HistoryLayer } from '../../../canvas/blocks/scene'
+import { counted } from '../../../lib/format'
+import { payloadByName } from '../../../parts/payloadByName'
+import { setRoute, useRoute } from '../../../state/route'
+import { Card, Placeholder } from '../../../widgets/basics'
+import { BlocksCanvas, type BlocksHandle } from '../../../widgets/blocksCanvas'
+import { ProblemPanel } from '../../../widgets/problem'
+import { BlockPanel } from './blockPanel'
+import { HistoryCurves } from './historyCurves'
+import { historyMarks } from './historyMarks'
+import { BlocksKey, MomentFigures } from './historySide'
+import { NO_WINDOW, useBlocks, useHistoryWindow } from './useHistory'
+import textCss from '../../../widgets/text.module.css'
+import css from './historyCard.module.css'
+
+/** How many events the history has: they are what the axis counts. */
+export const EVENTS = 'history_events'
+const LAYERS: { value: HistoryLayer; label: string }[] = [
+  { value: '', label: 'Blocks' },
+  { value: 'pools', label: 'Private pools' },
+  { value: 'segments', label: 'Segments' },
+]
+
+/** What the table of blocks calls that which has a colour. */
+const COLUMNS: Record<BlockColoring, string> = {
+  stack: 'allocation_line',
+  line: 'allocation_line',
+  module: 'block_module',
+  category: 'memory_category',
+}
+
+interface ColorChoice {
+  value: BlockColoring
+  label: string
+  /** Why it says nothing here. */
+  missing: string
+}
+
+const colorsOf = (head: Bands): ColorChoice[] => [
+  { value: 'stack', label: 'Stack', missing: '' },
+  { value: 'line', label: 'Line', missing: '' },
+  {
+    value: 'module',
+    label: 'Module',
+    missing: head.modules.some(Boolean) ? '' : 'No visible block has a module in its stack',
+  },
+  {
+    value: 'category',
+    label: 'Category',
+    missing: head.categories.some(Boolean) ? '' : 'No visible block has a category',
+  },
+]
+
+/** `onBlocks` shows blocks in their table, by a filter of it; `blockNote` says what else is known of a block. */
+export function HistoryCard(props: {
+  view: View
+  base: Query
+  onBlocks: (where: string) => void
+  blockNote: (block: Figures) => ReactNode
+}) {
+  const { view, base, onBlocks, blockNote } = props
+  const route = useRoute()
+  const axis: HistoryAxis = route.axis === 'time' ? 'time' : 'events'
+  const { detail = '' } = route
+  const layer = LAYERS.find(({ value }) => value === route.layer)?.value ?? ''
+  const query = useMemo<Query>(() => ({ ...base, axis, detail, layer }), [base, axis, detail, layer])
+  const handle = useRef<BlocksHandle>(null)
+  const { model, problem, busy } = useBlocks(query, axis, layer, () => handle.current?.redraw())
+  if (!model) return problem ? <ProblemPanel problem={problem} /> : <Placeholder height={500} />
+  return (
+    <>
+      {problem && <ProblemPanel problem={problem} />}
+      <Drawn
+        view={view}
+        base={base}
+        axis={axis}
+        model={model}
+        busy={busy}
+        handle={handle}
+        onBlocks={onBlocks}
+        blockNote={blockNote}
+      />
+    </>
+  )
+}
+
+function Drawn(props: {
+  view: View
+  base: Query
+  axis: HistoryAxis
+  model: BlocksModel
+  busy: boolean
+  handle: React.RefObject<BlocksHandle | null>
+  onBlocks: (where: string) => void
+  blockNote: (block: Figures) => ReactNode
+}) {
+  const { view, base, axis, model, busy, handle, onBlocks, blockNote } = props
+  const route = useRoute()
+  const choices = colorsOf(model.head)
+  const told = choices.filter(({ missing }) => missing === '').map(({ value }) => value)
+  // What somebody derived says more than where it was asked for.
+  const usual = told.includes('category') ? 'category' : 'stack'
+  const colors = told.find((value) => value === route.color) ?? usual
+  const window = useHistoryWindow(axis, model.head.extent)
+  const marks = useMemo(() => historyMarks(view, axis, route.at), [view, axis, route.at])
+  const toMoment = useCallback((event: number) => setRoute({ at: String(event), row: '' }, true), [])
+  // Rows of blocks and of segments are numbered each by itself.
+  const kind = model.layer === 'segments' ? 'segment' : 'block'
+  const stackOf = useCallback(
+    async (row: number, signal: AbortSignal) => {
+      const answer = await getView('active_memory', { ...base, [kind]: row }, signal)
+      const figures = answer.state === 'ready' ? payloadByName(answer.data, kind, 'figures')?.figures : undefined
+      return String(figures?.find(({ metric }) => metric.key === 'allocation_stack')?.value ?? '')
+    },
+    [base, kind],
+  )
+  const events = payloadByName(view, 'summary', 'figures')?.figures.find(({ metric }) => metric.key === EVENTS)?.value
+  const { start, end } = window.view
+  const isWhole = start <= 0 && end >= model.head.extent
+  const asked = route[kind] === undefined ? Number.NaN : Number(route[kind])
+  const block = Number.isSafeInteger(asked) ? asked : null
+  return (
+    <Card
+      title="Active memory"
+      subtitle={typeof events === 'number' ? counted(events, 'event') : undefined}
+      className={css.card}
+      actions={
+        <span className={css.actions}>
+          <SegmentedControl
+            size="xs"
+            aria-label="Axis"
+            value={axis}
+            disabled={!model.head.has_times}
+            onChange={(next) => setRoute({ ...NO_WINDOW, axis: next === 'time' ? next : '' }, true)}
+            data={[
+              { value: 'events', label: 'Events' },
+              { value: 'time', label: 'Time' },
+            ]}
+          />
+          <NativeSelect
+            size="xs"
+            aria-label="Show as"
+            value={model.layer}
+            onChange={(event) => setRoute({ layer: event.currentTarget.value })}
+            data={LAYERS.filter(({ value }) => value !== 'pools' || model.head.has_private_pools)}
+          />
+          <SegmentedControl
+            size="xs"
+            aria-label="Colour by"
+            value={colors}
+            onChange={(next) => setRoute({ color: next === usual ? '' : next })}
+            data={choices.map(({ value, label, missing }) => ({
+              value,
+              disabled: missing !== '',
+              label: missing ? (
+                <Tooltip label={missing}>
+                  <span>{label}</span>
+                </Tooltip>
+              ) : (
+                label
+              ),
+            }))}
+          />
+          <Moves handle={handle} isWhole={isWhole} onMoment={toMoment} />
+        </span>
+      }
+    >
+      <div className={css.grid}>
+        <HistoryCurves
+          base={base}
+          axis={axis}
+          start={start}
+          end={end}
+          marks={marks}
+          hasKey={block === null && marks.moment === null}
+          handle={handle}
+        />
+        <div className={css.bands} aria-busy={busy}>
+          <BlocksCanvas
+            model={model}
+            view={window.view}
+            lastSent={window.lastSent}
+            colors={colors}
+            marks={marks}
+            selected={block}
+            onView={window.onView}
+            onUndo={window.undo}
+            onPick={(row) => setRoute({ [kind]: row === null ? '' : String(row) })}
+            onMoment={toMoment}
+            stackOf={stackOf}
+            handle={handle}
+          />
+        </div>
+        <div className={block === null && marks.moment === null ? css.side : `${css.side} ${css.tall}`}>
+          <div className={css.scroll}>
+            {(block !== null || marks.moment !== null) && (
+              <div className={css.panels}>
+                {block !== null && (
+                  <BlockPanel
+                    base={base}
+                    kind={kind}
+                    row={block}
+                    onBlocks={onBlocks}
+                    blockNote={blockNote}
+                    onClose={() => setRoute({ [kind]: '' })}
+                  />
+                )}
+                {marks.moment !== null && <MomentFigures view={view} />}
+              </div>
+            )}
+            <div className={css.keys}>
+              <BlocksKey
+                handle={handle}
+                asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
+                marks={marks}
+                // Segments are listed elsewhere.
+                onPick={kind === 'block' ? (label) => onBlocks(`${COLUMNS[colors]}:${label}`) : undefined}
+                hasEnvelopes={model.head.envelopes.length > 0}
+              />
+            </div>
+          </div>
+        </div>
+      </div>
+    </Card>
+  )
+}
+
+/** Buttons that do what hands do on the canvas. */
+function Moves(props: {
+  handle: React.RefObject<BlocksHandle | null>
+  isWhole: boolean
+  onMoment: (event: number) => void
+}) {
+  const { handle, isWhole, onMoment } = props
+  const buttons: [string, string, () => void, boolean][] = [
+    ['Earlier', '‹', () => handle.current?.pan(-0.25), !isWhole],
+    ['Later', '›', () => handle.current?.pan(0.25), !isWhole],
+    ['Zoom in', '+', () => handle.current?.zoom(0.5), true],
+    ['Zoom out', '−', () => handle.current?.zoom(2), !isWhole],
+    ['Show everything', '↺', () => handle.current?.reset(), true],
+  ]
+  return (
+    <span className={textCss.row}>
+      {buttons.map(([title, sign, action, enabled]) => (
+        <Tooltip key={title} label={title}>
+          <ActionIcon size="sm" variant="default" aria-label={title} disabled={!enabled} onClick={action}>
+            {sign}
+          </ActionIcon>
+        </Tooltip>
+      ))}
+      <Tooltip label="Show memory at the middle of the chart (Shift-click or M on the chart)">
+        <Button
+          size="compact-xs"
+          variant="default"
+          className={css.wide}
+          onClick={() => {
+            const event = handle.current?.pointed() ?? null
+            if (event !== null) onMoment(event)
+          }}
+        >
+          Show memory at this event
+        </Button>
+      </Tooltip>
+    </span>
+  )
+}

@@ -1,0 +1,92 @@
+// The curves of a device over the part of its history that is in sight, and what their colours mean.
+import { memo, useMemo } from 'react'
+import type { Query } from '../../../api/client'
+import type { Series } from '../../../api/payloads'
+import type { HistoryAxis, HistoryMarks } from '../../../canvas/blocks/scene'
+import { categoryColor } from '../../../lib/color'
+import { payloadByName } from '../../../parts/payloadByName'
+import { useView } from '../../../state/data'
+import { setRoute, useRoute } from '../../../state/route'
+import { Placeholder, Swatch } from '../../../widgets/basics'
+import type { BlocksHandle } from '../../../widgets/blocksCanvas'
+import { Curve } from '../../../widgets/curve'
+import { type CurveMarks, cutSeries } from '../../../widgets/curveOption'
+import { ProblemPanel } from '../../../widgets/problem'
+import { STATE_OFFSET } from './historyMarks'
+import { KEYS, NO_WINDOW } from './useHistory'
+import breakdownCss from '../../../widgets/breakdown.module.css'
+import css from './historyCard.module.css'
+
+const HEIGHT = 104
+
+/** Drawn anew when the window comes to rest, and not while tiles come. */
+export const HistoryCurves = memo(function HistoryCurves(props: {
+  base: Query
+  axis: HistoryAxis
+  start: number
+  end: number
+  marks: HistoryMarks
+  /** Whether there is room for the key. */
+  hasKey: boolean
+  handle: React.RefObject<BlocksHandle | null>
+}) {
+  const { base, axis, start, end, marks, hasKey, handle } = props
+  const route = useRoute()
+  const [low, high] = KEYS[axis]
+  const [from = '', to = ''] = [route[low], route[high]]
+  const query = useMemo<Query>(() => ({ ...base, axis, [low]: from, [high]: to }), [base, axis, low, high, from, to])
+  const resource = useView('active_memory', query)
+  const off = STATE_OFFSET[axis]
+  const series = resource.data && payloadByName(resource.data, 'curve', 'series')
+  const shown = useMemo(() => series && cutSeries(ownColors(series), start - off, end - off), [series, start, end, off])
+  const drawn = useMemo<CurveMarks>(
+    () => ({
+      bands: marks.steps.map((step) => ({ label: '', start: step.start - off, end: step.end - off })),
+      peak: null,
+      moment: marks.moment === null ? null : marks.moment - off,
+      window: [start - off, end - off],
+    }),
+    [marks, off, start, end],
+  )
+  if (resource.problem && !shown) return <ProblemPanel problem={resource.problem} />
+  if (resource.data && !series && !resource.busy) return null
+  const unitOf: Record<string, string> = { events: 'count', time: 'ns' }
+  // While the other axis is under way its points mean nothing here.
+  if (!shown || shown.x_metric.unit !== unitOf[axis]) return <Placeholder height={HEIGHT} />
+  return (
+    <>
+      <div className={css.curves}>
+        <Curve
+          series={shown}
+          marks={drawn}
+          height={HEIGHT}
+          isBare
+          onWindow={(first, last) => setRoute({ ...NO_WINDOW, [low]: String(first), [high]: String(last) }, true)}
+          onReset={() => setRoute(NO_WINDOW, true)}
+          onMoment={(at) => {
+            const event = axis === 'events' ? at : (handle.current?.eventAt(at) ?? null)
+            if (event !== null) setRoute({ at: String(event), row: '' }, true)
+          }}
+        />
+      </div>
+      {hasKey && <LineKeys series={shown} />}
+    </>
+  )
+})
+
+/** Colours of the bands are categories of memory: those of the curves are others. */
+const ownColors = (series: Series): Series => ({
+  ...series,
+  lines: series.lines.map((line, i) => ({ ...line, category: `curve${i}` })),
+})
+
+const LineKeys = ({ series }: { series: Series }) => (
+  <ul className={`${breakdownCss.key} ${breakdownCss.stacked} ${css.lines}`}>
+    {series.lines.map((line) => (
+      <li key={line.metric.key}>
+        <Swatch color={categoryColor(line.category)} />
+        {line.metric.title}
+      </li>
+    ))}
+  </ul>
+)

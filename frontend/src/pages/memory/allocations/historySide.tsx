@@ -1,0 +1,108 @@
+// Beside the bands: the block that is kept, or what colours mean, and the moment that is looked at.
+import { Button, NativeSelect } from '@mantine/core'
+import { useEffect, useState } from 'react'
+import type { View } from '../../../api/payloads'
+import type { ColorKeyEntry } from '../../../canvas/blocks/colors'
+import { envelopeColor } from '../../../canvas/blocks/colors'
+import type { HistoryMarks } from '../../../canvas/blocks/scene'
+import { shortFrame } from '../../../lib/frames'
+import { payloadByName } from '../../../parts/payloadByName'
+import { setRoute, useRoute } from '../../../state/route'
+import { Swatch, useTheme } from '../../../widgets/basics'
+import type { BlocksHandle } from '../../../widgets/blocksCanvas'
+import { FigureList } from '../../../widgets/figures'
+import breakdownCss from '../../../widgets/breakdown.module.css'
+import textCss from '../../../widgets/text.module.css'
+import css from './historyCard.module.css'
+
+/** Entries in the key of colours, as far as there is room. */
+const KEY = 12
+const DETAILS = [
+  { value: '', label: 'Fewest blocks' },
+  { value: '13', label: 'More blocks' },
+  { value: '15', label: 'Many more blocks' },
+  { value: 'all', label: 'All blocks' },
+]
+
+/** What was held at the moment that is looked at. */
+export function MomentFigures({ view }: { view: View }) {
+  const moment = payloadByName(view, 'moment', 'figures')
+  return (
+    moment && (
+      <section aria-label={moment.title}>
+        <h3>
+          {moment.title}
+          <Button size="compact-xs" variant="default" onClick={() => setRoute({ at: '', row: '' }, true)}>
+            Back to the peak
+          </Button>
+        </h3>
+        <FigureList figures={moment.figures.filter(({ value }) => value !== null)} />
+      </section>
+    )
+  )
+}
+
+/** What colours and marks mean, as far as they are in sight. */
+export function BlocksKey(props: {
+  handle: React.RefObject<BlocksHandle | null>
+  /** Changes with what is in sight; null while it is under way. */
+  asked: string | null
+  marks: HistoryMarks
+  /** Shows the blocks that a colour stands for. */
+  onPick?: (label: string) => void
+  hasEnvelopes: boolean
+}) {
+  const { handle, asked, marks, onPick, hasEnvelopes } = props
+  const { detail = '' } = useRoute()
+  const theme = useTheme()
+  const [legend, setLegend] = useState<readonly ColorKeyEntry[]>([])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
+  useEffect(() => {
+    if (asked !== null) setLegend(handle.current?.legend(KEY) ?? [])
+  }, [asked, theme])
+  return (
+    <>
+      <NativeSelect
+        size="xs"
+        className={css.detail}
+        aria-label="Number of blocks drawn"
+        value={DETAILS.some(({ value }) => value === detail) ? detail : ''}
+        onChange={(event) => setRoute({ detail: event.currentTarget.value })}
+        data={DETAILS}
+      />
+      <ul className={`${breakdownCss.key} ${breakdownCss.stacked}`} data-testid="bands-key">
+        {legend.map(({ label, color, isNothing }) => (
+          <li key={label} title={label}>
+            <Swatch color={color} />
+            {onPick && !isNothing ? (
+              <button type="button" className={css.pick} onClick={() => onPick(label)}>
+                {shortFrame(label, 44)}
+              </button>
+            ) : (
+              <span className={css.name}>{shortFrame(label, 44)}</span>
+            )}
+          </li>
+        ))}
+        <li>
+          <Swatch color={theme.idle} />
+          smaller blocks, summed
+        </li>
+        {hasEnvelopes && (
+          <li>
+            <Swatch color={envelopeColor(theme)} />
+            peak of private pools
+          </li>
+        )}
+        {marks.ooms.length > 0 && (
+          <li>
+            <Swatch color={theme.highEdge} />
+            out of memory
+          </li>
+        )}
+        <li className={textCss.mute}>
+          Wheel: zoom · drag: move · click: select a block · Shift-click: memory at that time
+        </li>
+      </ul>
+    </>
+  )
+}

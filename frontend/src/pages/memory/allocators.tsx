@@ -1,0 +1,96 @@
+// Totals that a profile states of each of several allocators: the curves of one or of all, and their peaks.
+import { Checkbox, NativeSelect } from '@mantine/core'
+import { useMemo } from 'react'
+import type { Figures, Profile, View } from '../../api/payloads'
+import { format } from '../../lib/format'
+import { payloadByName } from '../../parts/payloadByName'
+import { setRoute, useRoute } from '../../state/route'
+import { Card } from '../../widgets/basics'
+import { type CurveMarks, windowOf } from '../../widgets/curveOption'
+import { FigureList } from '../../widgets/figures'
+import { DevicePicker } from './devicePicker'
+import { CurveCard } from './memoryCurve'
+import css from './memory.module.css'
+
+export const ALLOCATORS = 'memory_allocators'
+export const COMPONENTS = 'memory_components'
+const ALL = 'Reserved by allocator'
+
+/** Nothing where the profile states no totals. */
+export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profile: Profile; hasBlocks: boolean }) {
+  const { allocator = '' } = useRoute()
+  const series = payloadByName(view, 'allocator_curve', 'series')
+  const names = payloadByName(view, 'allocators', 'figures')
+  const peaks = payloadByName(view, 'allocator_peaks', 'figures')
+  const devices = payloadByName(view, 'allocator_devices', 'figures')
+  const above = payloadByName(view, 'devices', 'figures')?.figures.map(({ metric }) => metric.title) ?? []
+  // Of a device without blocks nothing stands above.
+  const hasMore = devices?.figures.some(({ metric }) => !above.includes(metric.title)) && devices.figures.length > 1
+  const peak = useMemo(
+    () => (series && allocator ? firstPeak(peaks, windowOf(series)) : null),
+    [series, peaks, allocator],
+  )
+  if (!series || !names || !peaks) return null
+  const choice = (
+    <NativeSelect
+      size="xs"
+      aria-label="Allocator"
+      value={allocator}
+      onChange={(event) => setRoute({ allocator: event.currentTarget.value }, true)}
+      data={[
+        { value: '', label: ALL },
+        ...names.figures.map(({ metric }) => ({ value: metric.title, label: metric.title })),
+      ]}
+    />
+  )
+  return (
+    <div className={css.top}>
+      <CurveCard
+        series={series}
+        profile={profile}
+        hasBlocks={hasBlocks}
+        peak={peak}
+        axis={allocator ? 'Memory' : 'Reserved'}
+        lead={
+          <>
+            {devices && hasMore && (
+              <DevicePicker
+                devices={devices}
+                chosen={series.subtitle}
+                cleared={{ where: '', row: '', allocator: '' }}
+              />
+            )}
+            {choice}
+          </>
+        }
+      />
+      <Card className={css.peaks} title={peaks.title} subtitle={peaks.subtitle}>
+        <FigureList figures={peaks.figures} />
+      </Card>
+    </div>
+  )
+}
+
+/** The peak of the first curve, where it lies in what is drawn. */
+function firstPeak(peaks: Figures | null, [start, end]: readonly [number, number]): CurveMarks['peak'] {
+  const [most, when] = peaks?.figures ?? []
+  if (typeof most?.value !== 'number' || typeof when?.value !== 'number') return null
+  return when.value >= start && when.value <= end
+    ? { x: when.value, y: most.value, label: format(most.value, 'bytes') }
+    : null
+}
+
+/** Whether components that held nothing stand in the table. */
+export function ZeroSwitch({ counts }: { counts: Figures | null }) {
+  const { zeros } = useRoute()
+  const zero = counts?.figures.find(({ metric }) => metric.key === 'zero_components')?.value
+  if (typeof zero !== 'number' || zero === 0) return null
+  return (
+    <Checkbox
+      size="sm"
+      checked={Boolean(zeros)}
+      label={`Include ${zero.toLocaleString('en-US')} empty`}
+      onChange={(event) => setRoute({ zeros: event.currentTarget.checked ? '1' : '', row: '' }, true)}
+    />
+  )
+}

@@ -1,0 +1,63 @@
+// A line about what was recorded together with the profile that is open, and the way there.
+import { Button } from '@mantine/core'
+import { useState } from 'react'
+import type { Catalog, Profile } from '../../api/payloads'
+import { format } from '../../lib/format'
+import { addressText } from '../../lib/profiles'
+import { type Companion, useCompanions } from '../../state/companions'
+import { openViewOfProfile } from '../../state/route'
+import { Card } from '../../widgets/basics'
+import textCss from '../../widgets/text.module.css'
+import css from './companionCard.module.css'
+
+const NOUN: Record<string, string> = { snapshot: 'A trace', trace: 'A memory snapshot' }
+
+/** Nothing where nothing lies beside it. `onOpen` gives the view and the state to open it with. */
+export function CompanionCard(props: {
+  catalog: Catalog
+  profile: Profile
+  label: string
+  target: (beside: Companion) => { view: string; params: Record<string, string> }
+}) {
+  const { catalog, profile, label, target } = props
+  const [wanted, setWanted] = useState('')
+  const found = useCompanions(catalog, profile, wanted)
+  if (found.length === 0) return null
+  return (
+    <Card title={`${NOUN[profile.model] ?? 'A profile'} of the same process`}>
+      <ul className={css.list}>
+        {found.map((beside) => {
+          const key = JSON.stringify(beside.address)
+          const { view, params } = target(beside)
+          return (
+            <li key={key} className={textCss.row}>
+              <span>
+                {addressText(beside.address)}
+                {beside.profile ? `: recorded together for ${format(beside.overlap_ns, 'ns')}` : ' may belong to it'}
+              </span>
+              {beside.profile ? (
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  onClick={() => openViewOfProfile({ ...beside.address }, view, params)}
+                >
+                  {label}
+                </Button>
+              ) : (
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  loading={wanted === key}
+                  onClick={() => setWanted(key)}
+                  title="Loads it and checks whether both were recorded together"
+                >
+                  Check recording times
+                </Button>
+              )}
+            </li>
+          )
+        })}
+      </ul>
+    </Card>
+  )
+}

@@ -1,0 +1,198 @@
+// Growth: which stacks hold more after each step, the curve of one of them, and what changed between two moments.
+import { Button } from '@mantine/core'
+import { useEffect, useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { Series, Table, View } from '../../api/payloads'
+import { format } from '../../lib/format'
+import type { Row } from '../../lib/tableRows'
+import { DetailBlock } from '../../parts/detailBlock'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { setPrefs, usePrefs } from '../../state/prefs'
+import { setRoute, useRoute } from '../../state/route'
+import { Card, Placeholder } from '../../widgets/basics'
+import { Chart } from '../../widgets/chart'
+import { FigureList, Headline } from '../../widgets/figures'
+import { Sentence } from '../../widgets/notices'
+import { EditorSetting, StackFrames } from '../../widgets/stack'
+import { DevicePicker } from './devicePicker'
+import { EventField } from './snapshotBar'
+import css from '../../parts/pageHead.module.css'
+import frameCss from '../../parts/viewFrame.module.css'
+import layoutCss from '../../widgets/layout.module.css'
+import textCss from '../../widgets/text.module.css'
+
+const STEPS = 'growth_steps'
+/** Columns that tell rows apart or order them. */
+const INTERNAL = ['allocation_stack', 'stack_number', 'block_row', 'growth_score', 'difference_size_bytes']
+/** Rows of these are stacks. */
+const STACKS = ['growth_stacks', 'changed_stacks']
+/** What changed between two moments. */
+const OF_STACK = ['changed_stacks', 'changed_blocks']
+const GROUPS: Group[] = [
+  { table: 'growth_stacks', label: 'Step by step', filters: ['allocation_line', 'stack_number'] },
+  {
+    table: 'changed_stacks',
+    label: 'Two moments',
+    filters: ['allocation_line', 'stack_number', 'memory_change'],
+  },
+  { table: 'changed_blocks', label: 'Blocks', filters: ['allocation_line', 'stack_number', 'block_change'] },
+  { table: STEPS, label: 'Steps', filters: [], nameStyle: 'plain' },
+]
+
+export function Growth({ base }: PageProps) {
+  const route = useRoute()
+  const { device = '', at = '', against = '', group = STACKS[0] } = route
+  const stack = STACKS.includes(group) && route.row ? route.row : (route.stack ?? '')
+  // Who looks at one stack and asks what changed is shown what changed of it; the filter can be taken away.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a filter that was taken away stays away
+  useEffect(() => {
+    if (OF_STACK.includes(group) && route.stack && !route.where) setRoute({ where: `stack_number:${route.stack}` })
+  }, [group, route.stack])
+  const moments = useMemo<Query>(() => ({ ...base, device, at, against }), [base, device, at, against])
+  const query = useMemo<Query>(() => ({ ...moments, stack }), [moments, stack])
+  const resource = useView('growth', query)
+  const compares = group !== STACKS[0]
+  const filters = () => compares && resource.data && <Moments view={resource.data} />
+  return (
+    <div className={frameCss.page}>
+      <ViewFrame
+        resource={resource}
+        bones={<Placeholder height={300} />}
+        action={
+          device || at || against || stack ? (
+            <Button size="xs" onClick={() => setRoute({ device: '', at: '', against: '', stack: '', row: '' }, true)}>
+              Reset to the default moments
+            </Button>
+          ) : undefined
+        }
+      >
+        {(view) => <Top view={view} chosen={stack !== ''} />}
+      </ViewFrame>
+      {(resource.data || !resource.problem) && (
+        <TableSection
+          view="growth"
+          base={moments}
+          groups={GROUPS}
+          filters={filters}
+          placeholder="Search lines, text or /regex/"
+          detail={(row, table) => <Detail row={row} table={table} />}
+        />
+      )}
+    </div>
+  )
+}
+
+function Top({ view, chosen }: { view: View; chosen: boolean }) {
+  const summary = payloadByName(view, 'summary', 'figures')
+  const devices = payloadByName(view, 'devices', 'figures')
+  const live = payloadByName(view, 'live', 'series')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
+  if (!summary) return null
+  return (
+    <div className={layoutCss.column}>
+      <HeadlineCard label={summary.title} className={css.head} below>
+        {answer && (
+          <HeadlineSentence severity={answer.severity}>
+            <Sentence notice={answer} text={answer.text} />
+          </HeadlineSentence>
+        )}
+        <span className={css.figures}>
+          {devices && (
+            <DevicePicker
+              devices={devices}
+              chosen={summary.title}
+              cleared={{ at: '', against: '', stack: '', row: '' }}
+            />
+          )}
+          <Headline figures={summary.figures} alarms={new Map()} />
+        </span>
+      </HeadlineCard>
+      {live && <LiveCard live={live} chosen={chosen} />}
+    </div>
+  )
+}
+
+function LiveCard({ live, chosen }: { live: Series; chosen: boolean }) {
+  return (
+    <Card
+      title={live.title}
+      subtitle={live.subtitle}
+      actions={
+        chosen ? (
+          <Button size="compact-xs" variant="default" onClick={() => setRoute({ stack: '', row: '' }, true)}>
+            Largest growth
+          </Button>
+        ) : undefined
+      }
+    >
+      <Chart series={live} height={150} compact />
+    </Card>
+  )
+}
+
+/** Which moments are compared. */
+function Moments({ view }: { view: View }) {
+  const { at = '', against = '' } = useRoute()
+  const [from, to] =
+    payloadByName(view, 'compared', 'figures')?.figures.map((figure) => String(figure.value ?? '')) ?? []
+  return (
+    <>
+      <EventField label="From" name="against" value={against} usual={from ?? ''} />
+      <EventField label="To" name="at" value={at} usual={to ?? ''} />
+    </>
+  )
+}
+
+function Detail({ row, table }: { row: Row; table: Table }) {
+  const prefs = usePrefs()
+  const stack = row.allocation_stack
+  const number = row.stack_number
+  const event = table.name === STEPS ? row.event_number : null
+  // What the row itself does not show.
+  const extra = table.columns.flatMap(({ metric, hidden }) =>
+    hidden && !INTERNAL.includes(metric.key) ? [{ metric, value: row[metric.key] ?? null, note: '' }] : [],
+  )
+  return (
+    <div className={css.detail}>
+      <span className={textCss.row}>
+        {typeof event === 'number' && (
+          <>
+            <Button size="compact-xs" variant="default" onClick={() => compare({ against: String(event) })}>
+              Compare from here
+            </Button>
+            <Button size="compact-xs" variant="default" onClick={() => compare({ at: String(event) })}>
+              Compare to here
+            </Button>
+          </>
+        )}
+        {typeof number === 'number' && table.name !== 'changed_blocks' && (
+          <Button
+            size="compact-xs"
+            variant="default"
+            onClick={() => setRoute({ group: 'changed_blocks', where: `stack_number:${number}`, row: '' }, true)}
+          >
+            Show blocks
+          </Button>
+        )}
+      </span>
+      {extra.length > 0 && <FigureList figures={extra} exact />}
+      {typeof stack === 'string' && (
+        <DetailBlock
+          title="Stack"
+          small={format(stack.split(';').length, 'count')}
+          actions={<EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />}
+          wide
+        >
+          <StackFrames stack={stack} editor={prefs.editor} />
+        </DetailBlock>
+      )}
+    </div>
+  )
+}
+
+const compare = (change: Record<string, string>) => setRoute({ ...change, group: 'changed_stacks', row: '' }, true)

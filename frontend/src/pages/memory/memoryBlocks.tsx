@@ -1,0 +1,192 @@
+// The blocks of an allocator: their filters, all of which stand in the URL, and an opened block or sum of blocks.
+import { Button, Menu, NativeSelect } from '@mantine/core'
+import { useEffect } from 'react'
+import type { Breakdown, Table } from '../../api/payloads'
+import { format } from '../../lib/format'
+import { shortenMiddle } from '../../lib/names'
+import type { Row } from '../../lib/tableRows'
+import { joinList, splitList } from '../../state/hash'
+import { showInTimeline } from '../../state/links'
+import { openView, setRoute, useRoute } from '../../state/route'
+import { useCopied } from '../../widgets/basics'
+import type { Band } from '../../widgets/curveOption'
+import { FigureList } from '../../widgets/figures'
+import { ChevronDown } from '../../widgets/icons'
+import { RangeFilter } from '../../widgets/rangeFilter'
+import { rowText } from '../../widgets/tableRow'
+import { ALLOCATORS } from './allocators'
+import rowDetailCss from '../../parts/rowDetail.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './memoryBlocks.module.css'
+
+export const BLOCKS = 'memory_events'
+export const SHAPES = 'memory_shapes'
+export const STEPS = 'memory_steps'
+/** What says where a block comes from, in tables of blocks and of their sums. */
+export const ORIGIN = ['name', 'outermost_operator', 'module', 'allocation_frame', 'allocation_phase']
+/** What blocks can be filtered by besides: all of it stands in the URL. */
+export const OF_BLOCK = [...ORIGIN, 'caller', 'allocation_step', 'block_state', 'outlives_step', 'block_number']
+
+/** What the blocks may be filtered by: a column of whole numbers, its name on the page, and its keys in URL and question. */
+const RANGES = [
+  { key: 'block_bytes', label: 'Size', unit: 'bytes' },
+  { key: 'lifetime_ns', label: 'Lifetime', unit: 'ns' },
+] as const
+export const LIMITS = RANGES.flatMap(({ key }) => [`min_${key}`, `max_${key}`])
+export const NO_LIMITS = Object.fromEntries(LIMITS.map((key) => [key, '']))
+
+export function BlockFilters({ table, states }: { table: Table | null; states: Breakdown | null }) {
+  const route = useRoute()
+  return (
+    <>
+      {RANGES.map(({ key, label, unit }) => (
+        <RangeFilter
+          key={key}
+          label={label}
+          unit={unit}
+          range={{ low: route[`min_${key}`] ?? '', high: route[`max_${key}`] ?? '' }}
+          extremes={table?.extremes[key]}
+          onChange={({ low, high }) => setRoute({ [`min_${key}`]: low, [`max_${key}`]: high, row: '' }, true)}
+        />
+      ))}
+      {states && <StateFilter states={states} />}
+    </>
+  )
+}
+
+const STATE = 'block_state:'
+
+function StateFilter({ states }: { states: Breakdown }) {
+  const { where } = useRoute()
+  const now = splitList(where)
+  const chosen = now.find((item) => item.startsWith(STATE))?.slice(STATE.length) ?? ''
+  const choose = (state: string) => {
+    const others = now.filter((item) => !item.startsWith(STATE))
+    setRoute({ where: joinList(state ? [...others, STATE + state] : others), row: '' }, true)
+  }
+  return (
+    <NativeSelect
+      size="sm"
+      className={css.state}
+      aria-label="Block state"
+      value={chosen}
+      onChange={(event) => choose(event.currentTarget.value)}
+      data={[
+        { value: '', label: 'Any state' },
+        ...states.parts.map(({ metric, value }) => ({
+          value: metric.title,
+          label: `${metric.title} · ${format(value, 'count')}`,
+        })),
+      ]}
+    />
+  )
+}
+
+/** Keeps only the rows that agree with one in a column, in its own table or in another. */
+function FilterLikeBlock({ row, table }: { row: Row; table: Table }) {
+  const { where } = useRoute()
+  const keys = table.name === BLOCKS ? OF_BLOCK.slice(0, -1) : ORIGIN
+  const columns = table.columns.filter(({ metric }) => keys.includes(metric.key) && row[metric.key] !== null)
+  if (columns.length === 0) return null
+  const narrow = (key: string) => {
+    const others = splitList(where).filter((item) => !item.startsWith(`${key}:`))
+    setRoute({ where: joinList([...others, `${key}:${row[key]}`]), row: '' }, true)
+  }
+  return (
+    <Menu position="bottom-start" withinPortal>
+      <Menu.Target>
+        <Button size="compact-xs" variant="default" rightSection={<ChevronDown />}>
+          Filter by
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {columns.map(({ metric }) => (
+          <Menu.Item key={metric.key} onClick={() => narrow(metric.key)}>
+            <span className={textCss.mute}>{metric.title}:</span>{' '}
+            <span className={textCss.mono}>{shortenMiddle(format(row[metric.key], metric.unit), 60)}</span>
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  )
+}
+
+/** From what a step kept to the blocks that it kept. */
+function showBlocks(row: Row): void {
+  const keys = ['allocation_step', 'name', 'module', 'allocation_frame']
+  const where = keys.filter((key) => key in row).map((key) => `${key}:${row[key] ?? ''}`)
+  const left = { sort: '', desc: '', cols: '', row: '', search: '', ...NO_LIMITS }
+  setRoute({ ...left, group: BLOCKS, where: joinList([...where, 'outlives_step:true']) }, true)
+}
+
+const showShapes = (row: Row) => openView('operators', { group: 'operators_by_shape', where: `name:${row.name}` })
+
+const timeOf = (row: Row, key: string) => (typeof row[key] === 'number' ? row[key] : null)
+
+/** When a block lived, as far as the trace says; null for rows of other tables. */
+export function lifeOf(row: Row, table: Table): Band | null {
+  if (table.name !== BLOCKS) return null
+  const [start, end] = [timeOf(row, 'allocated_at_ns'), timeOf(row, 'released_at_ns')]
+  // Of an event that stands alone nobody knows how long its block lived: it is a moment.
+  const [first, last] =
+    row.block_state === 'unpaired' ? [end, start] : [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  return { label: '', start: start ?? first ?? 0, end: end ?? last ?? 0 }
+}
+
+/** An opened block: it stands on the curve while it is open. */
+export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; onOpen: (block: Band | null) => void }) {
+  const [copied, copy] = useCopied()
+  const start = timeOf(row, 'allocated_at_ns')
+  const end = timeOf(row, 'released_at_ns')
+  const isBlock = table.name === BLOCKS
+  useEffect(() => {
+    onOpen(lifeOf(row, table))
+    return () => onOpen(null)
+  }, [row, table, onOpen])
+  const at = start ?? end
+  return (
+    <div className={rowDetailCss.grid}>
+      <div data-testid="detail-name" className={rowDetailCss.name}>
+        <span className={textCss.mono}>{String(row[table.name_column] ?? '')}</span>
+        <span className={textCss.row}>
+          {isBlock && at !== null && (
+            <Button size="compact-xs" variant="default" onClick={() => showInTimeline(null, at, (end ?? at) - at)}>
+              Show in timeline
+            </Button>
+          )}
+          {table.name === STEPS && (
+            <Button size="compact-xs" variant="default" onClick={() => showBlocks(row)}>
+              Show blocks
+            </Button>
+          )}
+          {table.name === SHAPES && (
+            <Button size="compact-xs" variant="default" onClick={() => showShapes(row)}>
+              Show shapes
+            </Button>
+          )}
+          {table.name === ALLOCATORS && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => setRoute({ allocator: String(row.allocator) }, true)}
+            >
+              Show curve
+            </Button>
+          )}
+          {table.name !== STEPS && table.name !== SHAPES && <FilterLikeBlock row={row} table={table} />}
+          <Button size="compact-xs" variant="default" onClick={() => copy(rowText(row, table.columns))}>
+            {copied ? 'Copied' : 'Copy row'}
+          </Button>
+        </span>
+      </div>
+      <FigureList
+        figures={table.columns.flatMap(({ metric }) =>
+          row[metric.key] === null || row[metric.key] === undefined
+            ? []
+            : [{ metric, value: row[metric.key] ?? null, note: '' }],
+        )}
+        exact
+      />
+    </div>
+  )
+}

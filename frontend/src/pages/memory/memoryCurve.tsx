@@ -1,0 +1,84 @@
+// A curve of memory over time in its card: dragging looks closer at the whole page, a click chooses a moment.
+import { type ReactNode, useMemo } from 'react'
+import type { Profile, Series } from '../../api/payloads'
+import { categoryColor } from '../../lib/color'
+import { format } from '../../lib/format'
+import { setRoute, useRoute } from '../../state/route'
+import { Card, Swatch } from '../../widgets/basics'
+import { Curve, CurveButtons } from '../../widgets/curve'
+import { type CurveMarks, windowOf } from '../../widgets/curveOption'
+import breakdownCss from '../../widgets/breakdown.module.css'
+import textCss from '../../widgets/text.module.css'
+
+export function CurveCard(props: {
+  series: Series
+  profile: Profile
+  /** What was live at a moment is known. */
+  hasBlocks: boolean
+  peak: CurveMarks['peak']
+  failures?: CurveMarks['failures']
+  /** What the axis of bytes is about, where lines have names of their own. */
+  axis?: string
+  /** Stands before the buttons. */
+  lead?: ReactNode
+  /** Lies over the curve. */
+  children?: ReactNode
+}) {
+  const { series, profile, hasBlocks, peak, failures, axis, lead, children } = props
+  const route = useRoute()
+  const moment = route.at_ns ? Number(route.at_ns) : null
+  const marks = useMemo<CurveMarks>(() => {
+    const bands = profile.steps.map((step) => ({ label: step.label, start: step.host_start_ns, end: step.host_end_ns }))
+    return { bands, peak, failures, moment, axis }
+  }, [profile, peak, failures, moment, axis])
+  const zoomed = Boolean(route.start_ns || route.end_ns)
+  const [start, end] = windowOf(series)
+  const zoom = (low: number, high: number) => setRoute({ start_ns: String(low), end_ns: String(high), row: '' }, true)
+  const reset = () => setRoute({ start_ns: '', end_ns: '', row: '' }, true)
+  const buttons = <CurveButtons window={[start, end]} zoomed={zoomed} onWindow={zoom} onReset={reset} />
+  return (
+    <Card
+      title={series.title}
+      subtitle={
+        zoomed
+          ? `${format(start, 'ns')} to ${format(end, 'ns')}: the tables use this window`
+          : `drag to zoom${hasBlocks ? ' · click: live memory at that time' : ''}`
+      }
+      actions={
+        lead ? (
+          <span className={textCss.row}>
+            {lead}
+            {buttons}
+          </span>
+        ) : (
+          buttons
+        )
+      }
+    >
+      <Curve
+        series={series}
+        marks={marks}
+        height={232}
+        onWindow={zoom}
+        // Its first click chose a moment, which nobody asked for.
+        onReset={() => setRoute({ start_ns: '', end_ns: '', at_ns: '', row: '' }, true)}
+        onMoment={hasBlocks ? (at) => setRoute({ at_ns: String(at) }, true) : undefined}
+      >
+        {children}
+      </Curve>
+      <ul className={breakdownCss.key}>
+        {series.lines.map((line) => (
+          <LineKey key={line.metric.key} title={line.metric.title} category={line.category} />
+        ))}
+        {profile.steps.length > 0 && <li>Numbers at the top: profiler steps</li>}
+      </ul>
+    </Card>
+  )
+}
+
+const LineKey = ({ title, category }: { title: string; category: string }) => (
+  <li>
+    <Swatch color={categoryColor(category)} />
+    {title}
+  </li>
+)

@@ -1,0 +1,358 @@
+// Segments: the memory of a device after any event of its history. What lies where, what is free between, and what is in the way.
+import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
+import { type KeyboardEvent, useMemo } from 'react'
+import type { Query } from '../../../api/client'
+import type { Figures, Link, MemoryMap, Series, Table, View } from '../../../api/payloads'
+import { heaviestLines, lineColor, type MapChoice, pieceOf, STATES, stateOf } from '../../../canvas/memoryMap'
+import { isTyping } from '../../../canvas/typing'
+import { categoryColor } from '../../../lib/color'
+import { format } from '../../../lib/format'
+import type { Row } from '../../../lib/tableRows'
+import { HeadlineCard, HeadlineSentence } from '../../../parts/headlineCard'
+import type { PageProps } from '../../../parts/page'
+import { payloadByName } from '../../../parts/payloadByName'
+import { type Group, TableSection } from '../../../parts/tableSection'
+import { ViewFrame } from '../../../parts/viewFrame'
+import { useView } from '../../../state/data'
+import { followLink } from '../../../state/links'
+import { setRoute, useRoute } from '../../../state/route'
+import { Card, Placeholder, Swatch } from '../../../widgets/basics'
+import { Chart } from '../../../widgets/chart'
+import { Curve } from '../../../widgets/curve'
+import { Headline } from '../../../widgets/figures'
+import { MemoryMapPicture } from '../../../widgets/memoryMap'
+import { Sentence } from '../../../widgets/notices'
+import { DevicePicker } from '../devicePicker'
+import { AllocatorEvents } from './allocatorEvents'
+import { MomentBar, stepOf } from './momentBar'
+import { BlockDetail, SelectedBlock } from './selectedBlock'
+import pageCss from '../../../parts/pageHead.module.css'
+import frameCss from '../../../parts/viewFrame.module.css'
+import breakdownCss from '../../../widgets/breakdown.module.css'
+import layoutCss from '../../../widgets/layout.module.css'
+import textCss from '../../../widgets/text.module.css'
+import css from './segments.module.css'
+
+const HEIGHT = 470
+const GROUPS: Group[] = [
+  { table: 'pools_at', label: 'Pools', filters: ['stream_name', 'pool_name'] },
+  { table: 'segments_at', label: 'Segments', filters: ['stream_name', 'pool_name', 'segment_kind'] },
+  { table: 'blocks_at', label: 'Blocks', filters: ['allocation_line', 'stream_name', 'pool_name', 'block_row'] },
+  { table: 'blocks_in_way', label: 'Blocking release', filters: ['allocation_line'] },
+]
+const OOM_GROUPS: Group[] = [
+  { table: 'oom_obstacles', label: 'Blocking the request', filters: ['allocation_line'] },
+  { table: 'oom_moments', label: 'Out of memory' },
+]
+
+export function Segments({ base }: PageProps) {
+  const { device = '', at = '', size = '' } = useRoute()
+  const query = useMemo<Query>(() => ({ ...base, device, at, size }), [base, device, at, size])
+  const resource = useView('segments', query)
+  return (
+    <div className={frameCss.page}>
+      <ViewFrame resource={resource} bones={<Placeholder height={600} />}>
+        {(view) => <Page view={view} base={base} />}
+      </ViewFrame>
+      {resource.data && <Tables view={resource.data} base={query} />}
+    </div>
+  )
+}
+
+const choose = (event: number, step = false) => setRoute({ at: String(event), row: '' }, !step)
+
+const figure = (figures: Figures | null, key: string) =>
+  figures?.figures.find(({ metric }) => metric.key === key)?.value ?? null
+
+function Page({ view, base }: { view: View; base: Query }) {
+  const { device = '', step = '', find = '' } = useRoute()
+  const moment = payloadByName(view, 'moment', 'figures')
+  const place = payloadByName(view, 'place', 'figures')
+  const map = payloadByName(view, 'map', 'memory_map')
+  const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []
+  const devices = payloadByName(view, 'devices', 'figures')
+  if (!moment || !place || !map) return null
+  const hasEvents = Number(figure(place, 'history_events')) > 0
+  const onKey = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+    if (event.key !== ',' && event.key !== '.') return
+    const to = stepOf(place, step, event.key === '.' ? 1 : -1)
+    if (to !== null) choose(to, true)
+  }
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the buttons of the bar do the same
+    <div className={layoutCss.column} onKeyDown={onKey}>
+      <HeadlineCard className={css.head} label={moment.title} below>
+        {answer.map((notice) => (
+          <HeadlineSentence key={notice.rule} severity={notice.severity}>
+            <Sentence notice={notice} text={notice.text} />
+            {notice.evidence && <Way link={notice.evidence} />}
+          </HeadlineSentence>
+        ))}
+        <span className={pageCss.figures}>
+          {devices && (
+            <DevicePicker devices={devices} chosen={moment.title} cleared={{ at: '', block: '', only: '', row: '' }} />
+          )}
+          <Headline figures={moment.figures} alarms={new Map()} />
+        </span>
+      </HeadlineCard>
+      {hasEvents && (
+        <Card label="Selected event">
+          <MomentBar place={place} kind={step} onKind={(next) => setRoute({ step: next })} onChoose={choose} />
+        </Card>
+      )}
+      <div className={hasEvents ? css.state : undefined}>
+        {hasEvents && (
+          <Card title="Events">
+            <AllocatorEvents
+              base={base}
+              device={device}
+              at={map.event}
+              height={HEIGHT}
+              search={find}
+              onSearch={(next) => setRoute({ find: next })}
+              onChoose={choose}
+            />
+          </Card>
+        )}
+        <MapCard map={map} view={view} base={base} />
+      </div>
+    </div>
+  )
+}
+
+const Way = ({ link }: { link: Link }) => (
+  <>
+    {' '}
+    <button type="button" className={textCss.link} onClick={() => followLink(link)}>
+      {link.text}
+    </button>
+  </>
+)
+
+const SEGMENTS = [
+  { value: '', label: 'All segments' },
+  { value: 'small', label: 'Small' },
+  { value: 'large', label: 'Large' },
+  { value: 'expandable', label: 'Expandable' },
+]
+
+function MapCard({ map, view, base }: { map: MemoryMap; view: View; base: Query }) {
+  const { order = '', only = '', segments = '', line = '', colour = '', block = '' } = useRoute()
+  const choice = useMemo<MapChoice>(
+    () => ({ order: order === 'size' ? 'size' : 'address', group: only, segments, line: Number(line) || 0 }),
+    [order, only, segments, line],
+  )
+  const heaviest = useMemo(() => heaviestLines(map), [map])
+  const byLine = colour === 'line'
+  const colorOf = useMemo(() => (byLine ? lineColor(map, heaviest) : stateOf(map)), [map, heaviest, byLine])
+  const selected = block === '' ? -1 : pieceOf(map, Number(block))
+  const groups = map.groups.map((group, i) => ({ value: String(i), label: `${group.pool}, stream ${group.stream}` }))
+  const zoom = (factor: number) => setRoute({ line: String(Math.round(usual(choice.line) * factor)) })
+  const usual = (now: number) =>
+    now || Number(document.querySelector('[data-line-bytes]')?.getAttribute('data-line-bytes'))
+  return (
+    <Card
+      className={css.map}
+      title="Segments and their blocks"
+      actions={
+        <span className={css.choices}>
+          {groups.length > 1 && (
+            <NativeSelect
+              size="xs"
+              aria-label="Pool and stream"
+              value={only}
+              onChange={(event) => setRoute({ only: event.currentTarget.value })}
+              data={[{ value: '', label: 'All pools' }, ...groups]}
+            />
+          )}
+          <NativeSelect
+            size="xs"
+            aria-label="Kind of segments"
+            value={segments}
+            onChange={(event) => setRoute({ segments: event.currentTarget.value })}
+            data={SEGMENTS}
+          />
+          <NativeSelect
+            size="xs"
+            aria-label="Order of segments"
+            value={order}
+            onChange={(event) => setRoute({ order: event.currentTarget.value })}
+            data={[
+              { value: '', label: 'By address' },
+              { value: 'size', label: 'By size' },
+            ]}
+          />
+          <SegmentedControl
+            size="xs"
+            aria-label="Colour of blocks"
+            value={byLine ? 'line' : ''}
+            onChange={(next) => setRoute({ colour: next })}
+            data={[
+              { value: '', label: 'State' },
+              { value: 'line', label: 'Line' },
+            ]}
+          />
+          <Button.Group>
+            <Button size="compact-xs" variant="default" aria-label="Zoom out" onClick={() => zoom(2)}>
+              −
+            </Button>
+            <Button size="compact-xs" variant="default" aria-label="Zoom in" onClick={() => zoom(0.5)}>
+              +
+            </Button>
+            <Button size="compact-xs" variant="default" disabled={!line} onClick={() => setRoute({ line: '' })}>
+              All
+            </Button>
+          </Button.Group>
+        </span>
+      }
+    >
+      <MemoryMapPicture
+        map={map}
+        choice={choice}
+        colorOf={colorOf}
+        height={block ? HEIGHT - 190 : HEIGHT - 20}
+        selected={selected}
+        onSelect={(piece) => setRoute({ block: piece < 0 ? '' : String(map.piece_block[piece]) })}
+      />
+      <Legend map={map} heaviest={byLine ? heaviest : null} />
+      {block && <SelectedBlock block={block} base={base} view={view} />}
+    </Card>
+  )
+}
+
+function Legend({ map, heaviest }: { map: MemoryMap; heaviest: readonly number[] | null }) {
+  const keys: [string, string][] = heaviest
+    ? heaviest.map((line, i) => [`slice${i}`, shortLine(map.lines[line] ?? '(no stack recorded)')])
+    : [
+        [STATES.allocated, 'Allocated'],
+        [STATES.pending, 'Pending free'],
+        ...(map.piece_in_way.includes(true) ? [[STATES.inWay, 'Blocking'] as [string, string]] : []),
+      ]
+  return (
+    <ul className={breakdownCss.key}>
+      {keys.map(([category, label]) => (
+        <li key={label}>
+          <Swatch color={categoryColor(category)} />
+          {label}
+        </li>
+      ))}
+      <li>
+        <Swatch color="" idle />
+        Free
+      </li>
+      <li title="Known only for blocks that remain at the end. Requested sizes of other blocks were not recorded.">
+        <Swatch color={categoryColor(STATES.unused)} />
+        Lost to rounding
+      </li>
+      {map.cell_bytes > 0 && <li>Blocks below {format(map.cell_bytes, 'bytes')} are merged with their neighbours</li>}
+    </ul>
+  )
+}
+
+const shortLine = (text: string) => text.slice(text.lastIndexOf('/') + 1)
+
+function Tables({ view, base }: { view: View; base: Query }) {
+  const ooms = payloadByName(view, 'oom_moments', 'table')?.total_rows ?? 0
+  const groups = useMemo(() => (ooms > 0 ? [...GROUPS, ...OOM_GROUPS] : GROUPS), [ooms])
+  const request = payloadByName(view, 'request', 'figures')
+  const reserved = payloadByName(view, 'reserved', 'series')
+  return (
+    <>
+      <div className={reserved ? css.charts : css.histograms}>
+        {reserved && (
+          <ReservedCard
+            series={reserved}
+            at={Number(figure(payloadByName(view, 'place', 'figures'), 'event_number'))}
+          />
+        )}
+        {['gap_sizes', 'gap_counts'].map((name) => {
+          const series = payloadByName(view, name, 'series')
+          return series && <SeriesCard key={name} series={series} />
+        })}
+      </div>
+      <TableSection
+        view="segments"
+        base={base}
+        groups={groups}
+        filters={() => <RequestSize asked={format(figure(request, 'request_bytes'), 'bytes')} />}
+        placeholder="Search lines, addresses, text or /regex/"
+        detail={(row, table) => <RowBlock row={row} table={table} />}
+      />
+    </>
+  )
+}
+
+const MIB = 2 ** 20
+const REQUESTS = [1, 2, 8, 20, 64, 256, 1024, 4096].map((mib) => mib * MIB)
+
+/** The size of a request: gaps that are smaller are of no use to it. */
+function RequestSize({ asked }: { asked: string }) {
+  const { size = '' } = useRoute()
+  const known = size === '' || REQUESTS.includes(Number(size))
+  const sizes = known ? REQUESTS : [...REQUESTS, Number(size)]
+  return (
+    <NativeSelect
+      size="sm"
+      aria-label="Request size to compare with free gaps"
+      value={size}
+      onChange={(event) => setRoute({ size: event.currentTarget.value }, true)}
+      data={[
+        { value: '', label: size === '' ? `Request of ${asked}` : 'No request size' },
+        ...sizes.map((bytes) => ({ value: String(bytes), label: `Request of ${format(bytes, 'bytes')}` })),
+      ]}
+    />
+  )
+}
+
+/** What memory_viz's timelines of segments show, as curves: a click is a moment. */
+function ReservedCard({ series, at }: { series: Series; at: number }) {
+  const marks = useMemo(() => ({ bands: [], peak: null, moment: at }), [at])
+  return (
+    <Card title={series.title} subtitle="click: memory at that time">
+      <Curve
+        series={series}
+        marks={marks}
+        height={200}
+        onWindow={(low) => choose(low)}
+        onMoment={(event) => choose(event)}
+        onReset={() => {}}
+      />
+      <ul className={breakdownCss.key}>
+        {series.lines.map((line) => (
+          <li key={line.metric.title}>
+            <Swatch color={categoryColor(line.category)} />
+            {line.metric.title}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+const SeriesCard = ({ series }: { series: Series }) => (
+  <Card title={series.title}>
+    <Chart series={series} height={220} compact />
+  </Card>
+)
+
+function RowBlock({ row, table }: { row: Row; table: Table }) {
+  const event = table.name === 'oom_moments' ? Number(row.event_number) : null
+  return (
+    <div className={css.row}>
+      <span className={textCss.row}>
+        {row.block_row !== undefined && (
+          <Button size="compact-xs" variant="default" onClick={() => setRoute({ block: String(row.block_row) }, true)}>
+            Show in the map
+          </Button>
+        )}
+        {event !== null && (
+          <Button size="compact-xs" variant="default" onClick={() => choose(event)}>
+            Show memory at this event
+          </Button>
+        )}
+      </span>
+      <BlockDetail row={row} table={table} />
+    </div>
+  )
+}

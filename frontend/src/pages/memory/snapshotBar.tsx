@@ -1,0 +1,56 @@
+// Choices that views of a memory snapshot share: the device, and the events after which memory is looked at.
+import { NativeSelect, TextInput } from '@mantine/core'
+import { useEffect, useState } from 'react'
+import type { Figures } from '../../api/payloads'
+import { parseEventNumber } from '../../lib/eventNumber'
+import { setRoute } from '../../state/route'
+import textCss from '../../widgets/text.module.css'
+import css from './snapshotBar.module.css'
+
+/** Nothing where there is no choice. */
+export function DeviceChoice({ devices, chosen }: { devices: Figures | null; chosen: string }) {
+  const names = devices?.figures.map((figure) => figure.metric.title) ?? []
+  if (names.length < 2) return null
+  return (
+    <NativeSelect
+      size="sm"
+      aria-label="Device"
+      value={chosen}
+      onChange={(event) =>
+        setRoute({ device: event.currentTarget.value, at: '', against: '', stack: '', row: '', zoom: '' }, true)
+      }
+      data={names}
+    />
+  )
+}
+
+/** The number of an event, changed with Enter or on leaving the field; empty: what the view takes by itself. */
+export function EventField(props: { label: string; name: string; value: string; usual: string }) {
+  const { label, name, value, usual } = props
+  const [text, setText] = useState(value)
+  useEffect(() => setText(value), [value])
+  const apply = () => {
+    const next = parseEventNumber(text)
+    if (next === null) setText(value)
+    else if (next !== value) setRoute({ [name]: next, row: '', zoom: '' }, true)
+  }
+  return (
+    <TextInput
+      className={css.event}
+      size="sm"
+      inputMode="numeric"
+      aria-label={`${label} event`}
+      title="Allocator event number. Memory is shown after this event; -1 means before the first event."
+      leftSection={<small className={textCss.mute}>{label}</small>}
+      leftSectionWidth={Math.max(38, 9 + 7 * label.length)}
+      placeholder={usual}
+      value={text}
+      onChange={(event) => setText(event.currentTarget.value)}
+      onBlur={apply}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') apply()
+        if (event.key === 'Escape') setText(value)
+      }}
+    />
+  )
+}

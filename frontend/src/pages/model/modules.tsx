@@ -1,0 +1,93 @@
+// Modules: the model as it was called, as an icicle chart and as a tree with the same numbers; by module; its compiled code.
+import { useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { Table, View } from '../../api/payloads'
+import type { Row } from '../../lib/tableRows'
+import { GraphReplays } from '../../parts/graphReplays'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { RowDetail } from '../../parts/rowDetail'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { TreePage } from '../../parts/treePage'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { Placeholder } from '../../widgets/basics'
+import { Sentence } from '../../widgets/notices'
+import { FormChoice, useForm } from './formChoice'
+import frameCss from '../../parts/viewFrame.module.css'
+
+export function Modules({ base }: PageProps) {
+  const resource = useView('modules', base)
+  return (
+    <ViewFrame resource={resource} bones={<Placeholder height={500} />} steps={String(base.steps ?? '')}>
+      {(view) => <Page view={view} base={base} />}
+    </ViewFrame>
+  )
+}
+
+const TREE = { value: 'tree', label: 'Tree' }
+const BY_MODULE = { value: 'table', label: 'By module' }
+const COMPILED = { value: 'compiled', label: 'Compiled code' }
+const MODULES: Group[] = [{ table: 'modules', label: 'Modules' }]
+const REGIONS: Group[] = [{ table: 'compiled', label: 'Compiled code', widest: 260 }]
+/** How the calls of compiled code are named in the trace. */
+const REGION = 'Torch-Compiled Region: '
+
+/** Calls of the node's module; repeated ones have its name as well. Of compiled code the calls of the region.
+ *
+ * Of a module that only replays stand for, what they did on a device. */
+const whereOf = (row: Row) => {
+  if (row.region) return [`name:${REGION}${row.region}`]
+  const filter = row.calls === 0 && Number(row.replayed_calls ?? 0) > 0 ? 'replayed_module' : 'module'
+  return [`${filter}:${String(row.module).replace(/ \(recomputed\)$/, '')}`]
+}
+
+const categoryOf = (_: Row, value: string) => (value.includes('device') ? 'kernel' : 'cpu')
+
+function Page({ view, base }: { view: View; base: Query }) {
+  const tree = payloadByName(view, 'tree', 'tree')
+  const forms = [...(tree ? [TREE, BY_MODULE] : []), ...(payloadByName(view, 'compiled', 'table') ? [COMPILED] : [])]
+  const form = useForm(forms)
+  const lead = <FormChoice forms={forms} />
+  if (tree && form === TREE.value) {
+    const notes = payloadByName(view, 'data_quality', 'notices')?.notices ?? []
+    return (
+      <TreePage
+        tree={tree}
+        lead={lead}
+        note={[
+          <GraphReplays key="replayed" view={view} noun="Modules" />,
+          ...notes.map((notice) => (
+            <p key={notice.rule} className={frameCss.note}>
+              <Sentence notice={notice} text={notice.text} />
+            </p>
+          )),
+        ]}
+        noun={tree.rows.some((row) => row.region) ? 'modules and regions' : 'modules'}
+        whereOf={whereOf}
+        categoryOf={categoryOf}
+        ordered
+      />
+    )
+  }
+  const compiled = form === COMPILED.value
+  return (
+    <div className={frameCss.page}>
+      {!compiled && <GraphReplays view={view} noun="Modules" />}
+      <TableSection
+        key={form}
+        view="modules"
+        base={base}
+        groups={compiled ? REGIONS : MODULES}
+        lead={lead}
+        placeholder={compiled ? 'Search compiled code, text or /regex/' : 'Search modules, text or /regex/'}
+        detail={(row, table) => <Detail row={row} table={table} base={base} />}
+      />
+    </div>
+  )
+}
+
+function Detail({ row, table, base }: { row: Row; table: Table; base: Query }) {
+  const by = useMemo(() => (row.region === undefined ? undefined : [`name:${REGION}${row.region}`]), [row])
+  return <RowDetail row={row} table={table} base={base} stacks={false} by={by} />
+}

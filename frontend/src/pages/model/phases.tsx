@@ -1,0 +1,250 @@
+// Phases: every annotation as a row of a tree, with what it took on the host, on the device and step by step.
+import { ActionIcon, Button, TextInput, Tooltip } from '@mantine/core'
+import { useEffect, useMemo, useState } from 'react'
+import type { Query } from '../../api/client'
+import type { Figures, Profile, Series, Tree, View } from '../../api/payloads'
+import { counted, format } from '../../lib/format'
+import { shortenMiddle } from '../../lib/names'
+import { barsByPhase, largestPhase, nestedShare, phaseMeasure } from '../../lib/phases'
+import type { Row } from '../../lib/tableRows'
+import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { RowDetail } from '../../parts/rowDetail'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { TreePage } from '../../parts/treePage'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { setRoute, useRoute } from '../../state/route'
+import { Bars } from '../../widgets/bars'
+import { Placeholder } from '../../widgets/basics'
+import { CloseIcon } from '../../widgets/icons'
+import { FormChoice, useForm } from './formChoice'
+import frameCss from '../../parts/viewFrame.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './phases.module.css'
+
+const DEVICE = 'phase_device_ns'
+const BARS_WIDTH = 116
+/** So much of the outermost phase without a name is worth a sentence. */
+const UNNAMED = 0.1
+const GROUPS: Group[] = [{ table: 'phases', label: 'Phases', nameStyle: 'plain' }]
+
+const FORMS = [
+  { value: 'tree', label: 'Tree' },
+  { value: 'table', label: 'By phase' },
+]
+
+const whereOf = (row: Row) => [`phase:${row.phase}`]
+const categoryOf = (_: Row, value: string) => (value === DEVICE ? 'kernel' : 'cpu')
+const NO_ROW = { row: '', zoom: '' }
+
+/** What shares of the host are of. */
+function allOf({ steps, views }: Profile): string {
+  if (steps.length > 0) return 'the steps'
+  const operators = views.some(({ id, available }) => id === 'operators' && available)
+  return operators ? 'the time from its first to its last operator' : 'the recording'
+}
+
+export function Phases({ base, profile }: PageProps) {
+  const resource = useView('phases', base)
+  const { pattern = '', phase = '' } = useRoute()
+  return (
+    <ViewFrame
+      resource={resource}
+      bones={<Placeholder height={500} />}
+      steps={String(base.steps ?? '')}
+      action={
+        pattern || phase ? (
+          <span className={textCss.row}>
+            <Pattern names={null} />
+            <Button size="xs" onClick={() => setRoute({ pattern: '', phase: '', ...NO_ROW }, true)}>
+              Reset phases and grouping
+            </Button>
+          </span>
+        ) : undefined
+      }
+    >
+      {(view) => <Page view={view} base={base} stepped={profile.steps.length > 0} all={allOf(profile)} />}
+    </ViewFrame>
+  )
+}
+
+function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: boolean; all: string }) {
+  const route = useRoute()
+  const tree = view.payloads.tree as Tree
+  const names = view.payloads.names as Figures
+  const value = phaseMeasure(tree, route.width)
+  const series = view.payloads[value === DEVICE ? 'phase_device_in_step' : 'phase_host_in_step'] as Series | undefined
+  const bars = useMemo(() => (series ? barsByPhase(series) : null), [series])
+  const inTable = useForm(FORMS) === 'table'
+  const told = inTable ? phaseMeasure(tree, route.sort, payloadByName(view, 'phases', 'table')?.sort?.key) : value
+  const form = (
+    <>
+      <FormChoice forms={FORMS} />
+      <Pattern names={names} />
+    </>
+  )
+  const labels = series?.x.map(String) ?? []
+  return (
+    <div className={frameCss.page}>
+      <Answer view={view} tree={tree} value={told} stepped={stepped} all={all} />
+      {inTable ? (
+        <TableSection
+          view="phases"
+          base={base}
+          groups={GROUPS}
+          lead={form}
+          placeholder="Search phases, text or /regex/"
+          detail={(row, table) => (
+            <RowDetail
+              row={row}
+              table={table}
+              base={base}
+              stacks={false}
+              actions={<SelectPhaseButton row={row} size="compact-xs" />}
+            />
+          )}
+        />
+      ) : (
+        <TreePage
+          tree={tree}
+          lead={form}
+          noun="phases"
+          ordered
+          whereOf={whereOf}
+          categoryOf={categoryOf}
+          actions={(row) => <SelectPhaseButton row={row} size="compact-xs" />}
+          extra={
+            bars
+              ? {
+                  title: 'By step',
+                  help: `${series?.title}, one bar per step, over all calls of the phase`,
+                  width: BARS_WIDTH,
+                  cell: (row) => (
+                    <Bars
+                      values={bars.get(String(row.phase)) ?? []}
+                      labels={labels}
+                      noun="step"
+                      category={categoryOf(row, value)}
+                      width={BARS_WIDTH}
+                    />
+                  ),
+                }
+              : undefined
+          }
+        />
+      )}
+    </div>
+  )
+}
+
+/** The sentence that answers first: the largest phase, and what the device does meanwhile. `all`: what shares of the host are of. */
+function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean; all: string }) {
+  const { view, tree, value, stepped, all } = props
+  const { phase = '' } = useRoute()
+  const found = largestPhase(tree, payloadByName(view, 'phases', 'table')?.rows ?? [], value, stepped)
+  if (!found) return null
+  const { row } = found
+  const naming = payloadByName(view, 'names', 'figures')?.figures.find(
+    ({ metric }) => metric.key === 'phase_naming',
+  )?.value
+  const number = (key: string) => Number(row[key] ?? 0)
+  const share = (key: string) => format(number(key), 'ratio')
+  const device = tree.value_columns.includes(DEVICE)
+  const ofDevice = value === DEVICE
+  const calls = counted(number('calls'), 'call')
+  const onHost = `${format(number('host_total_ns'), 'ns')} on the CPU (${share('phase_step_ratio')} of ${all})`
+  const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
+  const inner = tree.rows[found.inner]
+  // What is said of the step's own time is of no use where one phase was chosen.
+  const unnamed = phase ? 0 : 1 - nestedShare(tree, found.root, value)
+  return (
+    <HeadlineCard label="Answer" className={css.answer}>
+      <HeadlineSentence severity="info">
+        <Name row={row} /> is the largest phase: {calls}, {ofDevice && onDevice}
+        {onHost}
+        {device &&
+          number('phase_idle_ns') > 0.01 * number('host_total_ns') &&
+          `; the device is idle for ${format(number('phase_idle_ns'), 'ns')} of that`}
+        .
+        {found.inner >= 0 && (
+          <>
+            {' '}
+            The largest part is <Name row={inner} /> ({format(inner[value] ?? null, 'ns')}).
+          </>
+        )}
+        {unnamed > UNNAMED && (
+          <>
+            {' '}
+            {format(unnamed, 'ratio')} of {ofDevice ? 'device' : 'CPU'} time in <Name row={tree.rows[found.root]} /> is
+            not annotated.
+            {naming && ` ${naming}`}
+          </>
+        )}
+        {number('phase_threads') > 1 &&
+          ` It ran on ${number('phase_threads')} threads: CPU times are summed over threads, device time counts once.`}
+      </HeadlineSentence>
+    </HeadlineCard>
+  )
+}
+
+const Name = ({ row }: { row: Row }) => (
+  <b className={textCss.mono} title={String(row.phase)}>
+    {shortenMiddle(String(row.phase), 80)}
+  </b>
+)
+
+function SelectPhaseButton({ row, size }: { row: Row; size: 'sm' | 'compact-xs' }) {
+  const { phase = '' } = useRoute()
+  const same = phase === row.phase
+  return (
+    <Button
+      size={size}
+      variant="default"
+      onClick={() => setRoute({ phase: same ? '' : String(row.phase), ...NO_ROW }, true)}
+    >
+      {same ? 'Show all phases' : 'Select this phase'}
+    </Button>
+  )
+}
+
+/** What names may differ in and still be one phase: shown, and changed with Enter or on leaving the field. */
+/** `names`: what the pattern made; null: it could not be used. */
+function Pattern({ names }: { names: Figures | null }) {
+  const route = useRoute()
+  const [used, all, phases] = names?.figures.map((figure) => figure.value) ?? []
+  const pattern = used ?? route.pattern ?? ''
+  const [text, setText] = useState(String(pattern))
+  useEffect(() => setText(String(pattern)), [pattern])
+  const apply = (next: string) => {
+    if (next !== String(pattern)) setRoute({ pattern: next, phase: '', ...NO_ROW }, true)
+  }
+  return (
+    <Tooltip
+      label={`Groups annotations whose names differ only in what this regular expression (RE2) matches${names ? `: ${all} names, ${phases} phases` : ''}. Press Enter to apply.`}
+    >
+      <TextInput
+        className={css.pattern}
+        size="sm"
+        aria-label="Counters in names (regular expression)"
+        leftSection={<small className={textCss.mute}>Counters</small>}
+        leftSectionWidth={74}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        onBlur={() => apply(text)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') apply(text)
+          if (event.key === 'Escape') setText(String(pattern))
+        }}
+        rightSection={
+          route.pattern ? (
+            <ActionIcon size="xs" variant="subtle" color="gray" aria-label="Default pattern" onClick={() => apply('')}>
+              <CloseIcon />
+            </ActionIcon>
+          ) : undefined
+        }
+      />
+    </Tooltip>
+  )
+}

@@ -1,0 +1,95 @@
+// The row of donuts above a table. A slice filters the table.
+import { SegmentedControl, Tooltip, UnstyledButton } from '@mantine/core'
+import { useState } from 'react'
+import type { Link, Payload } from '../../api/payloads'
+import { splitList } from '../../state/hash'
+import { followLink } from '../../state/links'
+import { useRoute } from '../../state/route'
+import { Card } from '../../widgets/basics'
+import { Donut } from '../../widgets/breakdown'
+import { ChevronDown, ChevronRight } from '../../widgets/icons'
+import basicsCss from '../../widgets/basics.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './donuts.module.css'
+
+/** By how many there are, four at most. */
+const COLUMNS = [css.one, css.two, css.three, css.four]
+
+/** What the donut counts, on hover and focus of its title: the legend needs the room. */
+function Titled({ title, help }: { title: string; help: string }) {
+  return (
+    <Tooltip label={help} disabled={help === ''}>
+      <span className={basicsCss.metric} tabIndex={0}>
+        {title}
+      </span>
+    </Tooltip>
+  )
+}
+
+/** `onLink`: what a slice does, where it is not to follow its link as it is. */
+export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (link: Link) => void }) {
+  const { payloads, onLink = followLink } = props
+  const route = useRoute()
+  const [open, setOpen] = useState(true)
+  const [kind, setKind] = useState('self')
+  const where = splitList(route.where)
+  const donuts = Object.values(payloads).flatMap((payload) => (payload.kind === 'breakdown' ? payload : []))
+  if (donuts.length === 0) return null
+  // Four donuts at once would push the table off the page: self or total, as in the table's columns.
+  const paired = donuts.length > 2 && donuts.every((payload) => /_(self|total)$/.test(payload.name))
+  // Of more than two the first stands, and one of the others beside it.
+  const others = !paired && donuts.length > 2 ? donuts.slice(1) : []
+  const beside = others.find((payload) => payload.name === kind) ?? others[0]
+  const shown = paired
+    ? donuts.filter((payload) => payload.name.endsWith(`_${kind}`))
+    : beside
+      ? [donuts[0], beside]
+      : donuts
+  const activeOf = (payload: (typeof donuts)[number]) =>
+    payload.parts.find((part) => part.link?.params.where && where.includes(part.link.params.where))?.metric.key
+  return (
+    <div className={css.frame}>
+      <div className={textCss.row}>
+        <UnstyledButton className={css.fold} aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? <ChevronDown /> : <ChevronRight />} Top 10
+        </UnstyledButton>
+        {open && paired && (
+          <SegmentedControl
+            size="xs"
+            aria-label="Time of the donuts"
+            value={kind}
+            onChange={setKind}
+            data={[
+              { value: 'self', label: 'Self time' },
+              { value: 'total', label: 'Total time' },
+            ]}
+          />
+        )}
+      </div>
+      {open && (
+        <div className={`${css.donuts} ${COLUMNS[Math.min(4, shown.length) - 1]}`}>
+          {shown.map((payload) => (
+            <Card
+              key={payload.name}
+              label={payload.title}
+              title={<Titled title={payload.title} help={payload.subtitle} />}
+              actions={
+                payload === beside && (
+                  <SegmentedControl
+                    size="xs"
+                    aria-label="Content of the second donut"
+                    value={beside.name}
+                    onChange={setKind}
+                    data={others.map(({ name, title }) => ({ value: name, label: title }))}
+                  />
+                )
+              }
+            >
+              <Donut payload={payload} onLink={onLink} active={activeOf(payload)} />
+            </Card>
+          ))}
+        </div>
+      )}
+    </div>
+  )
+}

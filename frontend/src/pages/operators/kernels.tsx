@@ -1,0 +1,192 @@
+// Kernels: where the device's compute time went, by kernel, by launch, and the copies beside them.
+import { Button, Checkbox, Select, TextInput } from '@mantine/core'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import type { Query } from '../../api/client'
+import type { Figure, Link, Metric, Scalar, Table, View } from '../../api/payloads'
+import type { Row } from '../../lib/tableRows'
+import type { PageProps } from '../../parts/page'
+import { RowDetail } from '../../parts/rowDetail'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { joinList, splitList } from '../../state/hash'
+import { followLink, showInTimeline } from '../../state/links'
+import { setRoute, useRoute } from '../../state/route'
+import { Placeholder } from '../../widgets/basics'
+import { FigureList } from '../../widgets/figures'
+import { TimelineIcon } from '../../widgets/icons'
+import { Donuts } from './donuts'
+import frameCss from '../../parts/viewFrame.module.css'
+import layoutCss from '../../widgets/layout.module.css'
+
+const SINGLE = 'kernel_rows'
+/** `with` is the payload that a view has beside such a table: profiles that state nothing of kernels have neither. */
+const GROUPS: (Group & { with?: string })[] = [
+  { table: 'kernels', label: 'By kernel', filters: ['name', 'class'] },
+  { table: 'kernels_by_type', label: 'By type', with: 'types', filters: ['kernel_type', 'core'], nameStyle: 'plain' },
+  { table: 'kernels_by_type_shape', label: 'By shapes', with: 'types', filters: ['kernel_type'], nameStyle: 'plain' },
+  { table: 'kernels_by_launch', label: 'By launch', filters: ['name', 'class'] },
+  { table: SINGLE, label: 'Single kernels', with: 'cores', filters: ['name', 'step'] },
+  { table: 'copies', label: 'Copies', filters: ['name', 'kind', 'direction'] },
+]
+
+const groupsOf = (view: View | undefined, chosen: string | undefined) =>
+  GROUPS.filter((group) => !group.with || group.table === chosen || view?.payloads[group.with])
+
+const hasColumn = (table: Table | null, key: string) => Boolean(table?.columns.some(({ metric }) => metric.key === key))
+const CLASS = 'class:'
+
+/** Kernels of one class: also what a slice of the donut chooses. */
+function ClassFilter({ names }: { names: readonly string[] }) {
+  const where = splitList(useRoute().where)
+  const chosen = where.find((item) => item.startsWith(CLASS))?.slice(CLASS.length) ?? null
+  const choose = (name: string | null) => {
+    const others = where.filter((item) => !item.startsWith(CLASS))
+    setRoute({ where: joinList(name ? [...others, CLASS + name] : others), row: '' }, true)
+  }
+  return (
+    <Select
+      size="sm"
+      w={170}
+      aria-label="Class of kernels"
+      placeholder="All classes"
+      data={chosen === null || names.includes(chosen) ? names : [...names, chosen]}
+      value={chosen}
+      onChange={choose}
+      clearable
+    />
+  )
+}
+
+const STEP = 'step:'
+const DEBOUNCE_MS = 300
+
+/** Kernels of one step, of profiles that number it. */
+function StepFilter() {
+  const where = splitList(useRoute().where)
+  const chosen = where.find((item) => item.startsWith(STEP))?.slice(STEP.length) ?? ''
+  const [text, setText] = useState(chosen)
+  const timer = useRef(0)
+  useEffect(() => setText(chosen), [chosen])
+  useEffect(() => () => window.clearTimeout(timer.current), [])
+  const choose = (step: string) => {
+    const others = where.filter((item) => !item.startsWith(STEP))
+    setRoute({ where: joinList(step ? [...others, STEP + step] : others), row: '' })
+  }
+  return (
+    <TextInput
+      size="sm"
+      w={80}
+      aria-label="Step of kernels"
+      placeholder="Step"
+      value={text}
+      onChange={(event) => {
+        const step = event.currentTarget.value.trim()
+        setText(step)
+        window.clearTimeout(timer.current)
+        timer.current = window.setTimeout(() => choose(step), DEBOUNCE_MS)
+      }}
+    />
+  )
+}
+
+/** A slice filters the table that is shown where that has its column, else the first one. */
+const followIn = (groups: readonly Group[], chosen: string | undefined) => (link: Link) => {
+  const column = link.params.where?.split(':')[0] ?? ''
+  const shown = groups.find((group) => group.table === chosen) ?? groups[0]
+  const stays = 'group' in link.params || shown.filters?.includes(column)
+  followLink(stays ? link : { ...link, params: { group: '', sort: '', cols: '', ...link.params } })
+}
+
+/** Communication may take most of the time: how the rest is spread shows without it. */
+function Communication({ counts }: { counts: boolean }) {
+  return (
+    <Checkbox
+      size="sm"
+      label="Communication"
+      checked={counts}
+      onChange={() => setRoute({ communication: counts ? '0' : '', row: '' }, true)}
+    />
+  )
+}
+
+const IN_COLUMNS = 3
+
+/** One kernel: everything that the profile states of it. */
+function Single({ row, table }: { row: Row; table: Table }) {
+  const { start_ns: start, dur_ns: dur, event } = row
+  const figures = table.columns.flatMap(({ metric }) => factOf(metric, row[metric.key] ?? null))
+  const length = Math.ceil(figures.length / IN_COLUMNS)
+  return (
+    <div className={layoutCss.column}>
+      {typeof start === 'number' && typeof dur === 'number' && typeof event === 'number' && (
+        <span>
+          <Button
+            size="compact-xs"
+            variant="default"
+            leftSection={<TimelineIcon />}
+            onClick={() => showInTimeline(event, start, dur)}
+          >
+            Show in timeline
+          </Button>
+        </span>
+      )}
+      <div className={layoutCss.grid}>
+        {Array.from({ length: IN_COLUMNS }, (_, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: columns never move
+          <div className={layoutCss.span4} key={at}>
+            <FigureList figures={figures.slice(at * length, (at + 1) * length)} exact />
+          </div>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+/** A fact as a figure; whole numbers under names of the profile's own mostly name something, and read as they were written. */
+function factOf(metric: Metric, value: Scalar): Figure[] {
+  if (metric.key === 'event' || value === null) return []
+  const names = metric.unit === 'number' && Number.isInteger(value)
+  return [names ? { metric: { ...metric, unit: 'text' }, value: String(value), note: '' } : { metric, value, note: '' }]
+}
+
+export function Kernels({ base }: PageProps) {
+  const { communication, group } = useRoute()
+  const counts = communication !== '0'
+  const asked: Query = useMemo(() => (counts ? base : { ...base, communication: 0 }), [base, counts])
+  const resource = useView('kernels', asked)
+  const donut = resource.data?.payloads.classes
+  const classes = donut?.kind === 'breakdown' ? donut.parts.map((part) => part.metric.key) : []
+  const communicates = !counts || classes.includes('communication')
+  const groups = useMemo(() => groupsOf(resource.data ?? undefined, group), [resource.data, group])
+  return (
+    <div className={frameCss.page}>
+      <ViewFrame resource={resource} bones={<Placeholder height={200} />} steps={String(base.steps ?? '')}>
+        {(view) => <Donuts payloads={view.payloads} onLink={followIn(groups, group)} />}
+      </ViewFrame>
+      {(resource.data || !resource.problem) && (
+        <TableSection
+          view="kernels"
+          base={asked}
+          groups={groups}
+          nameStyle="kernel"
+          filters={(table) => (
+            <>
+              {hasColumn(table, 'step') && <StepFilter />}
+              {hasColumn(table, 'class') && <ClassFilter names={classes} />}
+              {communicates && <Communication counts={counts} />}
+            </>
+          )}
+          placeholder="Search kernels, text or /regex/"
+          detail={(row, table) =>
+            table.name === SINGLE ? (
+              <Single row={row} table={table} />
+            ) : (
+              <RowDetail row={row} table={table} base={base} stacks={false} />
+            )
+          }
+        />
+      )}
+    </div>
+  )
+}

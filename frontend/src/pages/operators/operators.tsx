@@ -1,0 +1,83 @@
+// Operators: the top ten as donuts, all of them as a table, one of them in every detail.
+import type { View } from '../../api/payloads'
+import { GraphReplays } from '../../parts/graphReplays'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { RowDetail } from '../../parts/rowDetail'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { openView } from '../../state/route'
+import { Placeholder, Value } from '../../widgets/basics'
+import { Donuts } from './donuts'
+import { KernelsWithoutOperator, NO_OPERATOR } from './kernelsWithoutOperator'
+import frameCss from '../../parts/viewFrame.module.css'
+import textCss from '../../widgets/text.module.css'
+
+const GROUPS: Group[] = [
+  { table: 'operators', label: 'By operator' },
+  { table: 'operators_outermost', label: 'Top-level' },
+  { table: 'operators_by_shape', label: 'By input shape' },
+]
+const KIND = { kind: 'operator' }
+const OUTERMOST = { kind: 'operator', outermost: 'true' }
+
+const donutsOf = ({ payloads }: View) =>
+  Object.fromEntries(Object.entries(payloads).filter(([name]) => name !== 'no_operator' && name !== 'replayed'))
+
+export function Operators({ base }: PageProps) {
+  const resource = useView('operators', base)
+  return (
+    <div className={frameCss.page}>
+      <ViewFrame resource={resource} bones={<Placeholder height={200} />} steps={String(base.steps ?? '')}>
+        {(view) => (
+          <>
+            <Donuts payloads={donutsOf(view)} />
+            <p className={textCss.none}>Self times add up. Total times include nested operators, so do not add them.</p>
+            <RuntimeCallsNote view={view} />
+            <GraphReplays view={view} noun="Operators" />
+          </>
+        )}
+      </ViewFrame>
+      {(resource.data || !resource.problem) && (
+        <TableSection
+          view="operators"
+          base={base}
+          groups={GROUPS}
+          placeholder="Search operators, text or /regex/"
+          detail={(row, table) =>
+            row.name === NO_OPERATOR ? (
+              <KernelsWithoutOperator
+                reasons={resource.data && payloadByName(resource.data, 'no_operator', 'breakdown')}
+                base={base}
+              />
+            ) : (
+              <RowDetail
+                row={row}
+                table={table}
+                base={base}
+                stacks
+                extra={table.name === 'operators_outermost' ? OUTERMOST : KIND}
+              />
+            )
+          }
+        />
+      )}
+    </div>
+  )
+}
+
+/** Host self is less than the host spent: what it leaves out, and where that is. */
+function RuntimeCallsNote({ view }: { view: View }) {
+  const [time, ratio] = payloadByName(view, 'left_out', 'figures')?.figures ?? []
+  if (!time || !ratio) return null
+  return (
+    <p className={textCss.none} data-testid="left-out">
+      Host self excludes <Value value={time.value} unit={time.metric.unit} /> (
+      <Value value={ratio.value} unit={ratio.metric.unit} /> of operator self time) spent in runtime calls.{' '}
+      <button type="button" className={textCss.link} onClick={() => openView('launches')}>
+        Show runtime calls
+      </button>
+    </p>
+  )
+}

@@ -1,0 +1,71 @@
+// What the job says of the rank that is open, once its traces were read; before, the way to where that is told.
+import { useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { Notice } from '../../api/payloads'
+import { counted } from '../../lib/format'
+import { spansOfRun, viewInfo } from '../../lib/profiles'
+import { HeadlineSentence } from '../../parts/headlineCard'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { useCachedView } from '../../state/data'
+import { useRunRead } from '../../state/readRuns'
+import { openView, workerLink } from '../../state/route'
+import { Sentence } from '../../widgets/notices'
+import textCss from '../../widgets/text.module.css'
+
+const VIEW = 'distributed'
+
+/** Whether a finding leaves open what the view about all workers tells. */
+const isOpen = ({ evidence }: Notice) => evidence?.view === VIEW
+
+/** How many workers the view about all of them would compare; 0 where it does not apply. */
+export function comparedWorkers({ catalog, profile }: Pick<PageProps, 'catalog' | 'profile'>): number {
+  const count = spansOfRun(catalog, profile, profile.model).length
+  return count > 1 && viewInfo(profile, VIEW)?.available ? count : 0
+}
+
+/** What the job says of the rank, null while nobody knows it. */
+export function useRankVerdict(props: PageProps): Notice | null {
+  const { base, profile } = props
+  const { worker } = profile
+  const query = useMemo<Query>(() => ({ ...base, worker: '', of: worker }), [base, worker])
+  const view = useCachedView(VIEW, query, String(useRunRead(base)), comparedWorkers(props) > 0)
+  return (view && payloadByName(view, 'verdict', 'notices')?.notices[0]) ?? null
+}
+
+/** `findings`: what is said of the rank alone; where that leaves nothing open, nobody is sent elsewhere. */
+export function JobSentence(
+  props: PageProps & { verdict: Notice | null; findings: readonly Notice[]; leads: boolean },
+) {
+  const { profile, verdict, findings, leads } = props
+  const workers = comparedWorkers(props)
+  if (verdict)
+    return (
+      <HeadlineSentence severity={verdict.severity}>
+        <Sentence notice={verdict} text={verdict.text} wayOf={workerLink(profile)} />{' '}
+        <ToDistributed text="Distributed" />
+      </HeadlineSentence>
+    )
+  if (!leads || workers === 0 || !findings.some(isOpen)) return null
+  return (
+    <HeadlineSentence severity="info">
+      Open <ToDistributed text="Distributed" /> to see how much of this communication is waiting for other ranks (
+      {counted(workers, 'worker')} in this run).
+    </HeadlineSentence>
+  )
+}
+
+const ToDistributed = ({ text }: { text: string }) => (
+  <button type="button" className={textCss.link} onClick={() => openView(VIEW, {})}>
+    {text}
+  </button>
+)
+
+/** Behind a finding of which this rank's trace alone does not tell how much is waiting. */
+export const WaitingTimeLink = ({ notice }: { notice: Notice }) =>
+  isOpen(notice) ? (
+    <>
+      {' '}
+      <ToDistributed text="See in Distributed how much of it is waiting" />
+    </>
+  ) : null

@@ -1,0 +1,118 @@
+// A view about all workers while they are read: what that takes before it begins, how far it is, and its end.
+import { Button } from '@mantine/core'
+import { type ReactNode, useMemo, useRef } from 'react'
+import type { Query } from '../../api/client'
+import type { View } from '../../api/payloads'
+import { counted, format } from '../../lib/format'
+import { modelNoun } from '../../lib/modelNouns'
+import { spansOfRun, unreadSpans } from '../../lib/profiles'
+import type { PageProps } from '../../parts/page'
+import { ViewFrame } from '../../parts/viewFrame'
+import { type Resource, useAllWorkersView } from '../../state/data'
+import { setReadRequest, useReadRequest } from '../../state/readRuns'
+import { Placeholder } from '../../widgets/basics'
+import basicsCss from '../../widgets/basics.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './allWorkers.module.css'
+
+/** So many are read without a word. */
+const MOST_UNASKED = 64
+
+export interface AllWorkers {
+  /** The question of the answer that is here: of no worker. */
+  query: Query
+  resource: Resource<View>
+  /** Workers that the answer is about. */
+  workers: number
+  /** What is read of each: a trace, a snapshot. */
+  noun: string
+  /** How many of these nobody has read since TensorBoard began, and their bytes: the cache may hold them. */
+  unread: number
+  bytes: number
+  /** Nothing is asked until somebody wants it. */
+  isHeld: boolean
+  /** Somebody said so. */
+  isWanted: boolean
+  /** Takes in that somebody wants it, or does not any more. */
+  want: (isIt: boolean) => void
+}
+
+/** The answer of a view about all workers; where that may read many, somebody has to want it first. */
+export function useAllWorkers(id: string, { base, profile, catalog }: PageProps): AllWorkers {
+  // Which worker is open does not matter to the answer.
+  const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
+  const spans = spansOfRun(catalog, profile, profile.model)
+  const unread = unreadSpans(spans)
+  const wish = useReadRequest(base, id)
+  const asks = wish !== 'wanted' && unread.length > (wish === 'stopped' ? 0 : MOST_UNASKED)
+  // What is known already costs nothing.
+  const resource = useAllWorkersView(id, query, !asks)
+  // Tables ask as the answer that is here did: of other steps they might read what nobody wants yet.
+  const answered = useRef(query)
+  if (!resource.busy) answered.current = query
+  return {
+    query: answered.current,
+    resource,
+    workers: spans.length,
+    noun: modelNoun(profile.model),
+    unread: unread.length,
+    bytes: unread.reduce((sum, span) => sum + span.size_bytes, 0),
+    isHeld: asks && !resource.busy && !resource.data && !resource.problem,
+    isWanted: wish === 'wanted',
+    want: (isIt) => setReadRequest(base, id, isIt ? 'wanted' : 'stopped'),
+  }
+}
+
+/** The frame of such a view. `why`: what they are read for. */
+export function AllWorkersFrame(props: {
+  all: AllWorkers
+  why: string
+  steps?: string
+  children: (view: View) => ReactNode
+}) {
+  const { all, why, steps, children } = props
+  const { unread, bytes, noun } = all
+  if (all.isHeld)
+    return (
+      <div className={basicsCss.panel} data-testid="reads-all">
+        <h2>This view reads up to {counted(unread, noun)}</h2>
+        <p>
+          {why} Up to {format(bytes, 'bytes')} will be read and cached. Cached {noun}s load at once; reading others
+          takes a while.
+        </p>
+        <Button size="xs" onClick={() => all.want(true)}>
+          Start reading
+        </Button>
+      </div>
+    )
+  const onStop = all.isWanted ? () => all.want(false) : undefined
+  return (
+    <ViewFrame resource={all.resource} bones={<ReadingAll all={all} onStop={onStop} />} steps={steps}>
+      {children}
+    </ViewFrame>
+  )
+}
+
+/** How far reading all workers is. */
+export function ReadingAll(props: { all: Pick<AllWorkers, 'resource' | 'workers' | 'noun'>; onStop?: () => void }) {
+  const { all, onStop } = props
+  const { fraction } = all.resource
+  return (
+    <>
+      {fraction !== null && (
+        <p className={css.reading} role="status">
+          <span className={textCss.mute}>
+            Reading the {all.noun}s of all workers: {format(fraction, 'ratio')}, about{' '}
+            {Math.floor(fraction * all.workers).toLocaleString('en-US')} of {all.workers.toLocaleString('en-US')}
+          </span>
+          {onStop && (
+            <Button size="compact-xs" variant="default" onClick={onStop}>
+              Stop
+            </Button>
+          )}
+        </p>
+      )}
+      <Placeholder height={420} />
+    </>
+  )
+}

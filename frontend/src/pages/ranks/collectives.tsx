@@ -1,0 +1,69 @@
+// Collectives of a flight recorder: the calls of one rank, and those of all ranks: who is missing, who differs, who waits.
+import { Button } from '@mantine/core'
+import { useMemo } from 'react'
+import type { Query } from '../../api/client'
+import { modelNoun } from '../../lib/modelNouns'
+import { spansOfRun } from '../../lib/profiles'
+import { AnswerPage, RowFacts } from '../../parts/answerPage'
+import type { PageProps } from '../../parts/page'
+import type { Group } from '../../parts/tableSection'
+import { openViewOfProfile } from '../../state/route'
+import { ReadingAll } from './allWorkers'
+
+const SEARCH = 'Search collectives, text or /regex/'
+const OF_RANK: Group[] = [
+  { table: 'recorded_calls', label: 'Calls' },
+  { table: 'group_progress', label: 'Process groups', filters: [] },
+]
+const OF_ALL: Group[] = [
+  { table: 'matched_collectives', label: 'Collectives' },
+  { table: 'rank_progress', label: 'Ranks', filters: [], nameStyle: 'plain' },
+]
+
+export function Collectives({ base }: PageProps) {
+  return (
+    <AnswerPage
+      id="collectives"
+      query={base}
+      groups={OF_RANK}
+      placeholder={SEARCH}
+      detail={(row, table) => <RowFacts row={row} table={table} />}
+    />
+  )
+}
+
+export function RanksCollectives({ base, profile, catalog }: PageProps) {
+  // The view is about all workers: which one is open does not matter to the answer.
+  const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
+  const place = { run: profile.run, span: profile.span }
+  return (
+    <AnswerPage
+      id="ranks_collectives"
+      bones={(resource) => (
+        <ReadingAll
+          all={{
+            resource,
+            workers: spansOfRun(catalog, profile, profile.model).length,
+            noun: modelNoun(profile.model),
+          }}
+        />
+      )}
+      query={query}
+      groups={OF_ALL}
+      placeholder={SEARCH}
+      detail={(row, table) => (
+        <RowFacts row={row} table={table}>
+          {row.worker && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => openViewOfProfile({ ...place, worker: String(row.worker) }, 'collectives', {})}
+            >
+              Open calls of this rank
+            </Button>
+          )}
+        </RowFacts>
+      )}
+    />
+  )
+}

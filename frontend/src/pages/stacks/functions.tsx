@@ -1,0 +1,140 @@
+// Functions: self and total time of each, and in its opened row who called it and whom it called.
+import { Button } from '@mantine/core'
+import { type ReactNode, useMemo, useState } from 'react'
+import type { Query } from '../../api/client'
+import type { Payload, Tree } from '../../api/payloads'
+import { canOpen, parseFrame } from '../../lib/frames'
+import { hasTimelineEvents, type Row } from '../../lib/tableRows'
+import { type Group, TableSection } from '../../parts/tableSection'
+import { firstOpen } from '../../parts/treePage'
+import { useView } from '../../state/data'
+import { functionState, showHits } from '../../state/links'
+import { setPrefs, usePrefs } from '../../state/prefs'
+import { setRoute } from '../../state/route'
+import { Placeholder, useCopied } from '../../widgets/basics'
+import { TimelineIcon } from '../../widgets/icons'
+import { ProblemPanel } from '../../widgets/problem'
+import { EditorSetting, StackFrames } from '../../widgets/stack'
+import { TreeTable } from '../../widgets/tree'
+import textCss from '../../widgets/text.module.css'
+import css from './functions.module.css'
+
+const GROUPS: Group[] = [{ table: 'functions', label: 'Functions' }]
+
+/** Of a view that has them; `hasEvents`: a function has events on a timeline. */
+export function Functions(props: { view: string; base: Query; lead: ReactNode; hasEvents: boolean }) {
+  const { view, base, lead, hasEvents } = props
+  return (
+    <TableSection
+      view={view}
+      base={base}
+      groups={GROUPS}
+      lead={lead}
+      placeholder="Search functions, text or /regex/"
+      detail={(row) => <Sandwich key={String(row.name)} of={view} row={row} base={base} hasEvents={hasEvents} />}
+    />
+  )
+}
+
+/** About a place of the flame graph: its source, and the way to its function. */
+export function FramePanel({ name }: { name: string }) {
+  return (
+    <div className={css.about}>
+      <SourceLink name={name} />
+      <Button size="compact-xs" variant="default" onClick={() => openFunction(name)}>
+        Callers and callees
+      </Button>
+    </div>
+  )
+}
+
+/** A function alone in the table, and open. */
+const openFunction = (name: string) =>
+  setRoute({ ...functionState(name), zoom: '', sort: '', desc: '', cols: '' }, true)
+
+/** The way from a frame into its source. */
+function SourceLink({ name }: { name: string }) {
+  const prefs = usePrefs()
+  if (!canOpen(parseFrame(name))) return null
+  return (
+    <span className={css.source} data-testid="source">
+      <StackFrames stack={name} editor={prefs.editor} />
+      <EditorSetting value={prefs.editor} onChange={(editor) => setPrefs({ editor })} />
+    </span>
+  )
+}
+
+function Sandwich({ of, row, base, hasEvents }: { of: string; row: Row; base: Query; hasEvents: boolean }) {
+  const name = String(row.name)
+  const query = useMemo(() => ({ ...base, function: name }), [base, name])
+  const view = useView(of, query)
+  const [copied, copy] = useCopied()
+  return (
+    <div className={css.sandwich} data-testid="sandwich">
+      <div className={css.head}>
+        <span className={css.names}>
+          <span className={textCss.mono}>{name}</span>
+          <SourceLink name={name} />
+        </span>
+        <span className={textCss.row}>
+          {hasEvents && hasTimelineEvents(row) && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              leftSection={<TimelineIcon />}
+              onClick={() => showHits([`name:${name}`, `kind:${row.node_kind}`], name)}
+            >
+              Show in timeline
+            </Button>
+          )}
+          <Button
+            size="compact-xs"
+            variant="default"
+            onClick={() => setRoute({ form: '', row: '', search: name, sort: '', desc: '', cols: '' }, true)}
+          >
+            Find in flame graph
+          </Button>
+          <Button size="compact-xs" variant="default" onClick={() => copy(name)}>
+            {copied ? 'Copied' : 'Copy name'}
+          </Button>
+        </span>
+      </div>
+      {view.problem && <ProblemPanel problem={view.problem} />}
+      {!view.data && !view.problem && <Placeholder height={300} />}
+      <Side payload={view.data?.payloads.callers} title="Callers" says="callers, from inner to outer" />
+      <Side payload={view.data?.payloads.callees} title="Callees" says="called functions" />
+    </div>
+  )
+}
+
+function Side({ payload, title, says }: { payload?: Payload; title: string; says: string }) {
+  if (payload?.kind !== 'tree') return null
+  return <SideTree tree={payload} title={title} says={says} />
+}
+
+function SideTree({ tree, title, says }: { tree: Tree; title: string; says: string }) {
+  const first = useMemo(() => firstOpen(tree, 10), [tree])
+  const [open, setOpen] = useState(first)
+  const [selected, setSelected] = useState(-1)
+  const name = selected > 0 ? String(tree.rows[selected][tree.label_column]) : ''
+  const cut = tree.total_nodes - tree.rows.length
+  return (
+    <section className={css.side} aria-label={title}>
+      <h3>
+        {title}
+        <small>
+          {tree.rows.length <= 1 ? 'none' : says}
+          {cut > 0 && `; ${cut.toLocaleString('en-US')} smaller ones omitted`}
+        </small>
+        {name && (
+          <Button size="compact-xs" variant="default" onClick={() => openFunction(name)}>
+            Open this function
+          </Button>
+        )}
+      </h3>
+      <div className={css.tree}>
+        <TreeTable tree={tree} open={open} onOpen={setOpen} selected={selected} onSelect={setSelected} match={null} />
+      </div>
+    </section>
+  )
+}

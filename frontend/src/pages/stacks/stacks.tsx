@@ -1,0 +1,159 @@
+// Stacks: who called whom, merged, as an icicle chart and a tree, or function by function; whole, as files for other programs.
+import { Button, NativeSelect } from '@mantine/core'
+import { useMemo } from 'react'
+import type { Query } from '../../api/client'
+import type { Table, Tree, View } from '../../api/payloads'
+import { format } from '../../lib/format'
+import { splitIds } from '../../lib/laneOrder'
+import { KINDS, packageColors, packageLabel } from '../../lib/packageColors'
+import { hasTimelineEvents, type Row } from '../../lib/tableRows'
+import type { PageProps } from '../../parts/page'
+import { payloadByName } from '../../parts/payloadByName'
+import { TreePage } from '../../parts/treePage'
+import { ViewFrame } from '../../parts/viewFrame'
+import { useView } from '../../state/data'
+import { setRoute, useRoute } from '../../state/route'
+import { Placeholder } from '../../widgets/basics'
+import { Sentence } from '../../widgets/notices'
+import { FramePanel, Functions } from './functions'
+import { FormControl, StacksSaveMenu, StacksShowMenu } from './stacksMenus'
+import { ThreadsMenu } from './threadsMenu'
+import frameCss from '../../parts/viewFrame.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './stacks.module.css'
+
+const FRAMES = [
+  { value: '', label: 'Python and operators' },
+  { value: 'python', label: 'Python' },
+  { value: 'operators', label: 'Operators' },
+]
+const WEIGHTS = [
+  { value: '', label: 'Host time' },
+  { value: 'device', label: 'Device time' },
+]
+/** Nothing is chosen. */
+const ALL = { of: '', weight: '', thread: '', order: '', fold: '' }
+
+export function Stacks({ base }: PageProps) {
+  const { of = '', weight = '', thread = '', order = '', fold = '' } = useRoute()
+  const query = useMemo(
+    () => ({ ...base, of, weight, thread: splitIds(thread), order, fold }),
+    [base, of, weight, thread, order, fold],
+  )
+  const resource = useView('stacks', query)
+  return (
+    <ViewFrame
+      resource={resource}
+      bones={<Placeholder height={500} />}
+      steps={String(base.steps ?? '')}
+      action={
+        of || weight || thread || order || fold ? (
+          <Button size="xs" onClick={() => choose(ALL)}>
+            Show all stacks
+          </Button>
+        ) : undefined
+      }
+    >
+      {(view) => <Page view={view} query={query} />}
+    </ViewFrame>
+  )
+}
+
+const choose = (change: Record<string, string>) => setRoute({ ...change, row: '', zoom: '' }, true)
+
+const whereOf = (row: Row) => (hasTimelineEvents(row) ? [`name:${row.name}`, `kind:${row.node_kind}`] : [])
+
+const kindOf = (row: Row) => String(row.node_kind)
+const kindLabel = (row: Row) => KINDS[kindOf(row)] ?? kindOf(row)
+
+function Page({ view, query }: { view: View; query: Query }) {
+  const { of = '', weight = '', thread = '', order = '', fold = '', form = '', colour = '' } = useRoute()
+  const tree = view.payloads.stacks as Tree
+  const threads = view.payloads.threads as Table
+  const hasDevice = tree.columns.some(({ metric }) => metric.key === 'device_ns')
+  const byPackage = useMemo(() => packageColors(tree.rows), [tree])
+  const byFunction = form === 'functions'
+  const hasPython = tree.rows.some((row) => kindOf(row) === 'python')
+  const hasBoth = hasPython && tree.rows.some((row) => kindOf(row) !== 'python')
+  // What there is no choice of is not asked for, but what was chosen can be taken back.
+  const selects = [
+    ...(of || hasBoth ? [{ key: 'of', label: 'Frame type', value: of, data: FRAMES }] : []),
+    ...(weight || hasDevice ? [{ key: 'weight', label: 'Measure', value: weight, data: WEIGHTS }] : []),
+  ]
+  const lead = (
+    <>
+      <FormControl byFunction={byFunction} />
+      {selects.map(({ key, label, value, data }) => (
+        <NativeSelect
+          key={key}
+          size="sm"
+          className={css.choice}
+          aria-label={label}
+          value={value}
+          onChange={(event) => choose({ [key]: event.currentTarget.value })}
+          data={data}
+        />
+      ))}
+      <ThreadsMenu table={threads} value={thread} onChange={(next) => choose({ thread: next })} />
+      <StacksShowMenu
+        values={{ fold, order, colour }}
+        byFunction={byFunction}
+        onChange={(key, value) => (key === 'colour' ? setRoute({ colour: value }) : choose({ [key]: value }))}
+      />
+    </>
+  )
+  const notes = (
+    <>
+      {!thread && <IdleThreads rows={threads.rows} />}
+      {payloadByName(view, 'data_quality', 'notices')?.notices.map((notice) => (
+        <p key={notice.rule} className={frameCss.note} data-testid="note">
+          <Sentence notice={notice} text={notice.text} />
+        </p>
+      ))}
+    </>
+  )
+  if (byFunction) {
+    return (
+      <div className={frameCss.page}>
+        {notes}
+        <Functions view="stacks" base={query} lead={lead} hasEvents />
+      </div>
+    )
+  }
+  const trail = tree.rows.length > 0 && <StacksSaveMenu query={query} />
+  return (
+    <TreePage
+      tree={tree}
+      lead={lead}
+      trail={trail}
+      note={notes}
+      noun="places"
+      whereOf={whereOf}
+      tall
+      details={(row) => <FramePanel name={String(row.name)} />}
+      categoryOf={colour === 'kind' ? kindOf : byPackage}
+      labelOf={colour === 'kind' ? kindLabel : packageLabel}
+    />
+  )
+}
+
+const ns = (value: Row[string]) => format(value, 'ns')
+
+/** Which threads are in no sum, and why. */
+function IdleThreads({ rows }: { rows: readonly Row[] }) {
+  const idle = rows.filter((row) => row.thread_idle)
+  if (idle.length === 0) return null
+  const waited = idle.reduce((sum, row) => sum + Number(row.thread_wait_ns), 0)
+  return (
+    <p className={css.idle} data-testid="idle">
+      <span title={idle.map((row) => `${row.thread} (${row.thread_key}): ${ns(row.thread_wait_ns)}`).join('\n')}>
+        {idle.length === 1 ? `1 idle thread hidden: ${idle[0].thread}` : `${idle.length} idle threads hidden`}
+        {`, ${ns(waited)} of waiting. `}
+      </span>
+      <span className={textCss.mute}>Idle: waiting for 95 % of its time, with no operator, module or range. </span>
+      <button type="button" className={textCss.link} onClick={() => choose({ thread: 'all' })}>
+        Show {idle.length === 1 ? 'it' : 'them'}
+      </button>
+    </p>
+  )
+}

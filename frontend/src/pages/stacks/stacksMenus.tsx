@@ -1,0 +1,114 @@
+// How stacks are shown, and the files that hold all of them.
+import { Button, Radio, SegmentedControl } from '@mantine/core'
+import { type Query, stacksUrl } from '../../api/client'
+import { MenuButton } from '../../parts/menuButton'
+import { setRoute } from '../../state/route'
+import toolbarCss from '../../parts/toolbar.module.css'
+
+interface Group {
+  key: string
+  label: string
+  options: { value: string; label: string }[]
+}
+
+const FOLD: Group = {
+  key: 'fold',
+  label: 'Framework frames',
+  options: [
+    { value: '', label: 'All frames' },
+    { value: 'framework', label: 'Merged into their caller' },
+  ],
+}
+const ORDER: Group = {
+  key: 'order',
+  label: 'Stack order',
+  options: [
+    { value: '', label: 'Merge identical stacks' },
+    { value: 'time', label: 'By time' },
+  ],
+}
+const COLOURS: Group = {
+  key: 'colour',
+  label: 'Colours',
+  options: [
+    { value: '', label: 'By package' },
+    { value: 'kind', label: 'By kind' },
+  ],
+}
+/** The two files and what opens them. */
+const FILES = [
+  {
+    format: 'folded',
+    label: 'Folded stacks',
+    title: 'Text for flamegraph.pl and similar tools; all stacks, in nanoseconds',
+  },
+  { format: 'speedscope', label: 'speedscope', title: 'JSON for speedscope; all stacks, one profile per thread' },
+]
+
+/** Another form has other rows, and searches in other columns. */
+const chooseForm = (form: string) =>
+  setRoute({ form: form === 'tree' ? '' : form, row: '', zoom: '', search: '', sort: '', desc: '', cols: '' }, true)
+
+/** The stacks as a flame graph, or function by function. */
+export function FormControl({ byFunction }: { byFunction: boolean }) {
+  return (
+    <SegmentedControl
+      size="sm"
+      aria-label="View"
+      value={byFunction ? 'functions' : 'tree'}
+      onChange={chooseForm}
+      data={[
+        { value: 'tree', label: 'Flame graph' },
+        { value: 'functions', label: 'Functions' },
+      ]}
+    />
+  )
+}
+
+/** `onChange` gets the key of the URL and its value; functions have neither order nor colours. */
+export function StacksShowMenu(props: {
+  values: Readonly<Record<string, string>>
+  byFunction: boolean
+  onChange: (key: string, value: string) => void
+}) {
+  const { values, byFunction, onChange } = props
+  return (
+    <MenuButton label="Display" position="bottom-start">
+      {(byFunction ? [FOLD] : [FOLD, ORDER, COLOURS]).map(({ key, label, options }) => (
+        <Radio.Group
+          key={key}
+          size="xs"
+          label={label}
+          value={values[key] ?? ''}
+          onChange={(value) => onChange(key, value)}
+        >
+          <div className={toolbarCss.menu}>
+            {options.map((option) => (
+              <Radio key={option.value} size="xs" {...option} />
+            ))}
+          </div>
+        </Radio.Group>
+      ))}
+    </MenuButton>
+  )
+}
+
+export function StacksSaveMenu({ query }: { query: Query }) {
+  return (
+    <MenuButton label="Save as" size="compact-xs">
+      {FILES.map(({ format, label, title }) => (
+        <Button
+          key={format}
+          size="xs"
+          variant="default"
+          component="a"
+          href={stacksUrl({ ...query, format })}
+          title={title}
+          download
+        >
+          {label}
+        </Button>
+      ))}
+    </MenuButton>
+  )
+}

@@ -1,0 +1,65 @@
+// What the timeline draws besides its events, and in which colours. It stands in the URL.
+import { Checkbox, Radio } from '@mantine/core'
+import type { ColorBy } from '../../canvas/timeline/colors'
+import { MenuButton } from '../../parts/menuButton'
+import { setRoute, useRoute } from '../../state/route'
+import toolbarCss from '../../parts/toolbar.module.css'
+
+const MODES: readonly ColorBy[] = ['kind', 'name', 'module', 'class']
+
+/** Where nothing is known of events but their names, these colour them unless a person says otherwise. */
+export const defaultColors = (onlyRanges: boolean): ColorBy => (onlyRanges ? 'name' : 'kind')
+
+export function useColors(usual: ColorBy): ColorBy {
+  const { colors } = useRoute()
+  return MODES.find((mode) => mode === colors) ?? usual
+}
+
+export function DisplayMenu(props: { hasModules: boolean; hasDevices: boolean; usual: ColorBy }) {
+  const { hasDevices } = props
+  const route = useRoute()
+  const flag = (key: string) => ({
+    size: 'xs',
+    checked: route[key] === '1',
+    onChange: () => setRoute({ [key]: route[key] === '1' ? '' : '1' }),
+  })
+  return (
+    <MenuButton label="Display">
+      <Checkbox {...flag('flows')} label="Flow arrows" />
+      {hasDevices && <Checkbox {...flag('gaps')} label="Stream gaps and CPU activity" />}
+      <Radio.Group
+        size="xs"
+        label="Charts"
+        value={route.charts ?? 'main'}
+        onChange={(value) => setRoute({ charts: value === 'main' ? '' : value })}
+      >
+        <div className={toolbarCss.menu}>
+          <Radio size="xs" value="main" label="Utilization, launch queue, memory" />
+          <Radio size="xs" value="all" label="All, including recorded counters" />
+          <Radio size="xs" value="none" label="None" />
+        </div>
+      </Radio.Group>
+      <ColorsChoice {...props} />
+    </MenuButton>
+  )
+}
+
+/** By what events are coloured; `usual` does not stand in the URL. */
+export function ColorsChoice(props: { hasModules: boolean; hasDevices: boolean; usual: ColorBy }) {
+  const { hasModules, hasDevices, usual } = props
+  return (
+    <Radio.Group
+      size="xs"
+      label="Colours"
+      value={useColors(usual)}
+      onChange={(value) => setRoute({ colors: value === usual ? '' : value })}
+    >
+      <div className={toolbarCss.menu}>
+        <Radio size="xs" value="kind" label="By kind" />
+        <Radio size="xs" value="name" label="By name" />
+        <Radio size="xs" value="module" label="By module" disabled={!hasModules} />
+        <Radio size="xs" value="class" label="By kernel class" disabled={!hasDevices} />
+      </div>
+    </Radio.Group>
+  )
+}

@@ -1,0 +1,54 @@
+// From an event of a trace to the blocks that a snapshot of the same process says were allocated in it.
+import { Button } from '@mantine/core'
+import { useState } from 'react'
+import type { Catalog, ClockInfo, Profile } from '../../api/payloads'
+import type { Range } from '../../canvas/timeline/model'
+import { allocationRange } from '../../lib/companions'
+import { addressText } from '../../lib/profiles'
+import { useCompanions } from '../../state/companions'
+import type { Values } from '../../state/hash'
+import { openViewOfProfile } from '../../state/route'
+
+/** What the page of the snapshot has in the URL: its table of blocks, limited to those that were allocated meanwhile. */
+function blocksState(at: Range, trace: ClockInfo, snapshot: ClockInfo): Values {
+  const [first, last] = allocationRange(at.start, at.end, trace, snapshot).map(String)
+  return { group: 'held_blocks', axis: 'time', from_ns: first, to_ns: last, min_begin_ns: first, max_begin_ns: last }
+}
+
+/** A button for each snapshot beside the trace that was recorded when the event ran. */
+export function EventAllocations({ catalog, profile, at }: { catalog: Catalog; profile: Profile; at: Range }) {
+  const [wanted, setWanted] = useState('')
+  const found = useCompanions(catalog, profile, wanted)
+  return found.map(({ address, profile: there }) => {
+    const key = JSON.stringify(address)
+    const name = found.length > 1 ? ` of ${address.worker}` : ''
+    if (!there) {
+      return (
+        <Button
+          key={key}
+          size="compact-xs"
+          variant="default"
+          loading={wanted === key}
+          title={`Reads ${addressText(address)} and checks whether both were recorded together`}
+          onClick={() => setWanted(key)}
+        >
+          Read the snapshot{name}
+        </Button>
+      )
+    }
+    if (!profile.clock || !there.clock) return null
+    const state = blocksState(at, profile.clock, there.clock)
+    if (Number(state.to_ns) < 0 || Number(state.from_ns) > there.clock.length_ns) return null
+    return (
+      <Button
+        key={key}
+        size="compact-xs"
+        variant="default"
+        title={`In ${addressText(address)}: blocks allocated on any thread during this event`}
+        onClick={() => openViewOfProfile({ ...address }, 'allocations', state)}
+      >
+        Blocks in the snapshot{name}
+      </Button>
+    )
+  })
+}

@@ -1,0 +1,177 @@
+// Everything recorded about the selected event, and the ways to those that belong to it.
+import { ActionIcon, Button } from '@mantine/core'
+import { Fragment } from 'react'
+import type { Query } from '../../api/client'
+import type { Catalog, Figure, Profile } from '../../api/payloads'
+import type { Range } from '../../canvas/timeline/model'
+import { shortenMiddle } from '../../lib/names'
+import { CollectivePeers, type PeerCall } from '../../parts/collectivePeers'
+import { useView } from '../../state/data'
+import { usePrefs } from '../../state/prefs'
+import { openView, openViewOfProfile } from '../../state/route'
+import { tableOf } from '../../state/rowHighlight'
+import { Card, CopyIconButton, Placeholder } from '../../widgets/basics'
+import { FigureList } from '../../widgets/figures'
+import { CloseIcon } from '../../widgets/icons'
+import { ProblemPanel } from '../../widgets/problem'
+import { StackFrames } from '../../widgets/stack'
+import { ArrowList } from './arrowList'
+import { EventAllocations } from './eventAllocations'
+import { EventTensors } from './eventTensors'
+import frameCss from '../../parts/viewFrame.module.css'
+import textCss from '../../widgets/text.module.css'
+import css from './eventPanel.module.css'
+
+/** Of a longer name the title is short, and all of it stands among the facts: the panel may be low. */
+const LONGEST = 160
+/** Kinds of events in which memory is asked for: what runs on the host. */
+const ALLOCATES = new Set(['operator', 'annotation', 'python', 'module', 'runtime'])
+
+export function EventPanel(props: {
+  event: number
+  base: Query
+  catalog: Catalog
+  profile: Profile
+  /** To an event that belongs to this one. */
+  onGo: (event: number, at: Range) => void
+  onClose: () => void
+  /** Another profile than the open one: views of that one would not show it. */
+  isElsewhere?: boolean
+  /** To the same collective of another worker; absent: that worker is opened alone. */
+  onPartner?: (partner: PeerCall) => void
+}) {
+  const { event, base, catalog, profile, onGo, onClose, isElsewhere = false, onPartner } = props
+  const prefs = usePrefs()
+  const resource = useView('events', { ...base, event })
+  const payloads = resource.data?.payloads ?? {}
+  const blocks = Object.entries(payloads).flatMap(([key, payload]) =>
+    payload.kind === 'figures' ? { key, payload } : [],
+  )
+  const main = blocks.find((block) => block.key === 'event')?.payload
+  const isCollective = blocks.some((block) => block.key === 'collective')
+  const launched = blocks.find((block) => block.key === 'launched')?.payload
+  const name = String(main?.figures.find((figure) => figure.metric.key === 'name')?.value ?? `Event ${event}`)
+  const kind = String(main?.figures.find((figure) => figure.metric.key === 'kind')?.value ?? '')
+  const home = tableOf(name, kind)
+  const at = main && ALLOCATES.has(kind) ? placeOf(main.figures) : null
+  const isLong = name.length > LONGEST
+  return (
+    <Card
+      className={css.event}
+      label="Event details"
+      title={
+        <span className={textCss.mono} title={name}>
+          {isLong ? shortenMiddle(name, LONGEST) : name}
+        </span>
+      }
+      subtitle={main?.subtitle}
+      actions={
+        <span className={textCss.row}>
+          {home && (
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() =>
+                isElsewhere
+                  ? openViewOfProfile(
+                      { run: profile.run, worker: profile.worker, span: profile.span },
+                      home.view,
+                      home.state,
+                    )
+                  : openView(home.view, home.state)
+              }
+            >
+              Show in {home.label}
+            </Button>
+          )}
+          {at && <EventAllocations catalog={catalog} profile={profile} at={at} />}
+          <CopyIconButton text={name} label="Copy name" />
+          <ActionIcon size="sm" variant="subtle" color="gray" aria-label="Close details" onClick={onClose}>
+            <CloseIcon />
+          </ActionIcon>
+        </span>
+      }
+    >
+      {resource.problem && <ProblemPanel problem={resource.problem} />}
+      {!resource.data && !resource.problem && <Placeholder height={120} />}
+      <div className={resource.busy ? `${css.grid} ${frameCss.stale}` : css.grid}>
+        {blocks.map(({ key, payload }) => (
+          <Fragment key={key}>
+            <div className={key === 'stack' ? css.wide : undefined} data-testid={`event-${key}`}>
+              <h3>
+                {key === 'event' ? 'Event' : key === 'same_name' ? 'All with this name' : payload.title}
+                {key === 'stack' && payload.subtitle && <small>{payload.subtitle}</small>}
+                {key !== 'event' && <GoButton figures={payload.figures} title={payload.title} onGo={onGo} />}
+              </h3>
+              {key === 'stack' ? (
+                payload.figures.map((figure) => (
+                  <StackFrames key={figure.metric.key} stack={String(figure.value ?? '')} editor={prefs.editor} />
+                ))
+              ) : (
+                <FigureList
+                  exact={key !== 'same_name'}
+                  figures={key === 'event' ? factsOf(payload.figures, isLong) : withoutNumber(payload.figures)}
+                />
+              )}
+            </div>
+            {key === 'event' && main && isCollective && (
+              <div className={css.beside}>
+                <CollectivePeers
+                  key={event}
+                  base={base}
+                  catalog={catalog}
+                  profile={profile}
+                  figures={main.figures}
+                  launched={launched?.figures ?? []}
+                  onPartner={onPartner}
+                />
+              </div>
+            )}
+          </Fragment>
+        ))}
+        <ArrowList event={event} base={base} onGo={onGo} />
+        {main && (
+          <EventTensors
+            key={event}
+            base={base}
+            catalog={catalog}
+            profile={profile}
+            figures={main.figures}
+            onGo={onGo}
+          />
+        )}
+      </div>
+    </Card>
+  )
+}
+
+/** The number of an event says nothing to a person. */
+const withoutNumber = (figures: readonly Figure[]) => figures.filter(({ metric }) => metric.key !== 'event')
+
+/** The name stands above them; a long one last. */
+function factsOf(figures: readonly Figure[], isLong: boolean): Figure[] {
+  const facts = withoutNumber(figures)
+  const others = facts.filter(({ metric }) => metric.key !== 'name')
+  return isLong ? [...others, ...facts.filter((fact) => !others.includes(fact))] : others
+}
+
+/** Which event it is that figures are about, and when it ran; null where they are not about one. */
+function placeOf(figures: readonly Figure[]): (Range & { event: number }) | null {
+  const [event, start, dur] = ['event', 'start_ns', 'dur_ns'].map(
+    (key) => figures.find(({ metric }) => metric.key === key)?.value,
+  )
+  if (typeof event !== 'number' || typeof start !== 'number' || typeof dur !== 'number') return null
+  return { event, start, end: start + dur }
+}
+
+/** The way to an event that belongs to the selected one; nothing for figures that are not about one event. */
+function GoButton(props: { figures: Figure[]; title: string; onGo: (event: number, at: Range) => void }) {
+  const { figures, title, onGo } = props
+  const at = placeOf(figures)
+  if (at === null) return null
+  return (
+    <Button size="compact-xs" variant="subtle" onClick={() => onGo(at.event, at)}>
+      Go to {title.toLowerCase()}
+    </Button>
+  )
+}

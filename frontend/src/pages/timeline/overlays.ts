@@ -1,0 +1,323 @@
+// What the timeline shows besides its events: arrows, gaps, charts, and where the hits of a search or of a row lie.
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { getTable, getView, type Query } from '../../api/client'
+import type { Counters, Flows, Table, View } from '../../api/payloads'
+import { scaleOf } from '../../canvas/timeline/counters'
+import type { Overlays } from '../../canvas/timeline/engine'
+import type { Range, Spot } from '../../canvas/timeline/model'
+import { type Arrow, type Gap, type Point, topLevelGaps } from '../../canvas/timeline/scene'
+import { format } from '../../lib/format'
+import { matcher, parseSearch } from '../../lib/search'
+import { useActivity } from '../../state/activity'
+import { readBookmarks } from '../../state/bookmarks'
+import { useView, whenReady } from '../../state/data'
+import { readRoute, setRoute, useRoute } from '../../state/route'
+import { decodeHit } from '../../state/rowHighlight'
+
+const HITS = 1000
+const GAPS = 500
+/** Gaps of fewer pixels are not asked for. */
+const GAP_PIXELS = 8
+const PIXELS = 1200
+const MAIN = ['utilization', 'queue_depth', 'allocated']
+const CHART_COLOR: Record<string, string> = {
+  utilization: 'kernel',
+  sm_efficiency: 'communication',
+  queue_depth: 'runtime',
+  stream_queue_depth: 'runtime',
+  allocated: 'module',
+  reserved: 'annotation',
+  recorded: 'python',
+}
+
+export interface TimelineOverlays {
+  extras: Overlays
+  /** Where the chosen event is. */
+  selected: Spot | null
+  /** What is looked for, when something is. */
+  searchHits: {
+    total: number | null
+    inSight: number | null
+    totalNs: number
+    position: number | null
+    /** Why nothing can be found. */
+    problem: string | null
+  } | null
+  /** What is too much to be shown. */
+  notes: string[]
+  /** To the next hit, or the one before. */
+  go(by: -1 | 1): void
+}
+
+/** `reveal` brings a hit into sight; `drawn`: the events are there. */
+export function useOverlays(
+  profile: Query,
+  view: Range,
+  event: number | null,
+  reveal: (spot: Spot) => void,
+  drawn: boolean,
+  hasDevices: boolean,
+  steps: Overlays['steps'],
+  failures: Overlays['failures'],
+): TimelineOverlays {
+  const route = useRoute()
+  const window: Query = useMemo(() => ({ ...profile, start_ns: view.start, end_ns: view.end }), [profile, view])
+  const { spot: selected, arrows: chain } = useSelectedEvent(profile, event)
+  const inView = flowsOf(useView('flows', window, route.flows === '1').data, route.flows === '1')
+  const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
+  // What is worked out from all events the first time waits until the events themselves are there.
+  const counters = useCounters(profile, view, route.charts ?? '', route.search ?? '', drawn)
+  const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)
+  const arrows = useMemo(() => [...chain, ...arrowsOf(inView)], [chain, inView])
+  const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
+  const extras = useMemo(
+    () => ({ arrows, gaps, hits, marks, counters, steps, bookmarks, failures }),
+    [arrows, gaps, hits, marks, counters, steps, bookmarks, failures],
+  )
+  const notes = failures.slice(0, 1).map(({ time, note }) => `${note} at ${format(time, 'ns')}`)
+  if (failures.length > 1) notes[0] += ` (${failures.length.toLocaleString('en-US')} times)`
+  if (inView && inView.hidden > 0) notes.push(`${inView.total.toLocaleString('en-US')} arrows: zoom in to show arrows`)
+  return { extras, selected, searchHits: found, notes, go }
+}
+
+/** Where the chosen event of a profile is, and what it is connected with. */
+export function useSelectedEvent(
+  profile: Query,
+  event: number | null,
+): { spot: Spot | null; arrows: readonly Arrow[] } {
+  const chain = flowsOf(useView('flows', { ...profile, event: event ?? '' }, event !== null).data, event !== null)
+  return useMemo(() => ({ spot: spotOf(chain, event), arrows: arrowsOf(chain) }), [chain, event])
+}
+
+const flowsOf = (view: View | null, wanted: boolean): Flows | null => {
+  const payload = view?.payloads.flows
+  return wanted && payload?.kind === 'flows' ? payload : null
+}
+
+const pointOf = (flows: Flows, i: number): Point => ({
+  event: flows.event[i],
+  lane: flows.lane[i],
+  row: flows.row[i],
+  start: flows.start_ns[i],
+  end: flows.start_ns[i] + flows.dur_ns[i],
+})
+
+/** What arrows are that have no name of their own. */
+const WORDS: Record<string, string> = {
+  launch: 'launch',
+  operator: 'launched (matched by id)',
+  sync: 'wait',
+  forward_backward: 'forward to backward',
+  recorded: 'recorded',
+}
+
+const arrowsOf = (flows: Flows | null): Arrow[] =>
+  flows === null
+    ? []
+    : flows.arrow.map((kind, i) => ({
+        from: pointOf(flows, flows.from[i]),
+        to: pointOf(flows, flows.to[i]),
+        kind: flows.kinds[kind],
+        name: flows.label[i] < 0 ? (WORDS[flows.kinds[kind]] ?? '') : flows.names[flows.label[i]],
+      }))
+
+function spotOf(flows: Flows | null, event: number | null): Spot | null {
+  const i = flows && event !== null ? flows.event.indexOf(event) : -1
+  return flows && i >= 0 ? pointOf(flows, i) : null
+}
+
+const tableOf = (view: View | null, name: string): Table | null => {
+  const payload = view?.payloads[name]
+  return payload?.kind === 'table' ? payload : null
+}
+
+const numberOf = (view: View | null, block: string, key: string): number | null => {
+  const payload = view?.payloads[block]
+  const value = payload?.kind === 'figures' ? payload.figures.find(({ metric }) => metric.key === key)?.value : null
+  return typeof value === 'number' ? value : null
+}
+
+function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
+  const shortest = Math.max(1, Math.round(((view.end - view.start) * GAP_PIXELS) / PIXELS))
+  const resource = useView('gaps', { ...window, min_ns: shortest, limit: GAPS }, wanted)
+  return useMemo(() => {
+    const table = wanted ? tableOf(resource.data, 'gaps') : null
+    return topLevelGaps(
+      (table?.rows ?? []).map((row) => ({
+        lane: Number(row.lane),
+        start: Number(row.start_ns),
+        end: Number(row.start_ns) + Number(row.dur_ns),
+        why: row.host_doing === null ? reason(row) : `${reason(row)}: ${doing(row)}`,
+        cause: row.cause_key === null ? '' : `idle_${row.cause_key}`,
+      })),
+    )
+  }, [resource.data, wanted])
+}
+
+/** What the host did, and the operator around it. */
+const doing = (row: Table['rows'][number]) =>
+  row.host_operator === null ? String(row.host_doing) : `${row.host_doing} in ${row.host_operator}`
+
+/** Why the device is idle, else the table's short word, where it stands alone beside a gap. */
+const reason = ({ cause, why }: Table['rows'][number]) =>
+  cause !== null ? String(cause) : why === 'launched before' ? 'next work already launched, CPU in' : String(why)
+
+function useCounters(
+  profile: Query,
+  view: Range,
+  charts: string,
+  search: string,
+  ready: boolean,
+): Overlays['counters'] {
+  const margin = Math.round((view.end - view.start) / 4)
+  const asked = { ...profile, start_ns: view.start - margin, end_ns: view.end + margin, width: PIXELS }
+  const payload = useView('counters', asked, ready && charts !== 'none').data?.payloads.counters
+  return useMemo(() => {
+    if (charts === 'none' || payload?.kind !== 'counters') return null
+    return seriesOf(payload, charts === 'all', matcher(search))
+  }, [payload, charts, search])
+}
+
+function seriesOf(
+  payload: Counters,
+  all: boolean,
+  sought: ((name: string) => boolean) | null,
+): NonNullable<Overlays['counters']> {
+  const kindOf = (key: string) => key.slice(0, key.indexOf(':'))
+  // Where there is a device, what happens on it comes first.
+  const devices = payload.counters.some(({ device }) => device !== null)
+  const main = payload.counters.filter(({ key, device }) => MAIN.includes(kindOf(key)) && (device !== null || !devices))
+  // Where there is nothing else, what was recorded is what matters.
+  const every = all || main.length === 0
+  // A search finds charts too: those of that name are shown.
+  const shown = payload.counters.filter((counter) => every || main.includes(counter) || sought?.(counter.title))
+  return {
+    start: payload.start_ns,
+    end: payload.end_ns,
+    series: shown.map((counter) => ({
+      key: counter.key,
+      title: counter.title,
+      subtitle: counter.subtitle,
+      device: counter.device,
+      say: (value) => format(value, counter.metric.unit),
+      mean: counter.mean,
+      low: counter.low,
+      high: counter.high,
+      min: counter.min,
+      max: counter.max,
+      ...scaleOf(counter.min, counter.max, counter.metric.unit === 'ratio'),
+      color: CHART_COLOR[kindOf(counter.key)] ?? 'memcpy',
+    })),
+  }
+}
+
+/** What is looked for: the search, else the row that somebody came from. Read when it is needed: keys are faster than React. */
+function searchOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Query | null {
+  const where = search === '' ? decodeHit(hit) : []
+  const wanted = (search !== '' && parseSearch(search).kind !== 'bad') || where.length > 0
+  // What no name has is looked for in arguments, such as the annotations of a graph.
+  return wanted ? { search, where, in: 'first' } : null
+}
+
+/** Hits of what is looked for. */
+export function useHits(
+  profile: Query,
+  window: Query,
+  view: Range,
+  event: number | null,
+  reveal: (spot: Spot) => void,
+) {
+  const { search, hit } = useRoute()
+  const what = useMemo(() => searchOf({ search: search ?? '', hit: hit ?? '' }), [search, hit])
+  const wanted = what !== null
+  const { data: everywhere, problem } = useView('find', { ...profile, ...what, limit: 1 }, wanted)
+  const inSight = useView('find', { ...window, ...what, limit: HITS }, wanted).data
+  const [position, setPosition] = useState<{ asked: string; at: number } | null>(null)
+  const latest = useRef({ view, event })
+  latest.current = { view, event }
+  const at = position?.asked === JSON.stringify({ ...profile, ...what }) ? position.at : null
+  // Clicks that come faster than answers each go one hit on.
+  const place = useRef<{ asked: string; at: number; total: number } | null>(null)
+  const turn = useRef(Promise.resolve())
+  // The picture is not complete before the last of them has come.
+  const [steps, setSteps] = useState(0)
+  useActivity(steps > 0)
+  const gone = useRef(false)
+  useEffect(() => {
+    gone.current = false
+    return () => {
+      gone.current = true
+    }
+  }, [])
+  const step = useCallback(
+    async (by: -1 | 1) => {
+      const sought = searchOf(readRoute())
+      if (sought === null) return
+      const query = { ...profile, ...sought }
+      const asked = JSON.stringify(query)
+      const givenUp = () => gone.current || JSON.stringify({ ...profile, ...searchOf(readRoute()) }) !== asked
+      let here = place.current?.asked === asked ? { ...place.current, at: place.current.at + by } : null
+      if (here === null) {
+        const start = latest.current.view.start
+        const near = await whenReady(() => getView('find', { ...query, near_ns: start, limit: 1 }), givenUp)
+        if (near === null) return
+        const total = numberOf(near, 'summary', 'events') ?? 0
+        here = { asked, total, at: (numberOf(near, 'near', 'hit_position') ?? 0) + (by < 0 ? -1 : 0) }
+      }
+      if (here.total === 0) return
+      // After the last one comes the first.
+      here.at = ((here.at % here.total) + here.total) % here.total
+      const { at } = here
+      const row = (await whenReady(() => getTable('find', 'hits', { ...query, offset: at, limit: 1 }), givenUp))
+        ?.rows[0]
+      if (row === undefined) return
+      place.current = here
+      setPosition(here)
+      reveal(spotOfRow(row))
+      setRoute({ event: String(row.event) })
+    },
+    [profile, reveal],
+  )
+  const go = useCallback(
+    (by: -1 | 1) => {
+      setSteps((under) => under + 1)
+      // A server that is gone is told by the questions of the page itself.
+      turn.current = turn.current
+        .then(() => step(by))
+        .catch(() => {})
+        .finally(() => setSteps((under) => under - 1))
+    },
+    [step],
+  )
+  // Who comes from a row looks for its events: the first one in the window comes into sight, without one the first of all.
+  const arrived = useRef('')
+  useEffect(() => {
+    if (!hit || search || arrived.current === hit || !inSight || !everywhere) return
+    const row = tableOf(inSight, 'hits')?.rows[0] ?? tableOf(everywhere, 'hits')?.rows[0]
+    arrived.current = hit
+    if (row) reveal(spotOfRow(row))
+  }, [hit, search, inSight, everywhere, reveal])
+  const hits = useMemo(() => (wanted ? (tableOf(inSight, 'hits')?.rows ?? []).map(spotOfRow) : []), [inSight, wanted])
+  const marks = useMemo(() => {
+    const payload = everywhere?.payloads.marks
+    if (!wanted || payload?.kind !== 'series') return []
+    return payload.lines[0].values.map((value) => value ?? 0)
+  }, [everywhere, wanted])
+  const found = wanted
+    ? {
+        total: numberOf(everywhere, 'summary', 'events'),
+        inSight: numberOf(inSight, 'summary', 'events'),
+        totalNs: numberOf(everywhere, 'summary', 'total_ns') ?? 0,
+        position: at,
+        problem: problem?.what ?? null,
+      }
+    : null
+  return { hits, marks, found, go }
+}
+
+const spotOfRow = (row: Table['rows'][number]): Spot => ({
+  lane: Number(row.lane),
+  row: Number(row.row),
+  start: Number(row.start_ns),
+  end: Number(row.start_ns) + Number(row.dur_ns),
+})

@@ -1,0 +1,116 @@
+// A range that was marked on the timeline: how long it is, how busy the devices were, and what ran in it, by name.
+import { Button } from '@mantine/core'
+import { type ReactNode, useMemo, useState } from 'react'
+import { type Query, windowUrl } from '../../api/client'
+import type { View } from '../../api/payloads'
+import type { Range } from '../../canvas/timeline/model'
+import { counted, format } from '../../lib/format'
+import { RowDetail } from '../../parts/rowDetail'
+import { useView } from '../../state/data'
+import { setRoute } from '../../state/route'
+import { usePages } from '../../state/tablePages'
+import { Card } from '../../widgets/basics'
+import { ProblemPanel } from '../../widgets/problem'
+import { DataTable } from '../../widgets/table'
+import textCss from '../../widgets/text.module.css'
+import css from './rangePanel.module.css'
+import panelsCss from './timeline.module.css'
+
+interface Order {
+  key: string
+  desc: boolean
+}
+
+function RangePanel(props: {
+  range: Range
+  /** The profile. */
+  base: Query
+  /** What the timeline is searched for narrows the list as well. */
+  search: string
+  onShow: (range: Range) => void
+  onClose: () => void
+}) {
+  const { range, base, search, onShow, onClose } = props
+  const profile = JSON.stringify(base)
+  const asked: Query = useMemo(
+    () => ({ ...JSON.parse(profile), start_ns: range.start, end_ns: range.end }),
+    [profile, range.start, range.end],
+  )
+  const [order, setOrder] = useState<Order>({ key: '', desc: true })
+  const [open, setOpen] = useState('')
+  const resource = useView('range', asked)
+  const query = useMemo(() => ({ sort: order.key, desc: order.desc, search, where: [] }), [order, search])
+  const pages = usePages('range', 'range', asked, query)
+  return (
+    <Card
+      className={css.range}
+      title={`${format(range.end - range.start, 'ns')} marked`}
+      subtitle={resource.data ? <Devices view={resource.data} /> : undefined}
+      actions={
+        <span className={textCss.row}>
+          <Button size="compact-xs" variant="default" onClick={() => onShow(range)}>
+            Zoom to range
+          </Button>
+          <Button size="compact-xs" variant="default" component="a" href={windowUrl(asked)} download>
+            Export range
+          </Button>
+          <Button size="compact-xs" variant="subtle" onClick={onClose}>
+            Clear
+          </Button>
+        </span>
+      }
+    >
+      {resource.problem ? (
+        <ProblemPanel problem={resource.problem} />
+      ) : (
+        <DataTable
+          pages={pages}
+          query={query}
+          onSort={(key, desc) => setOrder({ key, desc })}
+          shown={null}
+          nameStyle="kernel"
+          open={open}
+          onOpen={setOpen}
+          detail={(row, table) => <RowDetail row={row} table={table} base={asked} stacks={false} />}
+          label="Events in the range"
+        />
+      )}
+    </Card>
+  )
+}
+
+/** Events, and how busy each device was. */
+function Devices({ view }: { view: View }) {
+  const { summary, range_devices: devices } = view.payloads
+  const events = summary?.kind === 'figures' ? summary.figures.find(({ metric }) => metric.key === 'events') : undefined
+  const rows = devices?.kind === 'table' ? devices.rows : []
+  return (
+    <>
+      {events && counted(Number(events.value), 'event')}
+      {rows.map((row) => (
+        <span key={String(row.device)}>
+          {' · '}device {String(row.device)} busy {format(Number(row.busy_ns), 'ns')},{' '}
+          {format(Number(row.busy_ratio), 'ratio')}
+        </span>
+      ))}
+    </>
+  )
+}
+
+/** What stands below a timeline: the chosen event, and the range that is marked; null where there is neither. */
+export function panelsOf(props: {
+  event: ReactNode
+  range: Range | null
+  base: Query
+  search: string
+  onShow: (range: Range) => void
+}): ReactNode {
+  const { event, range, ...rest } = props
+  if (!event && !range) return null
+  return (
+    <div className={panelsCss.panels}>
+      {event}
+      {range && <RangePanel range={range} {...rest} onClose={() => setRoute({ from_ns: '', to_ns: '' })} />}
+    </div>
+  )
+}

@@ -1,0 +1,106 @@
+// What a timeline of several ranks says of each: where it lies on the axis, how that is known, what of it is in sight.
+import { useMemo } from 'react'
+import type { Collective, RankSection } from '../../../canvas/ranks/scene'
+import type { Range } from '../../../canvas/timeline/model'
+import { format } from '../../../lib/format'
+import type { Address } from '../../../lib/profiles'
+import { type Corrected, fromAxis, type Placement, placement, SAME, type Way } from '../../../lib/rankAxis'
+import { rankName } from '../../../lib/rankSelection'
+import type { Rank } from './rankSource'
+
+export interface NamedRank {
+  /** '' = the open profile. */
+  key: string
+  address: Address
+}
+
+/** Where each rank that is there lies on the axis of the open one. */
+export function usePlacements(
+  named: readonly NamedRank[],
+  known: ReadonlyMap<string, Rank>,
+  corrected: ReadonlyMap<string, Corrected>,
+  open: Address,
+  wish: Way,
+): ReadonlyMap<string, Placement> {
+  return useMemo(() => {
+    const clockOf = ({ key, address }: NamedRank) => {
+      const profile = known.get(key)?.profile
+      const isOwn = address.run === open.run && address.span === open.span
+      return {
+        wall: profile?.clock ?? null,
+        corrected: isOwn ? (corrected.get(address.worker) ?? null) : null,
+        start: profile?.steps[0]?.start_ns ?? 0,
+      }
+    }
+    const first = clockOf(named[0])
+    return new Map(
+      named.map((one): [string, Placement] => {
+        if (one.key === '') return [one.key, { ...SAME, way: wish, residual_ns: first.corrected?.residual_ns ?? null }]
+        // Another run was recorded at another time: only where both begin compares.
+        const way = one.address.run === open.run && one.address.span === open.span ? wish : 'start'
+        return [one.key, placement(first, clockOf(one), way)]
+      }),
+    )
+  }, [named, known, corrected, open, wish])
+}
+
+/** How a rank was aligned: what was added to its wall clock, and how far that may be off. */
+function alignment({ way, correction_ns, residual_ns }: Placement): string {
+  if (way !== 'clocks') return way === 'wall' ? 'wall clock' : 'from its first step'
+  const sign = (correction_ns ?? 0) < 0 ? '−' : '+'
+  const added = correction_ns === null ? '' : ` ${sign}${format(Math.abs(correction_ns), 'ns')}`
+  return `clock${added}${residual_ns === null ? '' : ` ±${format(residual_ns, 'ns')}`}`
+}
+
+export function sectionOf(
+  { key, address }: NamedRank,
+  open: Address,
+  rank: Rank | undefined,
+  placed: Placement = SAME,
+  nodes: ReadonlyMap<string, string>,
+): RankSection {
+  const { profile = null, model = null, problem = null } = rank ?? {}
+  const isOwn = address.run === open.run
+  const fraction = profile?.state === 'loading' ? `, ${format(profile.fraction, 'ratio')}` : ''
+  const note = model ? '' : problem ? problem.what : rank ? `Reading the trace${fraction}` : 'Loads when visible'
+  const node = isOwn ? (nodes.get(address.worker) ?? '') : ''
+  return {
+    key,
+    title: key === '' ? open.worker : rankName(key),
+    subtitle: [key === '' ? 'time axis' : model ? alignment(placed) : '', node].filter(Boolean).join(' · '),
+    note,
+    isFailed: problem !== null,
+    model,
+    placement: placed,
+  }
+}
+
+/** What is in sight of the workers of the run whose sections are in sight. */
+export function visibleStretches(
+  named: readonly NamedRank[],
+  sections: readonly RankSection[],
+  sight: readonly string[],
+  open: Address,
+  view: Range,
+): ReadonlyMap<string, Range> {
+  return new Map(
+    named.flatMap(({ key, address }, i): [string, Range][] => {
+      const isOwn = address.run === open.run && address.span === open.span
+      const { model, placement: placed } = sections[i]
+      if (!isOwn || !model || !sight.includes(key)) return []
+      return [[address.worker, { start: fromAxis(placed, view.start), end: fromAxis(placed, view.end) }]]
+    }),
+  )
+}
+
+export function renameRank(collective: Collective, own: string): Collective {
+  const name = (rank: string) => (rank === own ? '' : rank)
+  return {
+    ...collective,
+    last: collective.last === '' ? '?' : name(collective.last),
+    calls: collective.calls.map((call) => ({ ...call, rank: name(call.rank) })),
+  }
+}
+
+export const sectionNotes = (sections: readonly RankSection[]) =>
+  new Map(sections.map(({ key, subtitle, note }) => [key, note || subtitle]))

@@ -1,0 +1,454 @@
+// Several ranks on one timeline: a section each, on the axis of the profile that is open; what they did together is linked.
+import { Button, NativeSelect } from '@mantine/core'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import type { Query } from '../../../api/client'
+import type { Catalog, Profile } from '../../../api/payloads'
+import { defaultOpenCount, openSections, toggleSection } from '../../../canvas/ranks/layout'
+import type { RankSection } from '../../../canvas/ranks/scene'
+import { isTrackId, type Placing, tracksOf } from '../../../canvas/ranks/tracks'
+import { Budget } from '../../../canvas/tileCache'
+import type { Range, TimelineModel } from '../../../canvas/timeline/model'
+import { joinIds, splitIds } from '../../../lib/laneOrder'
+import { type Address, readsNote, readsText, sameAddress, unreadCount } from '../../../lib/profiles'
+import { fromAxis, type Placement, SAME, toAxis, type Way } from '../../../lib/rankAxis'
+import { rankOverview } from '../../../lib/rankOverview'
+import { inOrder, orderOf, rankKey, rankName, ranksText, tracesOfRun } from '../../../lib/rankSelection'
+import { matcher } from '../../../lib/search'
+import type { PeerCall } from '../../../parts/collectivePeers'
+import { SearchBox } from '../../../parts/tableSection'
+import { rangeOf, useWindow } from '../../../parts/useWindow'
+import { readBookmarks } from '../../../state/bookmarks'
+import type { Values } from '../../../state/hash'
+import { PANEL, setPrefs, usePrefs } from '../../../state/prefs'
+import { setRunRead, useRunRead } from '../../../state/readRuns'
+import { hostWindow, readRoute, setRoute, useRoute } from '../../../state/route'
+import { Placeholder } from '../../../widgets/basics'
+import { ProblemPanel } from '../../../widgets/problem'
+import { RanksCanvas, type RanksHandle } from '../../../widgets/ranksCanvas'
+import { Split } from '../../../widgets/split'
+import { addBookmark, BookmarksMenu } from '../bookmarksMenu'
+import { useColors } from '../displayMenu'
+import { EventPanel } from '../eventPanel'
+import { TimelineEventText } from '../eventText'
+import { HIT_STEPS_WIDTH, HitSteps } from '../hitSteps'
+import { useHits, useSelectedEvent } from '../overlays'
+import { panelsOf } from '../rangePanel'
+import { useKernelClasses } from '../useKernelClasses'
+import { firstView } from '../useTimeline'
+import { ZoomButtons } from '../zoomButtons'
+import { type NamedRank, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
+import { isSettled, type Rank, RankSource } from './rankSource'
+import { RanksDisplayMenu, useDetail, useLinks } from './ranksDisplayMenu'
+import { RanksFooter } from './ranksFooter'
+import { type Opened, RanksMenu } from './ranksMenu'
+import { useClocks, useCollectives, useLateRanks } from './useCollectives'
+import toolbarCss from '../../../parts/toolbar.module.css'
+import frameCss from '../../../parts/viewFrame.module.css'
+import basicsCss from '../../../widgets/basics.module.css'
+import textCss from '../../../widgets/text.module.css'
+import css from '../timeline.module.css'
+
+/** Bytes of tiles of all ranks together, and requests for them under way at once. */
+const BYTES = 192e6
+const REQUESTS = 4
+/** Ranks that are read at once. */
+const READ = 4
+/** So many traces of a run are read for its clocks without being asked; of more only where half of them are shown anyway. */
+const FEW = 16
+/** Pixels of the rank whose hits are stepped through, in the search field. */
+const NAME_WIDTH = 70
+const KEYS_FROM = [...new Set([window, hostWindow])]
+const NONE: ReadonlySet<string> = new Set()
+const NOTHING: ReadonlyMap<string, Range> = new Map()
+
+export default function RanksTimeline(props: {
+  catalog: Catalog
+  opened: Profile
+  open: Address
+  ranks: readonly Address[]
+  base: Query
+  menu: Opened
+}) {
+  const { catalog, open, ranks, base } = props
+  const handle = useRef<RanksHandle>(null)
+  const [known, setKnown] = useState<ReadonlyMap<string, Rank>>(new Map())
+  const [sight, setSight] = useState<readonly string[]>([])
+  const [budget] = useState(() => new Budget(BYTES, REQUESTS))
+  const named = useMemo(
+    () => ranks.map((address) => ({ key: sameAddress(address, open) ? '' : rankKey(open, address), address })),
+    [ranks, open],
+  )
+  const onRank = useCallback((id: string, rank: Rank | null) => {
+    setKnown((old) => {
+      const next = new Map(old)
+      if (rank) next.set(id, rank)
+      else next.delete(id)
+      return next
+    })
+  }, [])
+  const onTiles = useCallback(() => handle.current?.redraw(), [])
+  // The open one goes first: its time is the axis. Then those in sight, a few at a time; what was read stays.
+  const waiting = named.filter(({ key }) => !isSettled(known.get(key)) && (key === '' || sight.includes(key)))
+  const now = new Set(waiting.slice(0, READ).map(({ key }) => key))
+  const sources = named.filter(({ key }) => now.has(key) || isSettled(known.get(key)))
+  const model = known.get('')?.model
+  const problem = known.get('')?.problem
+  return (
+    <>
+      {sources.map(({ key, address }) => (
+        <RankSource
+          key={key}
+          id={key}
+          address={address}
+          window={address.run === open.run ? String(base.window ?? '') : ''}
+          catalog={catalog}
+          budget={budget}
+          onTiles={onTiles}
+          onRank={onRank}
+        />
+      ))}
+      {model ? (
+        <Page {...props} named={named} known={known} model={model} handle={handle} sight={sight} onSight={setSight} />
+      ) : problem ? (
+        <ProblemPanel problem={problem} />
+      ) : (
+        <Placeholder height="calc(100vh - 90px)" />
+      )}
+    </>
+  )
+}
+
+function Page(props: {
+  catalog: Catalog
+  opened: Profile
+  open: Address
+  ranks: readonly Address[]
+  base: Query
+  menu: Opened
+  named: readonly NamedRank[]
+  known: ReadonlyMap<string, Rank>
+  /** Of the open profile. */
+  model: TimelineModel
+  handle: React.RefObject<RanksHandle | null>
+  sight: readonly string[]
+  onSight: (keys: readonly string[]) => void
+}) {
+  const { catalog, opened, open, ranks, base, menu, known, model, handle, sight, onSight } = props
+  const route = useRoute()
+  const prefs = usePrefs()
+  const detail = useDetail()
+  const linked = useLinks()
+  const run = useMemo<Query>(() => ({ run: open.run, span: open.span, window: base.window }), [open, base.window])
+  const workers = useMemo(() => tracesOfRun(catalog, open).length, [catalog, open])
+  const own = props.named.filter(({ address }) => address.run === open.run && address.span === open.span).length
+  const isRead = useRunRead(run)
+  // Corrected clocks and links need what every worker of the run contributes.
+  const reads = useMemo(() => (isRead ? 0 : unreadCount(catalog, open)), [isRead, catalog, open])
+  const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || reads === 0 || route.align === 'clocks')
+  const wish: Way = route.align === 'start' ? 'start' : route.align === 'wall' || !isFree ? 'wall' : 'clocks'
+  const clocks = useClocks(run, isFree, wish === 'clocks')
+  const isThere = clocks.nodes.size > 0
+  useEffect(() => {
+    if (isThere) setRunRead(run)
+  }, [isThere, run])
+  const order = orderOf(route.ranks_by)
+  const late = useLateRanks(run, isFree && order === 'late')
+  const named = useMemo(() => inOrder(props.named, order, clocks.nodes, late), [props.named, order, clocks.nodes, late])
+  const placements = usePlacements(named, known, clocks.of, open, wish)
+  const sections = useMemo(
+    () => named.map((one) => sectionOf(one, open, known.get(one.key), placements.get(one.key), clocks.nodes)),
+    [named, open, known, placements, clocks.nodes],
+  )
+  const placing = usePlacing(sections, props.named, detail, model)
+  const first = useMemo(() => firstView(opened, String(base.steps ?? ''), model), [opened, base.steps, model])
+  const { view, lastSent, onView, undo } = useWindow(first, placing.whole)
+  const within = useMemo(
+    () => (linked ? visibleStretches(named, sections, sight, open, view) : NOTHING),
+    [linked, named, sections, sight, open, view],
+  )
+  const linkedCalls = useCollectives(run, within, isFree && linked)
+  const collectives = useMemo(
+    // The open one has no name of its own among the sections.
+    () => linkedCalls.collectives.map((collective) => renameRank(collective, rankKey(open, open))),
+    [linkedCalls.collectives, open],
+  )
+  const event = route.event === undefined ? null : Number(route.event)
+  const at = route.at ?? ''
+  const chosen = named.find(({ key }) => key === at)
+  const query = useMemo<Query>(
+    () => ({ ...(chosen?.address ?? open), window: base.window }),
+    [chosen?.address, open, base.window],
+  )
+  // Until its own is there: the worker is known, but not its clock.
+  const profile = useMemo(
+    () => known.get(at)?.profile ?? (chosen ? { ...opened, ...chosen.address, clock: null } : opened),
+    [known, at, opened, chosen],
+  )
+  const { spot, arrows } = useSelectedEvent(query, event)
+  const onAxis = placements.get(at) ?? SAME
+  const name = at === '' ? open.worker : rankName(at)
+  const { found, go } = useRankHits(query, view, onAxis, event, handle)
+  const [isText, setText] = useState(false)
+  const selected = useMemo(
+    () => (spot && event !== null ? { rank: at, event, spot, arrows } : null),
+    [spot, arrows, at, event],
+  )
+  const search = route.search ?? ''
+  const matches = useMemo(() => matcher(search), [search])
+  const range = rangeOf(route.from_ns, route.to_ns)
+  const hasDevices = model.head.busy_is_device
+  const wished = useColors('kind')
+  const colors = wished === 'class' && !hasDevices ? 'kind' : wished
+  const opens = useMemo<Query>(() => ({ ...open, window: base.window }), [open, base.window])
+  const { classes } = useKernelClasses(opens, colors === 'class')
+  const bookmarks = useMemo(() => readBookmarks(route.bookmarks), [route.bookmarks])
+  const [note, setNote] = useState<number | null>(null)
+  const steps = useMemo(
+    () =>
+      opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
+    [opened],
+  )
+  const goTo = usePartner(open, at, ranks, catalog, query, placements, known, handle)
+  const bookmark = (time: number) => {
+    addBookmark(bookmarks, time)
+    setNote(time)
+  }
+  const panels = panelsOf({
+    event: event !== null && (
+      <EventPanel
+        event={event}
+        base={query}
+        catalog={catalog}
+        profile={profile}
+        isElsewhere={at !== ''}
+        onGo={(next, to) => {
+          handle.current?.reveal({ start: toAxis(onAxis, to.start), end: toAxis(onAxis, to.end) })
+          setRoute({ event: String(next) })
+        }}
+        onClose={() => setRoute({ event: '', at: '' })}
+        onPartner={goTo}
+      />
+    ),
+    range,
+    base: opens,
+    search,
+    onShow: (next) => handle.current?.show(next),
+  })
+  return (
+    <div className={`${frameCss.page} ${css.page}`}>
+      <div data-testid="toolbar" className={toolbarCss.toolbar}>
+        <SearchBox
+          value={search}
+          onChange={(next) => setRoute({ search: next })}
+          placeholder="Search names, text or /regex/"
+          onStep={go}
+          error={found?.problem}
+          searchNote={{
+            width: found ? HIT_STEPS_WIDTH + NAME_WIDTH : 0,
+            content: found && <HitSteps found={found} go={go} of={name} />,
+          }}
+        />
+        <RanksDisplayMenu hasModules={model.head.has_modules} hasDevices={hasDevices} />
+        <RanksMenu
+          catalog={catalog}
+          open={open}
+          ranks={ranks}
+          clocks={isFree ? clocks : null}
+          way={wish}
+          reads={reads}
+          said={sectionNotes(sections)}
+          {...menu}
+        />
+        <BookmarksMenu
+          bookmarks={bookmarks}
+          open={note}
+          onOpen={setNote}
+          onGo={(time) => handle.current?.reveal({ start: time, end: time })}
+          isSelected={false}
+          onAdd={() => bookmark(Math.round((view.start + view.end) / 2))}
+        />
+        <ZoomButtons
+          all="Show all"
+          zoom={(factor) => handle.current?.zoom(factor)}
+          reset={() => handle.current?.reset()}
+        />
+        <Button size="sm" variant="default" aria-pressed={isText} onClick={() => setText(!isText)}>
+          {isText ? 'As chart' : 'As text'}
+        </Button>
+        {isText && (
+          <NativeSelect
+            size="sm"
+            aria-label="Rank as text"
+            data={sections.map(({ key, title }) => ({ value: key, label: title }))}
+            value={chosen ? at : ''}
+            onChange={({ currentTarget }) => setRoute({ event: '', at: currentTarget.value })}
+          />
+        )}
+        {own > 1 && !isFree && (
+          <Button size="sm" variant="default" title={readsText(reads)} onClick={() => setRoute({ align: 'clocks' })}>
+            Align and link{readsNote(reads)}
+          </Button>
+        )}
+      </div>
+      <Split
+        label="Height of the panel"
+        share={prefs.panel}
+        limits={PANEL}
+        onShare={(panel) => setPrefs({ panel })}
+        below={panels}
+      >
+        <section className={`${basicsCss.card} ${css.card}`} aria-label="Timeline of ranks">
+          <ul className={textCss.sr} aria-label="Ranks">
+            {sections.map(({ key, title, subtitle, note: said, placement: { way, shift, scale } }) => (
+              <li key={key} data-testid="section" data-way={way} data-shift={shift} data-scale={scale}>
+                {[title, subtitle, said].filter(Boolean).join(', ')}
+              </li>
+            ))}
+          </ul>
+          {isText && (
+            <TimelineEventText
+              profile={query}
+              view={ownRange(onAxis, view)}
+              search={search}
+              onOpen={(next) => setRoute({ event: next, at })}
+            />
+          )}
+          {!isText && (
+            <RanksCanvas
+              placing={placing}
+              collectives={collectives}
+              view={view}
+              lastSent={lastSent}
+              matches={matches}
+              colors={colors}
+              classes={classes}
+              selected={selected}
+              range={range}
+              steps={steps}
+              bookmarks={bookmarks}
+              gutter={prefs.gutter}
+              keysFrom={KEYS_FROM}
+              onView={onView}
+              onUndo={undo}
+              onPick={(item) => setRoute({ event: item ? String(item.event) : '', at: item?.rank ?? '' })}
+              onFollow={(next) => setRoute({ event: String(next) })}
+              onRange={(next) =>
+                setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
+              }
+              onToggle={(id) => toggle(id, placing.open)}
+              onBookmark={bookmark}
+              onGutter={(gutter) => setPrefs({ gutter })}
+              onSight={onSight}
+              handle={handle}
+            />
+          )}
+          <RanksFooter
+            view={view}
+            axis={open.worker}
+            clocks={isFree ? clocks : null}
+            wish={wish}
+            sections={sections}
+            linkedCalls={linked && isFree ? { ...linkedCalls, collectives } : null}
+            detail={detail}
+            colors={colors}
+            classes={classes}
+          />
+        </section>
+      </Split>
+    </div>
+  )
+}
+
+/** The window in the time of a rank: the server takes whole nanoseconds. */
+const ownRange = (placement: Placement, { start, end }: Range): Range => ({
+  start: Math.round(fromAxis(placement, start)),
+  end: Math.round(fromAxis(placement, end)),
+})
+
+/** The hits of the chosen rank, and the way from one to the next on the axis. */
+function useRankHits(
+  query: Query,
+  view: Range,
+  placed: Placement,
+  event: number | null,
+  handle: React.RefObject<RanksHandle | null>,
+) {
+  const own = useMemo(() => ownRange(placed, view), [placed, view])
+  const within = useMemo<Query>(() => ({ ...query, start_ns: own.start, end_ns: own.end }), [query, own])
+  const reveal = useCallback(
+    ({ start, end }: Range) => handle.current?.reveal({ start: toAxis(placed, start), end: toAxis(placed, end) }),
+    [placed, handle],
+  )
+  return useHits(query, within, own, event, reveal)
+}
+
+/** The way to the same collective of another rank: its section, which is put below the others where it is not there. */
+function usePartner(
+  open: Address,
+  at: string,
+  ranks: readonly Address[],
+  catalog: Catalog,
+  chosen: Query,
+  placements: ReadonlyMap<string, Placement>,
+  known: ReadonlyMap<string, Rank>,
+  handle: React.RefObject<RanksHandle | null>,
+): (partner: PeerCall) => void {
+  const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
+  // Where it lies on the axis is known once its trace is there.
+  const placed = awaited?.key === at && known.get(at)?.model ? placements.get(at) : undefined
+  useEffect(() => {
+    if (!awaited) return
+    // Who went elsewhere meanwhile is not taken back.
+    if (awaited.key !== at) setAwaited(null)
+    if (!placed) return
+    handle.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
+    setAwaited(null)
+  }, [awaited, at, placed, handle])
+  return ({ worker, event, start, end }) => {
+    const address = { run: String(chosen.run), worker, span: String(chosen.span) }
+    const key = sameAddress(address, open) ? '' : rankKey(open, address)
+    const isShown = ranks.some((one) => sameAddress(one, address))
+    const more: Values = isShown ? {} : { ranks: ranksText(catalog, open, [...ranks, address]) }
+    setRoute({ ...more, event: event === null ? '' : String(event), at: key }, true)
+    setAwaited({ key, start, end })
+  }
+}
+
+/** Turns a track over, or opens or closes a section: `turnAll` in the menu does it to all sections. */
+function toggle(id: string, open: ReadonlySet<string>): void {
+  const turned = new Set(splitIds(readRoute().turned))
+  if (isTrackId(id)) {
+    if (!turned.delete(id)) turned.add(id)
+    setRoute({ turned: joinIds(turned) })
+  } else setRoute({ turned: joinIds(toggleSection(turned, id, !open.has(id))) })
+}
+
+/** `named`: as they were chosen, in whatever order the sections stand. */
+function usePlacing(
+  sections: readonly RankSection[],
+  named: readonly NamedRank[],
+  detail: Placing['detail'],
+  model: TimelineModel,
+): Placing {
+  const { turned: text, sections: opened } = useRoute()
+  return useMemo(() => {
+    const turned = new Set(splitIds(text))
+    // As high as the open one's, of which the tracks are known.
+    const { content } = tracksOf('', model, { detail: 'streams', turned: NONE })
+    const first =
+      opened === 'open' ? sections.length : opened === 'closed' ? 0 : defaultOpenCount(sections.length, content)
+    const keys = named.map(({ key }) => key)
+    const there = sections.flatMap(({ model: own, placement: placed }) =>
+      own ? [{ placement: placed, start: own.start, end: own.end, busy: own.head.busy }] : [],
+    )
+    const { busy, ...whole } = rankOverview(there)
+    return {
+      sections,
+      open: openSections(keys, first, turned),
+      detail,
+      turned,
+      whole,
+      busy: { busy, busy_is_device: model.head.busy_is_device },
+    }
+  }, [sections, named, detail, model, text, opened])
+}

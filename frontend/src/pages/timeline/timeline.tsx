@@ -1,0 +1,325 @@
+// Timeline: every event of the trace. The server sends what the pixels can show; moving asks for more.
+import { Button } from '@mantine/core'
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import type { Query } from '../../api/client'
+import type { Catalog, Problem, Profile } from '../../api/payloads'
+import { tracksOf } from '../../canvas/timeline/layout'
+import type { LegendEntry } from '../../canvas/timeline/legend'
+import type { Range, Spot, TimelineModel } from '../../canvas/timeline/model'
+import type { Bookmark } from '../../canvas/timeline/scene'
+import { arrangeLanes } from '../../lib/laneOrder'
+import { unreadCount } from '../../lib/profiles'
+import { selectedRanks } from '../../lib/rankSelection'
+import { matcher } from '../../lib/search'
+import type { PageProps } from '../../parts/page'
+import { SearchBox } from '../../parts/tableSection'
+import { rangeOf, useWindow } from '../../parts/useWindow'
+import { useActivity } from '../../state/activity'
+import { PANEL, setPrefs, usePrefs } from '../../state/prefs'
+import { useRunRead } from '../../state/readRuns'
+import { hostWindow, setRoute, useRoute } from '../../state/route'
+import { Placeholder, useTheme } from '../../widgets/basics'
+import { ProblemPanel } from '../../widgets/problem'
+import { Split } from '../../widgets/split'
+import { TimelineCanvas, type TimelineHandle } from '../../widgets/timelineCanvas'
+import { addBookmark, BookmarksMenu } from './bookmarksMenu'
+import { DisplayMenu, defaultColors, useColors } from './displayMenu'
+import { EventPanel } from './eventPanel'
+import { TimelineEventText } from './eventText'
+import { recordedKinds, TimelineFooter } from './footer'
+import { HitChip } from './hitChip'
+import { HIT_STEPS_WIDTH, HitSteps } from './hitSteps'
+import { OpenInPerfetto } from './openInPerfetto'
+import { useOverlays } from './overlays'
+import { panelsOf } from './rangePanel'
+import { type Opened, RanksMenu } from './ranks/ranksMenu'
+import { TracksMenu, useTracks } from './tracksMenu'
+import { useKernelClasses } from './useKernelClasses'
+import { firstView, useTimeline } from './useTimeline'
+import { ZoomButtons } from './zoomButtons'
+import toolbarCss from '../../parts/toolbar.module.css'
+import frameCss from '../../parts/viewFrame.module.css'
+import basicsCss from '../../widgets/basics.module.css'
+import css from './timeline.module.css'
+
+/** Names, modules or classes in the key of colours, as far as there is room. */
+const KEY = 13
+/** Who looks at one rank needs nothing of it. */
+const RanksTimeline = lazy(() => import('./ranks/ranksTimeline'))
+const NO_RANKS: ReadonlyMap<string, string> = new Map()
+const NO_LEGEND: readonly LegendEntry[] = []
+/** The keys of the page around ours are for the timeline as well: it has the focus until somebody clicks. */
+const KEYS_FROM = [...new Set([window, hostWindow])]
+
+export function TimelinePage(props: PageProps) {
+  const { catalog, profile, base } = props
+  const { run, worker, span } = profile
+  const { ranks: text } = useRoute()
+  const open = useMemo(() => ({ run, worker, span }), [run, worker, span])
+  const ranks = useMemo(() => selectedRanks(catalog, open, text), [catalog, open, text])
+  // The page for several ranks is another one: whoever chooses them goes on in the menu that is open.
+  const [opened, onOpened] = useState(false)
+  const menu = useMemo(() => ({ opened, onOpened }), [opened])
+  if (ranks.length < 2) return <OneTimeline {...props} menu={menu} />
+  return (
+    <Suspense fallback={<Waiting />}>
+      <RanksTimeline
+        key={JSON.stringify([open, base.window])}
+        catalog={catalog}
+        opened={profile}
+        open={open}
+        ranks={ranks}
+        base={base}
+        menu={menu}
+      />
+    </Suspense>
+  )
+}
+
+/** While the code for several ranks is on its way. */
+function Waiting() {
+  useActivity(true)
+  return <Placeholder height="calc(100vh - 90px)" />
+}
+
+function OneTimeline({ catalog, profile: opened, base, menu }: PageProps & { menu: Opened }) {
+  const { steps, ...rest } = base
+  const key = JSON.stringify(rest)
+  const profile = useMemo(() => JSON.parse(key) as Query, [key])
+  const handle = useRef<TimelineHandle>(null)
+  const { model, problem, busy, drawn, failures } = useTimeline(profile, () => handle.current?.redraw())
+  const chosen = String(steps ?? '')
+  const first = useMemo(() => model && firstView(opened, chosen, model), [model, opened, chosen])
+  if (!model || !first)
+    return problem ? <ProblemPanel problem={problem} /> : <Placeholder height="calc(100vh - 90px)" />
+  return (
+    <Page
+      all={opened.window ? 'Full window' : 'Full trace'}
+      model={model}
+      first={first}
+      opened={opened}
+      profile={profile}
+      busy={busy}
+      drawn={drawn}
+      failures={failures}
+      problem={problem}
+      handle={handle}
+      catalog={catalog}
+      menu={menu}
+      perfetto={(shown) => (
+        <OpenInPerfetto
+          address={catalog.perfetto_url}
+          base={profile}
+          shown={shown}
+          all={{ start: model.start, end: model.end }}
+          profile={opened}
+        />
+      )}
+    />
+  )
+}
+
+function Page(props: {
+  model: TimelineModel
+  first: Range
+  opened: Profile
+  profile: Query
+  busy: boolean
+  drawn: boolean
+  failures: readonly Bookmark[]
+  problem: Problem | null
+  handle: React.RefObject<TimelineHandle | null>
+  /** What there is to see at most. */
+  all: string
+  catalog: Catalog
+  menu: Opened
+  perfetto: (shown: Range) => ReactNode
+}) {
+  const { all, catalog, menu, perfetto, model, first, opened, profile, busy, drawn, failures, problem, handle } = props
+  const route = useRoute()
+  const { run, worker, span } = opened
+  const place = useMemo(() => ({ run, worker, span }), [run, worker, span])
+  const isRead = useRunRead(profile)
+  const reads = useMemo(() => (isRead ? 0 : unreadCount(catalog, place)), [isRead, catalog, place])
+  const { view, lastSent, onView, undo } = useWindow(first, model)
+  const steps = useMemo(
+    () =>
+      opened.steps.map(({ label, host_start_ns, host_end_ns }) => ({ label, start: host_start_ns, end: host_end_ns })),
+    [opened],
+  )
+  const tracks = useTracks()
+  const search = route.search ?? ''
+  const matches = useMemo(() => matcher(search), [search])
+  const [text, setText] = useState(false)
+  const range = rangeOf(route.from_ns, route.to_ns)
+  const event = route.event === undefined ? null : Number(route.event)
+  const usual = defaultColors(model.head.only_ranges)
+  const wish = useColors(usual)
+  // Nothing on the host has a class.
+  const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
+  const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
+  const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
+  // Where no lane is shown there are no events to wait for.
+  const ready = drawn || arrangeLanes(model.lanes, tracks.arrangement).order.length === 0
+  const hasDevices = model.head.busy_is_device
+  const { extras, selected, searchHits, notes, go } = useOverlays(
+    profile,
+    view,
+    event,
+    reveal,
+    ready,
+    hasDevices,
+    steps,
+    failures,
+  )
+  const named = useMemo(() => tracksOf(model.lanes, extras.counters?.series ?? []), [model, extras.counters])
+  const prefs = usePrefs()
+  const theme = useTheme()
+  const holds = useMemo(() => recordedKinds(model.head), [model])
+  const [note, setNote] = useState<number | null>(null)
+  const [legend, setLegend] = useState(NO_LEGEND)
+  const hasLegend = colors === 'class' ? classes !== null : colors !== 'kind'
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again when the picture is another one
+  useEffect(
+    () => setLegend((hasLegend && handle.current?.legend(KEY)) || NO_LEGEND),
+    [view, colors, classes, busy, tracks, text, theme],
+  )
+  // A link may name an event and no window; where it names both the event's row has to come into sight.
+  const anywhere = route.start_ns === undefined
+  const arrived = useRef(false)
+  useEffect(() => {
+    if (!selected) return
+    const isShown = selected.end >= view.start && selected.start <= view.end
+    if (anywhere || (!arrived.current && isShown)) handle.current?.reveal(selected, 'pan')
+    arrived.current = true
+  }, [selected, anywhere, view, handle])
+  const bookmark = (time: number) => {
+    addBookmark(extras.bookmarks, time)
+    setNote(time)
+  }
+  const goTo = (next: number, at: Range & Partial<Spot>) => {
+    handle.current?.reveal(at)
+    setRoute({ event: String(next) })
+  }
+  const panels = panelsOf({
+    event: event !== null && (
+      <EventPanel
+        event={event}
+        base={profile}
+        catalog={catalog}
+        profile={opened}
+        onGo={goTo}
+        onClose={() => setRoute({ event: '' })}
+      />
+    ),
+    range,
+    base: profile,
+    search,
+    onShow: (next) => handle.current?.show(next),
+  })
+  return (
+    <div className={`${frameCss.page} ${css.page}`}>
+      <div data-testid="toolbar" className={toolbarCss.toolbar}>
+        <SearchBox
+          value={search}
+          onChange={(next) => setRoute({ search: next })}
+          placeholder="Search names, text or /regex/"
+          onStep={go}
+          error={searchHits?.problem}
+          searchNote={{
+            width: searchHits ? HIT_STEPS_WIDTH : 0,
+            content: searchHits && <HitSteps found={searchHits} go={go} />,
+          }}
+        />
+        <DisplayMenu usual={usual} hasModules={model.head.has_modules} hasDevices={hasDevices} />
+        <TracksMenu all={named} tracks={tracks} />
+        <RanksMenu
+          catalog={catalog}
+          open={place}
+          ranks={[place]}
+          clocks={null}
+          way="wall"
+          reads={reads}
+          said={NO_RANKS}
+          {...menu}
+        />
+        <BookmarksMenu
+          bookmarks={extras.bookmarks}
+          open={note}
+          onOpen={setNote}
+          onGo={(time) => handle.current?.reveal({ start: time, end: time })}
+          isSelected={selected !== null}
+          onAdd={() => bookmark(selected?.start ?? Math.round((view.start + view.end) / 2))}
+        />
+        <ZoomButtons
+          all={all}
+          isTight
+          zoom={(factor) => handle.current?.zoom(factor)}
+          reset={() => handle.current?.reset()}
+        />
+        <Button size="sm" variant="default" aria-pressed={text} onClick={() => setText(!text)}>
+          {text ? 'As chart' : 'As text'}
+        </Button>
+        <HitChip />
+        {perfetto(view)}
+      </div>
+      {problem && <ProblemPanel problem={problem} />}
+      {unclassed && <ProblemPanel problem={unclassed} />}
+      <Split
+        label="Height of the panel"
+        share={prefs.panel}
+        limits={PANEL}
+        onShare={(panel) => setPrefs({ panel })}
+        below={panels}
+      >
+        <section className={`${basicsCss.card} ${css.card}`} aria-busy={busy} aria-label="Timeline">
+          {text ? (
+            <TimelineEventText
+              profile={profile}
+              view={view}
+              search={search}
+              onOpen={(next) => setRoute({ event: next })}
+            />
+          ) : (
+            <TimelineCanvas
+              model={model}
+              view={view}
+              lastSent={lastSent}
+              matches={matches}
+              colors={colors}
+              classes={classes}
+              selected={selected}
+              range={range}
+              arrangement={tracks.arrangement}
+              collapsed={tracks.collapsed}
+              extras={extras}
+              gutter={prefs.gutter}
+              keysFrom={KEYS_FROM}
+              onView={onView}
+              onUndo={undo}
+              onPick={(item) => setRoute({ event: item ? String(item.event) : '' })}
+              onFollow={goTo}
+              onRange={(next) =>
+                setRoute({ from_ns: next ? String(next.start) : '', to_ns: next ? String(next.end) : '' })
+              }
+              onToggle={tracks.toggle}
+              onOpen={tracks.open}
+              onBookmark={bookmark}
+              onGutter={(gutter) => setPrefs({ gutter })}
+              handle={handle}
+            />
+          )}
+          <TimelineFooter
+            view={view}
+            busy={busy}
+            notes={notes}
+            found={searchHits}
+            colors={colors}
+            legend={legend}
+            holds={holds}
+          />
+        </section>
+      </Split>
+    </div>
+  )
+}

@@ -1,0 +1,50 @@
+// A node of an execution trace: its tensors, the operators that these tie it to, and its event in a trace beside it.
+import type { ReactNode } from 'react'
+import type { Query } from '../api/client'
+import type { View } from '../api/payloads'
+import type { Row } from '../lib/tableRows'
+import { SmallTable } from '../widgets/smallTable'
+import { firstEvent } from './firstEvent'
+import { payloadByName } from './payloadByName'
+import textCss from '../widgets/text.module.css'
+
+const WITHOUT = ['function_id', 'node_number']
+
+/** `show`: the way from one of those operators into the timeline; `onName`: opens it where it stands. */
+export function ExecutionNodeDetail(props: {
+  view: View
+  show?: { label: string; of: (row: Row) => (() => void) | null }
+  onName?: (row: Row) => void
+  heading: (text: string) => ReactNode
+}) {
+  const { view, show, onName, heading } = props
+  const tensors = payloadByName(view, 'node_tensors', 'table')
+  const links = payloadByName(view, 'node_links', 'table')
+  return (
+    <>
+      {tensors && tensors.rows.length > 0 ? (
+        <SmallTable table={tensors} limit={50} />
+      ) : (
+        <p className={textCss.none}>This node has no input or output tensors.</p>
+      )}
+      {links && links.rows.length > 0 && (
+        <>
+          {heading('Producers of its inputs and consumers of its outputs')}
+          <SmallTable table={links} limit={50} without={WITHOUT} show={show} onName={onName} />
+        </>
+      )}
+    </>
+  )
+}
+
+/** The number of a call, and its name: both files state them. */
+export interface Call {
+  name: string
+  function_id: number
+}
+
+/** The event of a call in a trace that was recorded with it; null where that has none. */
+export const eventOf = ({ name, function_id }: Call, trace: Query) =>
+  firstEvent({ ...trace, search: String(function_id), in: 'args', exact: 1, where: [`name:${name}`] })
+
+export const callOf = (row: Row): Call => ({ name: String(row.name), function_id: Number(row.function_id) })

@@ -1,0 +1,40 @@
+// How much device time graphs replayed, and what tells which operators or modules stand behind it.
+import type { View } from '../api/payloads'
+import { openView } from '../state/route'
+import { Value } from '../widgets/basics'
+import { payloadByName } from './payloadByName'
+import textCss from '../widgets/text.module.css'
+
+/** Where most device time without an operator is of replays, and none is known. */
+function UnattributedReplays({ view }: { view: View }) {
+  const without = payloadByName(view, 'no_operator', 'breakdown')
+  const replays = without?.parts.find(({ metric }) => metric.key === 'graph')
+  if (!without || !replays || 2 * replays.value < without.total) return null
+  return (
+    <p className={textCss.none} data-testid="replayed">
+      <Value value={replays.value} unit={without.unit} /> of device time is listed as (no operator): it was replayed
+      from graphs without a known capture.{' '}
+      <button type="button" className={textCss.link} onClick={() => openView('graphs')}>
+        Show graphs
+      </button>
+    </p>
+  )
+}
+
+/** One line; nothing without replays. */
+export function GraphReplays({ view, noun }: { view: View; noun: string }) {
+  const bar = payloadByName(view, 'replayed', 'breakdown')
+  if (!bar) return <UnattributedReplays view={view} />
+  return (
+    <p className={textCss.none} data-testid="replayed">
+      <Value value={bar.total} unit={bar.unit} /> of device time was replayed from captured graphs. {noun} behind it:{' '}
+      {bar.parts.map((part, i) => (
+        <span key={part.metric.key} title={part.metric.definition}>
+          {i > 0 && ', '}
+          {part.metric.title.toLowerCase()} <Value value={part.value} unit={bar.unit} />
+        </span>
+      ))}
+      .
+    </p>
+  )
+}

@@ -1,0 +1,11 @@
+// What every view gets.
+import type { Query } from '../api/client'
+import type { Catalog, Profile } from '../api/payloads'
+
+export interface PageProps {
+  id: string
+  catalog: Catalog
+  profile: Profile
+  /** run, worker, span, window, steps, phase and pattern: goes with every question. */
+  base: Query
+}

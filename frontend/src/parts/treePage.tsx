@@ -1,0 +1,271 @@
+// A tree as an icicle chart and as a table with the same numbers: one search, one zoom and one selection for both.
+import { ActionIcon, Button, NativeSelect } from '@mantine/core'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import type { Tree } from '../api/payloads'
+import { counted, format } from '../lib/format'
+import { matcher } from '../lib/search'
+import type { Row } from '../lib/tableRows'
+import { type TreeOrder, treeSequence } from '../lib/treeOrder'
+import { stepHit, treeHits } from '../lib/treeSearch'
+import { showHits } from '../state/links'
+import { setRoute, useRoute } from '../state/route'
+import { Card } from '../widgets/basics'
+import { ColorKey } from '../widgets/colorKey'
+import { FlameGraph } from '../widgets/flameGraph'
+import { DownIcon, UpIcon } from '../widgets/icons'
+import { type TreeExtra, TreeTable } from '../widgets/tree'
+import { SearchBox } from './tableSection'
+import textCss from '../widgets/text.module.css'
+import toolbarCss from './toolbar.module.css'
+import css from './treePage.module.css'
+import frameCss from './viewFrame.module.css'
+
+const ORDERS: { value: TreeOrder; label: string }[] = [
+  { value: '', label: 'By execution order' },
+  { value: 'name', label: 'By name' },
+  { value: 'value', label: 'By time' },
+]
+
+/** The first levels open, as long as they fit on a screen. */
+export function firstOpen(tree: Tree, most = 24): ReadonlySet<number> {
+  const roots = tree.parent.flatMap((parent, i) => (parent < 0 ? [i] : []))
+  const open = new Set<number>()
+  let rows = roots.length
+  const queue = [...roots]
+  for (let node = queue.shift(); node !== undefined; node = queue.shift()) {
+    const children = tree.parent.flatMap((parent, i) => (parent === node ? [i] : []))
+    if (children.length === 0) continue
+    if (rows + children.length > most && open.size > 0) break
+    rows += children.length
+    open.add(node)
+    queue.push(...children)
+  }
+  return open
+}
+
+const STEPS = [
+  { label: 'Previous match', keys: 'Shift+Enter', back: true, Icon: UpIcon },
+  { label: 'Next match', keys: 'Enter', back: false, Icon: DownIcon },
+]
+
+export function TreePage(props: {
+  tree: Tree
+  /** Choices in front of the search. */
+  lead: ReactNode
+  /** What is done with all of it, beside the chart. */
+  trail?: ReactNode
+  /** Something to know before one looks. */
+  note?: ReactNode
+  /** What a node is, in the plural. */
+  noun: string
+  /** What the events view calls the events of a node; nothing where it cannot be asked for them. */
+  whereOf: (row: Row) => string[]
+  /** The rows of the table can be put into another order than that in which they came. */
+  ordered?: boolean
+  /** The chart is the page, and the table its footnote. */
+  tall?: boolean
+  categoryOf: (row: Row, value: string) => string
+  /** What the colour of a node means; absent: all have one. */
+  labelOf?: (row: Row) => string
+  /** More about the chosen node. */
+  details?: (row: Row) => ReactNode
+  /** A column of pictures of the table, and what else can be done with the chosen node. */
+  extra?: TreeExtra
+  actions?: (row: Row) => ReactNode
+}) {
+  const { tree, lead, trail, note, noun, whereOf, ordered, tall, categoryOf, labelOf, details, extra, actions } = props
+  const route = useRoute()
+  const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
+  const first = useMemo(() => firstOpen(tree), [tree])
+  // What was opened in another tree says nothing about this one.
+  const open = opened?.tree === tree ? opened.nodes : first
+  const before = useRef(tree)
+  useEffect(() => {
+    // Nor does the number of a node: with other steps or choices it is another one.
+    if (before.current !== tree) setRoute({ row: '', zoom: '' })
+    before.current = tree
+  }, [tree])
+  const setOpen = (nodes: ReadonlySet<number>) => setOpened({ tree, nodes })
+  const value = tree.value_columns.find((key) => key === route.width) ?? tree.value_columns[0]
+  const selected = route.row && Number(route.row) < tree.rows.length ? Number(route.row) : -1
+  const zoom = route.zoom && Number(route.zoom) < tree.rows.length ? Number(route.zoom) : -1
+  const order = ORDERS.find(({ value: known }) => ordered && known === route.sort)?.value ?? ''
+  const sequence = useMemo(
+    () =>
+      treeSequence(
+        tree.parent,
+        tree.rows.map((row) => String(row[tree.label_column] ?? '')),
+        tree.rows.map((row) => Number(row[value] ?? 0)),
+        order,
+      ),
+    [tree, value, order],
+  )
+  const match = useMemo(() => matcher(route.search ?? ''), [route.search])
+  const found = useMemo(
+    () =>
+      match &&
+      treeHits(
+        tree.rows.map((row) => String(row[tree.label_column] ?? '')),
+        tree.parent,
+        tree.rows.map((row) => Number(row[value] ?? 0)),
+        match,
+      ),
+    [tree, value, match],
+  )
+  /** Where the hits stand, from top to bottom. */
+  const places = useMemo(() => {
+    const hits = new Set(found?.nodes)
+    return sequence.flatMap((node, place) => (hits.has(node) ? [place] : []))
+  }, [found, sequence])
+  const select = (node: number, change: Record<string, string> = {}) => {
+    const next = new Set(open)
+    for (let at = tree.parent[node]; at >= 0; at = tree.parent[at]) next.add(at)
+    if (next.size !== open.size) setOpen(next)
+    setRoute({ ...change, row: String(node) })
+  }
+  const search = (text: string) => {
+    const matches = matcher(text)
+    if (matches) {
+      const next = new Set(open)
+      tree.rows.forEach((row, i) => {
+        if (matches(String(row[tree.label_column] ?? '')))
+          for (let at = tree.parent[i]; at >= 0; at = tree.parent[at]) next.add(at)
+      })
+      setOpen(next)
+    }
+    setRoute({ search: text })
+  }
+  /** To the next hit; where the zoom hides it, out of the zoom. */
+  const step = (back: boolean) => {
+    const node = sequence[stepHit(places, sequence.indexOf(selected), back)]
+    if (node === undefined) return
+    let at = node
+    while (at >= 0 && at !== zoom) at = tree.parent[at]
+    select(node, at < 0 ? { zoom: '' } : {})
+  }
+  const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
+  // In the head of the chart, which keeps its height: nothing moves while one types or chooses.
+  const hits = found && (
+    <>
+      <span
+        data-testid="count"
+        className={textCss.mute}
+        title={`${titleOf(value)?.unit === 'bytes' ? 'Bytes' : 'Time'} of all matches; nested matches count once`}
+      >
+        {found.nodes.includes(selected) && `${places.indexOf(sequence.indexOf(selected)) + 1} / `}
+        {found.nodes.length.toLocaleString('en-US')} of {tree.rows.length.toLocaleString('en-US')} match ·{' '}
+        {format(found.sum, tree.columns.find(({ metric }) => metric.key === value)?.metric.unit ?? 'ns')}
+        {found.total > 0 && ` (${format(found.sum / found.total, 'ratio')})`}
+      </span>
+      {STEPS.map(({ label, keys, back, Icon }) => (
+        <ActionIcon
+          key={label}
+          size="sm"
+          variant="default"
+          aria-label={label}
+          title={`${label} (${keys})`}
+          disabled={found.nodes.length === 0}
+          onClick={() => step(back)}
+        >
+          <Icon />
+        </ActionIcon>
+      ))}
+    </>
+  )
+  const name = selected >= 0 ? String(tree.rows[selected][tree.label_column] ?? '') : ''
+  return (
+    <div className={frameCss.page}>
+      {note}
+      <div data-testid="toolbar" className={toolbarCss.toolbar}>
+        {lead}
+        {tree.value_columns.length > 1 && (
+          <NativeSelect
+            size="sm"
+            aria-label="Width of the flame graph"
+            value={value}
+            onChange={(event) =>
+              setRoute({ width: event.currentTarget.value === tree.value_columns[0] ? '' : event.currentTarget.value })
+            }
+            data={tree.value_columns.map((key) => ({ value: key, label: titleOf(key)?.title ?? key }))}
+          />
+        )}
+        {ordered && (
+          <NativeSelect
+            size="sm"
+            aria-label="Order of the rows"
+            value={order}
+            onChange={(event) => setRoute({ sort: event.currentTarget.value, desc: '' })}
+            data={ORDERS}
+          />
+        )}
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: the box inside takes the keys */}
+        <span
+          className={css.search}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && found) step(event.shiftKey)
+          }}
+        >
+          <SearchBox value={route.search ?? ''} onChange={search} placeholder={`Search ${noun}, text or /regex/`} />
+        </span>
+        <span data-testid={found ? undefined : 'count'} className={`${toolbarCss.count} ${textCss.mute}`}>
+          {counted(tree.rows.length, noun.replace(/s$/, ''), noun)}
+          {tree.total_nodes > tree.rows.length && ` of ${tree.total_nodes.toLocaleString('en-US')}`}
+        </span>
+      </div>
+      {value && (
+        <Card
+          title="Flame graph"
+          subtitle={`width = ${titleOf(value)?.title.toLowerCase() ?? value} · click to zoom`}
+          actions={
+            <span className={textCss.row}>
+              {hits}
+              {name && whereOf(tree.rows[selected]).length > 0 && (
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  onClick={() => showHits(whereOf(tree.rows[selected]), String(selected))}
+                >
+                  Show in timeline
+                </Button>
+              )}
+              {name && actions?.(tree.rows[selected])}
+              {zoom >= 0 && (
+                <Button size="compact-xs" variant="default" onClick={() => setRoute({ zoom: '' })}>
+                  Zoom out of {String(tree.rows[zoom][tree.label_column] ?? '')} (
+                  {format(tree.rows[zoom][value] ?? null, titleOf(value)?.unit ?? 'ns')})
+                </Button>
+              )}
+              {trail}
+            </span>
+          }
+        >
+          <div className={tall ? `${css.frame} ${css.tall}` : css.frame}>
+            <FlameGraph
+              tree={tree}
+              valueKey={value}
+              noun={noun}
+              categoryOf={categoryOf}
+              match={match}
+              zoom={zoom}
+              onZoom={(node) => setRoute({ zoom: node < 0 ? '' : String(node) }, true)}
+              selected={selected}
+              onSelect={select}
+            />
+          </div>
+          {labelOf && <ColorKey tree={tree} value={value} categoryOf={categoryOf} labelOf={labelOf} />}
+          {details && selected >= 0 && details(tree.rows[selected])}
+        </Card>
+      )}
+      <TreeTable
+        tree={tree}
+        open={open}
+        onOpen={setOpen}
+        selected={selected}
+        onSelect={select}
+        match={match}
+        sequence={sequence}
+        extra={extra}
+      />
+    </div>
+  )
+}

@@ -1,0 +1,85 @@
+// What the timeline highlights: the filters of the row of a table that somebody came from. Pure; links.ts goes there.
+import { rowId } from '../lib/tableRows'
+import { joinList, splitList, type Values } from './hash'
+
+/** Columns that the events view filters by. */
+const COLUMNS = [
+  'name',
+  'kind',
+  'operator',
+  'input_shape',
+  'module',
+  'grid',
+  'block',
+  'category',
+  'caller_phase',
+  'caller_frame',
+  'replayed_operator',
+  'replayed_shape',
+  'replayed_module',
+]
+/** The columns of a row that stand behind filters for replayed work. */
+const OF_REPLAYS: [string, string][] = [
+  ['replayed_operator:', 'name:'],
+  ['replayed_shape:', 'input_shape:'],
+  ['replayed_module:', 'module:'],
+]
+const BEGIN = new RegExp(`^(?:${COLUMNS.join('|')}):`)
+
+/** Filters, `column:value` each, as one value of the URL. */
+export const encodeHit = joinList
+
+/** The filters of a `hit`. A value is text of the trace and may hold what separates filters: then it goes on. */
+export function decodeHit(text: string | undefined): string[] {
+  const found: string[] = []
+  for (const item of splitList(text)) {
+    if (BEGIN.test(item)) found.push(item)
+    else if (found.length > 0) found.push(joinList([found.pop() ?? '', item]))
+  }
+  return found
+}
+
+/** What is highlighted, in a word. */
+export function hitTitle(where: readonly string[]): string {
+  for (const column of ['name:', 'module:', 'operator:', 'replayed_operator:', 'replayed_module:']) {
+    const found = where.find((item) => item.startsWith(column))
+    if (found) return found.slice(column.length)
+  }
+  return where.join(', ')
+}
+
+/** Views whose rows are nodes of a tree unless another form is chosen: no filter narrows them. */
+const TREES = ['modules', 'stacks']
+
+/** A filter of events as one of the table whose row it came from. */
+function columnOf(item: string): string {
+  const found = OF_REPLAYS.find(([filter]) => item.startsWith(filter))
+  return found ? found[1] + item.slice(found[0].length) : item
+}
+
+/** The state that shows the row alone, in a page that never had its view open. */
+export function rowState(view: string, form: string, group: string, where: readonly string[], row: string): Values {
+  // The number of a node says nothing where other stacks may be chosen: its name does.
+  if (TREES.includes(view) && form !== 'table') return { search: hitTitle(where) }
+  // Of these tables only the one of copies has a kind.
+  const own = where.filter((item) => group === 'copies' || !item.startsWith('kind:'))
+  return { where: joinList(own.map(columnOf)), row }
+}
+
+/** The table that counts events of this kind, and the state that opens the row of this name there. */
+export function tableOf(name: string, kind: string): { view: string; label: string; state: Values } | null {
+  const where = joinList([`name:${name}`])
+  if (kind === 'operator') return { view: 'operators', label: 'operators', state: { where, row: name } }
+  if (kind === 'kernel') return { view: 'kernels', label: 'kernels', state: { where, row: name } }
+  if (kind === 'memcpy' || kind === 'memset')
+    return {
+      view: 'kernels',
+      label: 'copies',
+      state: { group: 'copies', where, row: rowId({ name, kind }, ['name', 'kind']) },
+    }
+  if (kind === 'runtime') return { view: 'launches', label: 'runtime calls', state: { where, row: name } }
+  if (kind !== 'module') return null
+  const module = name.replace(/^(nn\.Module: |\[pl\]\[module\])/, '')
+  const state = { form: 'table', where: joinList([`module:${module}`]), row: module }
+  return { view: 'modules', label: 'modules', state }
+}

@@ -1,0 +1,100 @@
+// Rows of a server-side table: fetched page by page as they come into sight.
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { ApiError, getTable, type Query } from '../api/client'
+import type { Problem, Table } from '../api/payloads'
+import { emptyKeys } from '../lib/columns'
+import type { Pages, Row, TableQuery } from '../lib/tableRows'
+import { useActivity } from './activity'
+import { problemOf, whenReady } from './data'
+
+const LIMIT = 200
+
+interface Loaded {
+  key: string
+  table: Table | null
+  rows: Row[]
+  /** What was asked but for search, filters and order: which columns are empty does not hang on these. */
+  base: Query | null
+  empty: ReadonlySet<string>
+  problem: Problem | null
+}
+
+const NO_KEYS: ReadonlySet<string> = new Set()
+export const NO_ROWS: Loaded = { key: '', table: null, rows: [], base: null, empty: NO_KEYS, problem: null }
+
+export function mergePages(old: Loaded, key: string, base: Query, table: Table): Loaded {
+  const rows = old.key === key ? old.rows.slice() : []
+  table.rows.forEach((row, i) => {
+    rows[table.offset + i] = row
+  })
+  // Columns must not move while one searches.
+  const isSame = old.base === base && old.table?.name === table.name
+  return { key, table, rows, base, empty: emptyKeys(table) ?? (isSame ? old.empty : NO_KEYS), problem: null }
+}
+
+export function usePages(view: string, table: string, base: Query, query: TableQuery, enabled = true): Pages {
+  const ask: Query = useMemo(
+    () => ({
+      ...base,
+      sort: query.sort,
+      desc: query.sort ? (query.desc ? 1 : 0) : null,
+      search: query.search,
+      where: query.where,
+    }),
+    [base, query],
+  )
+  const key = enabled ? JSON.stringify([view, table, ask]) : ''
+  const [loaded, setLoaded] = useState<Loaded>(NO_ROWS)
+  const pending = useRef(new Set<number>())
+  const current = useRef({ key, abort: new AbortController() })
+
+  const fetchPage = useCallback(
+    async (index: number) => {
+      if (pending.current.has(index)) return
+      pending.current.add(index)
+      const { abort, key: mine } = current.current
+      try {
+        const page = await whenReady(
+          () => getTable(view, table, { ...ask, offset: index * LIMIT, limit: LIMIT }, abort.signal),
+          () => abort.signal.aborted,
+        )
+        if (page === null) return
+        setLoaded((old) => mergePages(old, mine, base, page))
+      } catch (error) {
+        if (abort.signal.aborted) return
+        setLoaded((old) => ({ ...old, key: mine, problem: problemOf(error), rows: old.key === mine ? old.rows : [] }))
+        if (error instanceof ApiError && error.status === 0)
+          window.setTimeout(() => pending.current.delete(index), 5000)
+      }
+    },
+    [view, table, base, ask],
+  )
+
+  useEffect(() => {
+    const abort = new AbortController()
+    current.current = { key, abort }
+    pending.current = new Set()
+    if (key !== '') fetchPage(0)
+    return () => abort.abort()
+  }, [key, fetchPage])
+
+  const want = useCallback(
+    (from: number, to: number) => {
+      for (let page = Math.floor(from / LIMIT); page <= Math.floor(to / LIMIT); page++) fetchPage(page)
+    },
+    [fetchPage],
+  )
+  const fresh = loaded.key === key
+  useActivity(!fresh && key !== '')
+  // Another table has other columns: nothing of the old one may be shown under its name.
+  const usable = fresh || (loaded.table?.name === table && key !== '')
+  return {
+    table: usable ? loaded.table : null,
+    count: usable ? (loaded.table?.matched_rows ?? 0) : 0,
+    row: (index) => (usable ? loaded.rows[index] : undefined),
+    want,
+    empty: loaded.empty,
+    busy: !fresh && key !== '',
+    problem: fresh ? loaded.problem : null,
+  }
+}

@@ -1,0 +1,24 @@
+// What is told beside the pointer: as large as it comes out, and never beyond the window.
+import { type ReactNode, useLayoutEffect, useRef } from 'react'
+import { tooltipPosition } from '../lib/tooltipPosition'
+import css from './tip.module.css'
+
+/** `x`, `y`: the pointer's place in the window. */
+export function FloatingTooltip(props: { x: number; y: number; children: ReactNode; wide?: boolean }) {
+  const { x, y, children, wide } = props
+  const box = useRef<HTMLDivElement>(null)
+  // What it says, and so its size, may change without the pointer.
+  useLayoutEffect(() => {
+    const node = box.current
+    if (!node) return
+    const { offsetWidth: width, offsetHeight: height } = node
+    const at = tooltipPosition({ x, y }, { width, height }, { width: window.innerWidth, height: window.innerHeight })
+    node.style.left = `${at.x}px`
+    node.style.top = `${at.y}px`
+  })
+  return (
+    <div ref={box} data-testid="tip" className={`${css.tip} ${css.float} ${wide ? css.wide : ''}`}>
+      {children}
+    </div>
+  )
+}

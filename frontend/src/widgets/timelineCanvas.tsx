@@ -1,0 +1,205 @@
+// The timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
+import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
+import type { ColorBy } from '../canvas/timeline/colors'
+import { type Overlays, TimelineEngine } from '../canvas/timeline/engine'
+import type { Move, TimelineEvents } from '../canvas/timeline/input'
+import { GUTTER } from '../canvas/timeline/layout'
+import type { LegendEntry } from '../canvas/timeline/legend'
+import type { Item, Range, Spot, TimelineModel } from '../canvas/timeline/model'
+import type { Arrow } from '../canvas/timeline/scene'
+import { format } from '../lib/format'
+import { classOf, type KernelClass, type KernelClasses } from '../lib/kernelClasses'
+import type { Arrangement } from '../lib/laneOrder'
+import { Swatch, useTheme } from './basics'
+import { FloatingTooltip } from './floatingTooltip'
+import { useEngine, type Windowed } from './useEngine'
+import textCss from './text.module.css'
+import css from './timelineCanvas.module.css'
+import tipCss from './tip.module.css'
+
+export interface TimelineHandle {
+  zoom(factor: number): void
+  reset(): void
+  show(range: Range): void
+  /** Moves the window, at the zoom it has, so far that the range is in sight. */
+  reveal(spot: Range & Partial<Spot>, move?: Move): void
+  /** What the colours stand for, where they stand for names or modules. */
+  legend(most: number): LegendEntry[]
+  /** Draws anew: tiles have come. */
+  redraw(): void
+}
+
+export interface TimelineProps extends Windowed {
+  model: TimelineModel
+  matches: ((name: string) => boolean) | null
+  colors: ColorBy
+  /** What kernels do, where that is what colours them. */
+  classes: KernelClasses | null
+  selected: Spot | null
+  range: Range | null
+  arrangement: Arrangement
+  collapsed: ReadonlySet<string>
+  extras: Overlays
+  /** Pixels of the names of tracks; 0 = as at first. */
+  gutter: number
+  /** Windows whose keys are heard. */
+  keysFrom: readonly Window[]
+  onView: (view: Range, move: Move) => void
+  onUndo: () => void
+  onBookmark: (time: number) => void
+  onGutter: (width: number) => void
+  onPick: (item: Item | null) => void
+  onFollow: (event: number, spot: Spot) => void
+  onRange: (range: Range | null) => void
+  onToggle: (id: string) => void
+  onOpen: (id: string) => void
+  handle: Ref<TimelineHandle>
+}
+
+export interface Hover {
+  item: Item | null
+  arrow: Arrow | null
+  color: string
+  /** Where the pointer is in the window. */
+  x: number
+  y: number
+}
+
+/** What an engine tells, for those who listen by now; `colorOf` is the colour of what is under the pointer. */
+export function eventsOf(
+  canvas: HTMLCanvasElement,
+  latest: RefObject<Omit<TimelineEvents, 'onHover' | 'onOpen'>>,
+  colorOf: (item: Item) => string,
+  setHover: (hover: Hover | null) => void,
+): Omit<TimelineEvents, 'onOpen'> {
+  return {
+    onView: (next, move) => latest.current.onView(next, move),
+    onUndo: () => latest.current.onUndo(),
+    onBookmark: (time) => latest.current.onBookmark(time),
+    onGutter: (width) => latest.current.onGutter(width),
+    onPick: (item) => latest.current.onPick(item),
+    onFollow: (event, spot) => latest.current.onFollow(event, spot),
+    onHover: (item, arrow, x, y) => {
+      const box = canvas.getBoundingClientRect()
+      const color = item ? colorOf(item) : ''
+      setHover(item || arrow ? { item, arrow, color, x: box.left + x, y: box.top + y } : null)
+    },
+    onRange: (next) => latest.current.onRange(next),
+    onToggle: (id) => latest.current.onToggle(id),
+  }
+}
+
+export function TimelineCanvas(props: TimelineProps) {
+  const { model, matches, colors, classes, selected, range, arrangement, collapsed, extras, gutter, handle } = props
+  const theme = useTheme()
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const engine = useRef<TimelineEngine | null>(null)
+  const [hover, setHover] = useState<Hover | null>(null)
+  const latest = useRef(props)
+  latest.current = props
+
+  useEngine(engine, canvas, model, props, (on) => {
+    const events: TimelineEvents = {
+      ...eventsOf(on, latest, (item) => made.scene.colors.of(item), setHover),
+      onOpen: (id) => latest.current.onOpen(id),
+    }
+    const made = new TimelineEngine(on, model, theme, latest.current.view, events, latest.current.keysFrom)
+    return made
+  })
+  // Each depends on the model as well: a new one has a new engine. It knows its tracks before what is selected on them.
+  // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
+  useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
+  useEffect(() => engine.current?.setTheme(theme), [theme, model])
+  useEffect(() => engine.current?.setColors(colors, classes), [colors, classes, model])
+  useEffect(() => engine.current?.setGutter(gutter || GUTTER), [gutter, model])
+  useEffect(() => engine.current?.setSearch(matches), [matches, model])
+  useEffect(() => engine.current?.setSelected(selected), [selected, model])
+  useEffect(() => engine.current?.setRange(range), [range?.start, range?.end, model])
+  useEffect(() => engine.current?.setExtras(extras), [extras, model])
+  // biome-ignore-end lint/correctness/useExhaustiveDependencies: see above
+  useImperativeHandle(
+    handle,
+    () => ({
+      zoom: (factor) => engine.current?.zoom(factor),
+      reset: () => engine.current?.reset(),
+      show: (target) => engine.current?.show(target),
+      reveal: (target, move) => engine.current?.reveal(target, move),
+      legend: (most) => engine.current?.legend(most) ?? [],
+      redraw: () => engine.current?.redraw(),
+    }),
+    [],
+  )
+  return (
+    <div data-testid="timeline" className={css.timeline}>
+      <canvas
+        ref={canvas}
+        tabIndex={0}
+        role="application"
+        aria-label="Timeline. W and S zoom, A and D or the arrow keys move. 0 shows the full trace, Z undoes the last zoom, B sets a bookmark. With an event selected, the arrow keys select its neighbours, F zooms to it and M marks its time. The button As text lists the same events."
+      />
+      {hover && (
+        <HoverTip
+          hover={hover}
+          kernelClass={classes && hover.item ? classOf(classes, hover.item.category, hover.item.name) : undefined}
+        />
+      )}
+    </div>
+  )
+}
+
+const NO_MORE: readonly [string, string][] = []
+
+export function HoverTip(props: {
+  hover: Hover
+  kernelClass?: KernelClass
+  /** What else is known of the item, before its times. */
+  more?: readonly [string, string][]
+}) {
+  const { hover, kernelClass, more = NO_MORE } = props
+  const { item, arrow } = hover
+  const names = arrow && <div className={`${tipCss.row} ${textCss.mono}`}>→ {arrow.name}</div>
+  if (!item) {
+    return (
+      <FloatingTooltip x={hover.x} y={hover.y}>
+        {names}
+      </FloatingTooltip>
+    )
+  }
+  const merged = item.count > 1
+  const lines: [string, string][] = merged
+    ? [
+        ['Events', item.count.toLocaleString('en-US')],
+        ['Busy', format(item.busy, 'ns')],
+        ['Span', format(item.dur, 'ns')],
+        ['Busy share', format(item.dur > 0 ? item.busy / item.dur : 1, 'ratio')],
+      ]
+    : [
+        ['Duration', format(item.dur, 'ns')],
+        ['Start', format(item.start, 'ns')],
+      ]
+  lines.unshift(...more)
+  if (item.module) lines.push(['Module', item.module])
+  if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
+  // Last, for why it is that one follows.
+  if (kernelClass) lines.push(['Class', kernelClass.title])
+  return (
+    <FloatingTooltip x={hover.x} y={hover.y}>
+      <div className={`${tipCss.head} ${textCss.mono}`}>
+        <Swatch color={hover.color} />
+        {merged ? `${item.name} and others` : item.name}
+      </div>
+      {names}
+      {lines.map(([title, value]) => (
+        <div className={tipCss.row} key={title}>
+          <span className={tipCss.name}>{title}</span>
+          <span className={textCss.num}>{value}</span>
+        </div>
+      ))}
+      {kernelClass && <div className={tipCss.why}>{kernelClass.why}</div>}
+      <div className={tipCss.foot}>
+        {item.category}
+        {merged ? ' · too small at this zoom: click to zoom in' : ' · click for details'}
+      </div>
+    </FloatingTooltip>
+  )
+}
