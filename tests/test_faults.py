@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import tb_plugin
-from tb_plugin.rules import RULES
+from tb_plugin.rules import regular_rules
 from tests import faults
 from tests.depth import sampled
 
@@ -173,7 +173,7 @@ def test_a_fault_costs_time_that_its_absence_gives_back(name: str) -> None:
 
 
 def test_what_a_fault_brings_along_is_a_fault_or_a_rule() -> None:
-    told = faults.FAULTS.keys() | {rule.id for rule in RULES}
+    told = faults.FAULTS.keys() | {rule.id for rule in regular_rules()}
     assert all(set(others) <= told - {name} for name, others in faults.ALSO.items())
 
 

@@ -15,7 +15,7 @@ from tb_plugin.analysis.device_time import device_time
 from tb_plugin.analysis.idle.account import idle_account, worked
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.rules import RULES
+from tb_plugin.rules import regular_rules
 from tb_plugin.rules._savings import Findings, findings_of
 from tests.builders import model
 from tests.depth import DEEP
@@ -23,7 +23,7 @@ from tests.faults import ALSO, COSTLESS, FAULTS, Config, Training, run
 
 SEEDS = 200 if DEEP else 1
 CLEAN_SEEDS = 200 if DEEP else 3
-SAVE = {rule.id for rule in RULES if rule.saves}
+SAVE = {rule.id for rule in regular_rules() if rule.saves}
 BATCHES = {"small_batch": 2}
 """So many steps' worth of samples a step of the mended program holds."""
 ALWAYS = {"low_utilization", "idle_device"}
@@ -119,7 +119,7 @@ def test_nothing_is_found_where_nothing_is_planted(ddp: bool) -> None:
     assert {seed: found for seed in range(CLEAN_SEEDS) if (found := tried("", seed, ddp).rules)} == {}
 
 
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if any(rule.id == fault for rule in RULES)])
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if any(rule.id == fault for rule in regular_rules())])
 def test_a_planted_fault_is_found_and_nothing_else_sized_and_worth_what_it_costs(fault: str) -> None:
     """The saving is what the mended program gains: in 95 of 100 programs between the bounds, which lie close together."""
     missed, ratios = [], []

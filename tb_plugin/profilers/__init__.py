@@ -9,4 +9,7 @@ from tb_plugin.profilers.torch_npu import TORCH_NPU
 
 RECORDERS: tuple[Recorder, ...] = (PYTORCH, PYTORCH_LEGACY, PYTORCH_PACKETS, TORCH_NPU, MEGENGINE)
 
-__all__ = ["MEGENGINE", "PYTORCH", "PYTORCH_LEGACY", "PYTORCH_PACKETS", "RECORDERS", "TORCH_NPU"]
+PARTIAL = frozenset({MEGENGINE.id})
+"""Profilers with advice about a few rules alone: they have none about all others. The rest names each rule."""
+
+__all__ = ["MEGENGINE", "PARTIAL", "PYTORCH", "PYTORCH_LEGACY", "PYTORCH_PACKETS", "RECORDERS", "TORCH_NPU"]

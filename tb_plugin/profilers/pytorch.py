@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tb_plugin.model.trace.recorder import Advice, HostNames, OperatorNames, Recorder, StageFrames, ThreadRole
+from tb_plugin.model.trace.recorder import (
+    NO_ADVICE,
+    Advice,
+    HostNames,
+    OperatorNames,
+    Recorder,
+    StageFrames,
+    ThreadRole,
+)
 from tb_plugin.profilers.generated_kernels import COMPILED
 from tb_plugin.profilers.pytorch_inference import INFERENCE
 from tb_plugin.profilers.pytorch_parallel import PARALLEL
@@ -66,6 +74,11 @@ RECORDING = {
     "view.timeline": Advice("Record more than the profiler itself."),
 }
 """How to have more, or better, recorded."""
+
+OTHER_DEVICES = dict.fromkeys(
+    ("small_packets", "redundant_reshapes", "fallback_cores", "conversions", "low_frequency", "memory_bound"), NO_ADVICE
+)
+"""What only traces of NPUs or of MegEngine show."""
 
 _DATA = r"torch/utils/data/_utils"
 THREADS = (
@@ -141,7 +154,7 @@ OPERATORS = OperatorNames(
 PYTORCH = Recorder(
     "pytorch",
     "PyTorch's profiler",
-    {**TRAINING, **INFERENCE, **RECORDING},
+    {**TRAINING, **INFERENCE, **RECORDING, **OTHER_DEVICES},
     THREADS,
     ("torch",),
     STAGES,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tb_plugin.model.trace.recorder import Advice, KernelFacts, ThreadRole
+from tb_plugin.model.trace.recorder import NO_ADVICE, Advice, KernelFacts, ThreadRole
 from tb_plugin.profilers.pytorch import PYTORCH
 
 _ACTIVITY = (
@@ -27,13 +27,13 @@ _LAUNCHES = (
     "(npu_fusion_attention, NpuFusedAdamW)."
 )
 _UNLAUNCHED = f"Launches are recorded with ProfilerActivity.CPU from ProfilerLevel.Level1 on, and {_READ_FROM}"
-_RENAMED = {
+RENAMED = {
     "torch.cuda.": "torch.npu.",
     "PYTORCH_CUDA_ALLOC_CONF": "PYTORCH_NPU_ALLOC_CONF",
     "CUDA graphs": "captured graphs",
 }
 """torch_npu mirrors torch.cuda: the same call, under its own name."""
-_LEFT_OUT = frozenset({"tf32_off", "matrix_units.tf32"})
+_WITHOUT = dict.fromkeys(("tf32_off", "matrix_units.tf32"), NO_ADVICE)
 """What only devices of others have."""
 _OTHERS = re.compile(r"(?i)cuda|nvidia|cudnn")
 """Documents that are about devices of others."""
@@ -119,11 +119,11 @@ def _translated(advice: Mapping[str, Advice]) -> dict[str, Advice]:
     made = {}
     for key, one in advice.items():
         todo = one.todo
-        for cuda, npu in _RENAMED.items():
+        for cuda, npu in RENAMED.items():
             todo = todo.replace(cuda, npu)
         references = tuple(each for each in one.references if not _OTHERS.search("".join(each)))
         made[key] = Advice(todo, references)
-    return {key: one for key, one in made.items() if key not in _LEFT_OUT} | _OWN
+    return made | _WITHOUT | _OWN
 
 
 KERNELS = KernelFacts(

@@ -1,107 +1,30 @@
-"""Rules: what makes steps slow, one file each; RULES is the literal list of them."""
+"""Rules: one module each, found by its name."""
 
-from tb_plugin.rules import (
-    communication,
-    compilation,
-    conversions,
-    data_loading,
-    data_parallel,
-    decode_gaps,
-    deterministic_sync,
-    device_copies,
-    distributed_backend,
-    driver_memory_calls,
-    expert_imbalance,
-    exposed_copies,
-    fallback_cores,
-    garbage_collection,
-    graph_breaks,
-    launch_bound,
-    low_frequency,
-    low_utilization,
-    matrix_alignment,
-    matrix_units,
-    memory_bound,
-    memory_limit,
-    memory_unused,
-    offload_copies,
-    one_stream,
-    out_of_memory,
-    pageable_copies,
-    pipeline_bubble,
-    profiler_overhead,
-    python_bound,
-    recompilation,
-    recomputation,
-    redundant_casts,
-    redundant_copies,
-    redundant_reshapes,
-    repeated_copies,
-    reserved_oscillation,
-    serial_collectives,
-    slow_first_step,
-    small_batch,
-    small_collectives,
-    small_packets,
-    started_late,
-    step_outliers,
-    synchronising_calls,
-    tf32_off,
-    unfused_attention,
-    unfused_kernels,
-    unfused_optimizer,
-)
-from tb_plugin.rules._base import Rule
+from __future__ import annotations
 
-RULES: tuple[Rule, ...] = (
-    out_of_memory.RULE,
-    data_loading.RULE,
-    synchronising_calls.RULE,
-    deterministic_sync.RULE,
-    pageable_copies.RULE,
-    exposed_copies.RULE,
-    offload_copies.RULE,
-    repeated_copies.RULE,
-    driver_memory_calls.RULE,
-    launch_bound.RULE,
-    small_batch.RULE,
-    python_bound.RULE,
-    decode_gaps.RULE,
-    garbage_collection.RULE,
-    compilation.RULE,
-    recompilation.RULE,
-    graph_breaks.RULE,
-    slow_first_step.RULE,
-    step_outliers.RULE,
-    profiler_overhead.RULE,
-    communication.RULE,
-    pipeline_bubble.RULE,
-    expert_imbalance.RULE,
-    serial_collectives.RULE,
-    small_collectives.RULE,
-    small_packets.RULE,
-    matrix_units.RULE,
-    tf32_off.RULE,
-    matrix_alignment.RULE,
-    unfused_attention.RULE,
-    unfused_optimizer.RULE,
-    unfused_kernels.RULE,
-    recomputation.RULE,
-    redundant_casts.RULE,
-    redundant_copies.RULE,
-    device_copies.RULE,
-    redundant_reshapes.RULE,
-    fallback_cores.RULE,
-    conversions.RULE,
-    low_frequency.RULE,
-    memory_bound.RULE,
-    one_stream.RULE,
-    data_parallel.RULE,
-    distributed_backend.RULE,
-    memory_limit.RULE,
-    memory_unused.RULE,
-    reserved_oscillation.RULE,
-    started_late.RULE,
-    low_utilization.RULE,
-)
-"""In the order in which they are told where savings are equal."""
+import importlib
+import pkgutil
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tb_plugin.rules._base import Rule
+
+
+@cache
+def rule_ids() -> tuple[str, ...]:
+    """Returns the ids of all rules, in alphabetical order. Imports none of them."""
+    return tuple(sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_")))
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Returns all rules, causes before their effects. Imports them: call it only to compute or to list findings."""
+    rules: list[Rule] = [importlib.import_module(f"{__name__}.{name}").RULE for name in rule_ids()]
+    return tuple(sorted(rules, key=lambda rule: (rule.order, rule.id)))
+
+
+@cache
+def regular_rules() -> tuple[Rule, ...]:
+    """Returns the rules that look at every trace: all but fallbacks."""
+    return tuple(rule for rule in all_rules() if not rule.is_fallback)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +32,7 @@ from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, subtract, un
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps, TraceTable
-from tb_plugin.payloads import Notice, Reference
+from tb_plugin.payloads import Figure, Link, Notice, Severity
 from tb_plugin.rules._limits import Limit
 
 Int64 = npt.NDArray[np.int64]
@@ -40,6 +42,11 @@ Float64 = npt.NDArray[np.float64]
 
 WORTH = 0.01
 """Share of the step that a finding has to save at best: less is lost in the noise of steps."""
+
+
+def percent(share: float) -> str:
+    """Returns a share in the words of docs: ``2 %``."""
+    return f"{100 * share:g} %"
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,13 +172,39 @@ class Scene:
         """Returns the driver's calls for memory in the steps."""
         return driver_calls(self.trace, step_time(self.steps))
 
-    def todo(self, finding: str) -> str:
-        """Returns what to do about a finding."""
-        return todo_of(self.trace, finding)
+    def todo(self, rule: Rule, case: str = "") -> str:
+        """Returns what to do about a finding, "" if the profiler has no advice. Raises KeyError for an undeclared case."""
+        return todo_of(self.trace, rule.advice_key(case))
 
-    def references(self, finding: str) -> list[Reference]:
-        """Returns documents worth reading about a finding."""
-        return read_more(self.trace, finding)
+    def notice(
+        self,
+        rule: Rule,
+        *,
+        severity: Severity,
+        text: str,
+        figures: list[Figure],
+        todo: str | None = None,
+        measure: str | None = None,
+        threshold: float | None = None,
+        evidence: Link | None = None,
+        why: str = "",
+        confidence: Literal["high", "medium", "low", ""] = "",
+    ) -> Notice:
+        """Returns the notice of a rule, with the references and (unless ``todo`` is given) the advice of the profiler."""
+        return Notice(
+            rule=rule.id,
+            severity=severity,
+            text=text,
+            todo=self.todo(rule) if todo is None else todo,
+            figures=figures,
+            measure=measure,
+            threshold=threshold,
+            evidence=evidence,
+            references=read_more(self.trace, rule.advice or rule.id),
+            title=rule.title,
+            why=why,
+            confidence=confidence,
+        )
 
     @cached_property
     def on_threads(self) -> Bool:
@@ -254,44 +287,97 @@ class Scene:
         return min(str(text) for text in texts), len(unique)  # the order of the file says nothing
 
 
+class NoSaving(Enum):
+    """The type of ``NO_SAVING``."""
+
+    NO_SAVING = "no saving"
+
+
+NO_SAVING: Final = NoSaving.NO_SAVING
+"""Nobody can tell from the trace what a fix would save."""
+
+
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What a rule saw. Without a change nobody can say what mending it would save."""
+class Bounds:
+    """Time that a fix removes: ``least`` for sure, ``most`` at best."""
+
+    least: Change
+    most: Change
+
+    @classmethod
+    def exact(cls, change: Change) -> Bounds:
+        """Returns bounds that are equal."""
+        return cls(change, change)
+
+
+@dataclass(frozen=True, eq=False)
+class Detection:
+    """What a rule detected. Raises TypeError without bounds of the saving or ``NO_SAVING``."""
 
     notice: Notice
-    least: Change | None = None
-    """What surely goes when it is mended."""
-    most: Change | None = None
-    """What goes at best; None: the same."""
+    saving: Bounds | NoSaving
     events: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     """Rows that show it, what matters most first."""
     takes_ns: int | None = None
-    """What it takes in all steps. No more than that is saved; None where nothing but its change limits the saving."""
+    """What it takes in all steps: an upper bound of the saving. None: only ``saving`` limits it."""
     table: Frame | None = None
     """A table of its own, shown below the finding."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.saving, (Bounds, NoSaving)):
+            raise TypeError(f"The saving of {self.notice.rule} must be Bounds or NO_SAVING.")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """A rule: its id in ``findings`` and in docs/findings.md, its title, and how it looks at a scene."""
+    """A rule: everything that findings, lists and docs/reference/rules.md say about it.
 
-    id: str
-    title: str
-    look: Callable[[Scene], Seen | None]
-    saves: bool = True
-    """Whether it says what mending would save."""
-    asks: Callable[[TraceTable], bool] | None = None
-    """Whether a trace states what the rule looks at; None: it needs nothing that not all of them have a place for.
-
-    Traces that do not have no facts of the rule.
+    Its texts are Markdown sentences. ``needs`` and ``notes`` may be empty.
     """
-    always: bool = False
-    """It is told where mending would save less than is worth a word as well, then without a saving."""
-    needs_kernels: bool = False
-    """It judges idle time or what hides other work, which nobody knows where kernels are missing."""
 
+    module: str
+    """``__name__`` of the module that declares it: its last part is the id."""
+    title: str
+    look: Callable[[Scene], Detection | None]
+    order: int
+    """Place among rules whose findings save equally much: causes stand before their effects."""
+    detects: str
+    """One sentence: what the rule detects."""
+    threshold: str
+    """How much of it makes a finding."""
+    saving: str
+    """How the saving is bounded, or why there is none."""
+    needs: str = ""
+    """What the trace must contain."""
+    notes: str = ""
+    """Definitions and exceptions, in paragraphs."""
+    advice: str = ""
+    """Key of its advice in ``profilers``, if that is not the id."""
+    cases: tuple[str, ...] = ("",)
+    """Cases with advice of their own (``data_loading.workers``); "" is the usual case."""
+    saves: bool = True
+    """Whether it estimates a saving."""
+    has_data: Callable[[TraceTable], bool] | None = None
+    """Whether a trace has the data of the rule: without them there are no facts. None: every trace may have them."""
+    stays_without_saving: bool = False
+    """The finding is shown even if a fix saves too little to count."""
+    needs_kernels: bool = False
+    """It judges idle time or overlap, which are unknown if kernels are missing."""
     limits: tuple[Limit, ...] = ()
-    """What limits programs of which it speaks: there its finding comes first."""
+    """Its finding comes first if one of these limits the program."""
+    is_fallback: bool = False
+    """It looks only if the other findings explain too little."""
+
+    @property
+    def id(self) -> str:
+        """Returns the name of its module."""
+        return self.module.rpartition(".")[2]
+
+    def advice_key(self, case: str = "") -> str:
+        """Returns the key of its advice in ``profilers``. Raises KeyError for a case that is not declared."""
+        if case not in self.cases:
+            raise KeyError(f"{self.id} declares no advice for the case {case!r}.")
+        return ".".join(filter(None, (self.advice or self.id, case)))
 
     def is_silent(self, trace: TraceTable) -> bool:
         """Returns whether the rule does not look, because kernels are missing."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tb_plugin.analysis.base import Params
+from tb_plugin.analysis.metrics import Metrics, define
 from tb_plugin.payloads import Notice
-from tb_plugin.rules import RULES
-from tb_plugin.rules._metrics import METRICS
-from tb_plugin.rules.low_utilization import IDLE
+from tb_plugin.rules import rule_ids
 
-KNOWN = frozenset(rule.id for rule in (*RULES, IDLE))
-"""Ids of all rules that findings come from."""
+METRICS = Metrics(
+    define("", "text", {"ignored_rules": ("Names", "Names in ``torch_trace_ignore`` that no rule has.")}),
+)
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class LeftOut:
 def left_out(params: Params) -> LeftOut:
     """Returns what a question leaves out (``without``, ids with commas between), and its log directory."""
     named = {rule for text in params.values("without") for rule in text.split(",")}
-    return LeftOut(tuple(sorted(named & KNOWN)), params.ignored)
+    return LeftOut(tuple(sorted(named & set(rule_ids()))), params.ignored)
 
 
 def unknown_notices(out: LeftOut) -> list[Notice]:
     """Returns a notice where the file of the log directory names what is no rule."""
-    unknown = [rule for rule in out.ignored if rule not in KNOWN]
+    unknown = [rule for rule in out.ignored if rule not in rule_ids()]
     if not unknown:
         return []
     return [
@@ -41,7 +41,7 @@ def unknown_notices(out: LeftOut) -> list[Notice]:
             rule="ignored_unknown",
             severity="low",
             text="torch_trace_ignore names what is no rule of Findings: {ignored_rules}.",
-            todo="Correct the line: a rule is written as docs/findings.md has it.",
+            todo="Correct the line: a rule is written as docs/reference/rules.md has it.",
             figures=[METRICS.figure("ignored_rules", ", ".join(unknown))],
         )
     ]

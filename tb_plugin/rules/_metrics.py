@@ -12,7 +12,7 @@ METRICS = SHARED.adding(
             "communication_ns": (
                 "Communication",
                 "A collective is under way and nothing computes or copies meanwhile.",
-            ),
+            )
         },
     ),
     define(
@@ -31,16 +31,11 @@ METRICS = SHARED.adding(
                 "Shared",
                 "The part of the upper bound that mending all the other findings would save as well.",
             ),
-            "sync_ns": (
-                "Waiting for the device",
-                "Calls in which the host waits for the device, without waits for the profiler, a mean over the steps.",
-            ),
             "earlier_work_ns": (
                 "Work from before the recording",
                 "Time per step in which a device runs work that was launched before the recording started.",
             ),
             "step_time_mean_ns": ("Step time", "Mean duration of the steps."),
-            "dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps."),
         },
     ),
     define(
@@ -60,35 +55,6 @@ METRICS = SHARED.adding(
                 "Unknown use of matrix units",
                 "Share of all kernel time in kernels whose names do not tell whether they use matrix units.",
             ),
-            "matrix_eligible_ratio": (
-                "Eligible for matrix units",
-                "Share of the kernel time launched by operators that belongs to operators able to use matrix units.",
-            ),
-            "matrix_used_ratio": (
-                "On matrix units",
-                "Share of all kernel time in kernels that are known (by name) to use matrix units.",
-            ),
-            "memory_peak_ratio": ("Peak memory", "Most bytes allocated at a time over the device's memory."),
-        },
-    ),
-    define(
-        STEPS,
-        "number",
-        {"sync_calls": ("Calls that wait", "Calls in which the host waits for the device, a mean over the steps.")},
-    ),
-    define(
-        STEPS,
-        "code",
-        {
-            "sync_line": ("Python", "Line of Python that most of the time of these calls lies under."),
-            "evidence_line": ("Python", "Line of Python that the event, or the launch of it, lies under."),
-        },
-    ),
-    define(
-        WHOLE,
-        "bytes",
-        {
-            "memory_peak_bytes": ("Peak allocated", "Most bytes that the framework had allocated at a time."),
         },
     ),
     define(
@@ -104,9 +70,7 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
-            "others": ("Others", "Backends of process groups that were seen at work."),
-            "ignored_rules": ("Names", "Names in ``torch_trace_ignore`` that no rule has."),
-            "rule": ("Rule", "Id of the rule, as in docs/findings.md."),
+            "rule": ("Rule", "Id of the rule, as in docs/reference/rules.md."),
             "finding": ("Finding", "What the rule is about."),
             "severity": ("Severity", "By what mending it would save at most; of rules that cannot tell their own."),
             "confidence": (

@@ -24,13 +24,14 @@ from tb_plugin.lib.isolation import Isolation
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link, Notice, Saving, Severity
-from tb_plugin.rules import RULES
-from tb_plugin.rules._base import WORTH, Rule, Scene, Seen
+from tb_plugin.rules import regular_rules
+from tb_plugin.rules._base import WORTH, Bounds, Detection, NoSaving, Rule, Scene
 from tb_plugin.rules._dismissed import LeftOut
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._verdict import Verdict, verdict_of
-from tb_plugin.rules.low_utilization import IDLE, is_explained
+from tb_plugin.rules.idle_device import RULE as IDLE
 from tb_plugin.rules.low_utilization import RULE as LOW
+from tb_plugin.rules.low_utilization import is_explained
 
 Int64 = npt.NDArray[np.int64]
 
@@ -105,18 +106,18 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         return Findings(
             (), Saving(0.0, 0.0, 0.0, scene.step_ns), scene.step_ns, failures=tuple(parts.failures), verdict=verdict
         )
-    looks = {rule: parts.run(rule.title, partial(_look, scene, rule), None) for rule in RULES}
-    every = [(rule, look.seen) for rule, look in looks.items() if look is not None and look.seen is not None]
+    looks = {rule: parts.run(rule.title, partial(_look, scene, rule), None) for rule in regular_rules()}
+    every = [(rule, look.detection) for rule, look in looks.items() if look is not None and look.detection is not None]
     seen = [(rule, found) for rule, found in every if rule.id not in out]
-    changes = [each for _, each in seen if each.least is not None]
+    changes = [(each.saving, each.takes_ns) for _, each in seen if isinstance(each.saving, Bounds)]
     unknown: tuple[list[Saving | None] | None, Saving] = (None, Saving(0.0, 0.0, 0.0, scene.step_ns))
     savings, whole = parts.run("Savings of findings", lambda: _savings(scene, changes), unknown)
     given = iter(savings or [None] * len(changes))
-    told = [(rule, each, None if each.least is None else next(given)) for rule, each in seen]
+    told = [(rule, each, next(given) if isinstance(each.saving, Bounds) else None) for rule, each in seen]
     worth = [
         (rule, each, saving)
         for rule, each, saving in told
-        if rule.always or each.least is None or saving is not None or savings is None
+        if rule.stays_without_saving or isinstance(each.saving, NoSaving) or saving is not None or savings is None
     ]
     without = [(rule, found, None) for rule, found in every if rule.id in out]
     is_low = any(rule is LOW for rule, _, _ in worth)
@@ -125,8 +126,8 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
         worth = [each for each in worth if each[0] is not LOW]
     elif not (without or is_low):
         idle = parts.run(IDLE.title, partial(_look, scene, IDLE), None)
-        if idle is not None and idle.seen is not None:
-            (without if IDLE.id in out else worth).append((IDLE, idle.seen, None))
+        if idle is not None and idle.detection is not None:
+            (without if IDLE.id in out else worth).append((IDLE, idle.detection, None))
     found = _told(scene, worth, parts)
     limit = verdict.limit if verdict is not None else None
     found.sort(key=lambda each: (limit not in each.rule.limits, -each.share_ns, _LOUDEST.index(each.notice.severity)))
@@ -149,7 +150,7 @@ def findings_of(trace: TraceTable, chosen: tuple[str, ...] | None, out: LeftOut 
 
 
 class _Look(NamedTuple):
-    seen: Seen | None
+    detection: Detection | None
     is_silent: bool
     is_counted: bool
 
@@ -157,11 +158,14 @@ class _Look(NamedTuple):
 def _look(scene: Scene, rule: Rule) -> _Look:
     if rule.is_silent(scene.trace):
         return _Look(None, True, False)
-    is_counted = rule.saves and (rule.asks is None or rule.asks(scene.trace))
-    return _Look(rule.look(scene), False, is_counted)
+    is_counted = rule.saves and (rule.has_data is None or rule.has_data(scene.trace))
+    detection = rule.look(scene)
+    if detection is not None and isinstance(detection.saving, Bounds) and not rule.saves:
+        raise ValueError(f"{rule.id} declares no saving, and states one.")
+    return _Look(detection, False, is_counted)
 
 
-def _told(scene: Scene, seen: Iterable[tuple[Rule, Seen, Saving | None]], parts: Isolation) -> list[Finding]:
+def _told(scene: Scene, seen: Iterable[tuple[Rule, Detection, Saving | None]], parts: Isolation) -> list[Finding]:
     found = [parts.run(rule.title, partial(_finding, scene, rule, each, saving), None) for rule, each, saving in seen]
     return [each for each in found if each is not None]
 
@@ -171,14 +175,14 @@ def _utilization(scene: Scene) -> float | None:
     return sum(busy) / len(busy) if busy and missing_computation(scene.trace) is None else None
 
 
-def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Saving]:
+def _savings(scene: Scene, seen: list[tuple[Bounds, int | None]]) -> tuple[list[Saving | None], Saving]:
     """What mending each saves a step at least and at most, None where that is not worth a word; all that are, together."""
     trace, steps = scene.trace, scene.steps
-    changes = [(_repeated(scene, each.least), _repeated(scene, each.most or each.least)) for each in seen]
+    changes = [(_repeated(scene, saving.least), _repeated(scene, saving.most)) for saving, _ in seen]
     low = saved(trace, steps, [least for least, _ in changes], careful=True)
     high = np.maximum(saved(trace, steps, [most for _, most in changes], careful=False), low)
     enough = max(WORTH * scene.step_ns, 1)
-    limits = [_limit(scene, most, each.takes_ns) for (_, most), each in zip(changes, seen, strict=True)]
+    limits = [_limit(scene, most, takes_ns) for (_, most), (_, takes_ns) in zip(changes, seen, strict=True)]
     bounds = [_bounds(scene, int(low[i]), int(high[i]), 0, limits[i]) for i in range(len(seen))]
     worth = [i for i, each in enumerate(bounds) if each.high_ns >= enough]
     savings: list[Saving | None] = [None] * len(changes)
@@ -197,10 +201,10 @@ def _savings(scene: Scene, seen: list[Seen]) -> tuple[list[Saving | None], Savin
     return savings, _bounds(scene, low_all, high_all, 0, _limit(scene, merge_changes(most)))
 
 
-def _repeated(scene: Scene, change: Change | None) -> Change:
+def _repeated(scene: Scene, change: Change) -> Change:
     """A change without host time that is spent once, whatever the program does afterwards: code is loaded all the same."""
-    if change is None or not len(change.host) or not len(scene.once):
-        return change or Change()
+    if not len(change.host) or not len(scene.once):
+        return change
     return dataclasses.replace(change, host=subtract(change.host, scene.once))
 
 
@@ -237,13 +241,13 @@ def _bounds(scene: Scene, low_ns: int, high_ns: int, shared_ns: int, limit_ns: i
     return Saving(low, high, shared, scene.step_ns)
 
 
-def _finding(scene: Scene, rule: Rule, seen: Seen, saving: Saving | None) -> Finding:
+def _finding(scene: Scene, rule: Rule, seen: Detection, saving: Saving | None) -> Finding:
     notice = seen.notice
     if saving is not None:
         share = saving.high_ns / scene.step_ns if scene.step_ns else 0.0
         notice = replace(notice, saving=saving, severity=severity_of(share) if share >= MEDIUM_SHARE else "low")
     events = seen.events[:EVENTS].copy()
-    notice = replace(notice, title=rule.title, evidence=_shown(scene, notice.evidence, events))
+    notice = replace(notice, rule=rule.id, title=rule.title, evidence=_shown(scene, notice.evidence, events))
     share = saving.high_ns if saving is not None else scene.per_step(seen.takes_ns or 0)
     return Finding(rule, notice, events, len(seen.events), share, seen.table)
 

@@ -27,8 +27,8 @@ from tb_plugin.model.trace.numbering import distinct
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import WORTH, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 Int64 = npt.NDArray[np.int64]
@@ -169,15 +169,14 @@ class Part:
 class Words:
     """What a rule of slow steps says."""
 
-    rule: str
     text: str
     """Begins the sentences; what differs follows."""
     why: str
-    advice: Mapping[Cause, str]
-    """Of other rules: it fits where the steps differ most by a cause of idle time."""
+    advice: Mapping[Cause, Rule]
+    """Other rules, whose advice fits where the steps differ most by a cause of idle time."""
 
 
-def seen(s: Scene, words: Words, dur: Int64, slow: Int64, others: Int64) -> Seen:
+def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, others: Int64) -> Detection:
     """Returns the finding that some steps take longer than others: by how much, what differs, and what is gained without."""
     usual = usual_of(dur[others])
     worst = int(slow[np.argmax(dur[slow])])
@@ -208,20 +207,19 @@ def seen(s: Scene, words: Words, dur: Int64, slow: Int64, others: Int64) -> Seen
         values["unusual_compiling_ns"] = compiling
         text += ". In it code was compiled for {unusual_compiling_ns}: the finding about compilation saves this time as well"
     advice = words.advice.get(cause) if cause is not None else None
-    notice = Notice(
-        rule=words.rule,
+    notice = s.notice(
+        rule,
         severity="medium",
         text=f"{text}.",
-        todo=s.todo(advice or words.rule) or s.todo(words.rule),
+        todo=s.todo(advice or rule) or s.todo(rule),
         figures=[METRICS.figure(key, value) for key, value in values.items()],
         measure="excess_ratio",
         threshold=WORTH,
         evidence=Link("idle", {"steps": s.steps.label[worst]}, "Show idle time of this step"),
-        references=s.references(words.rule),
         why=words.why,
         confidence="high",
     )
-    return Seen(notice, *changes(dur, slow, usual), step_rows(s, slow))
+    return Detection(notice, Bounds(*changes(dur, slow, usual)), step_rows(s, slow))
 
 
 def _compiling(s: Scene, step: int) -> int:

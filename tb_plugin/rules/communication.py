@@ -18,8 +18,8 @@ from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -59,7 +59,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     found = collectives(s.trace, s.chosen)
     roles = roles_of(s.trace)
     # What waits for another stage of a pipeline a rule of its own speaks of.
@@ -77,8 +77,8 @@ def _look(s: Scene) -> Seen | None:
     worst = _group(s, found)
     shards = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*SHARDING)])].sum())
     gathered = int(found.bare_ns[np.isin(found.row, roles.row[roles.among(*GATHERS)])].sum())
-    notice = Notice(
-        rule="communication",
+    notice = s.notice(
+        RULE,
         severity=severity_of(share),
         text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does "
         "could hide {could_hide_ns}. "
@@ -93,7 +93,7 @@ def _look(s: Scene) -> Seen | None:
         todo="Distributed, with the traces of all ranks, tells waiting from moving data. Where this rank "
         "waits, look at the one that arrives last; sending less would not help. Where data moves: "
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
-        + (f" {s.todo('communication.sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
+        + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
         figures=[
             METRICS.figure("communication_exposed", share),
             METRICS.figure("communication_ns", part),
@@ -116,7 +116,6 @@ def _look(s: Scene) -> Seen | None:
         measure="communication_exposed",
         threshold=EXPOSED_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
-        references=s.references("communication"),
         why="While only communication runs, the device computes nothing. The bounds are for sending as much as now "
         "beside other work: at most as much is hidden as there is time without communication, at least what reducing "
         "gradients as soon as they are there hides beneath the backward pass. Sending less saves more.",
@@ -126,16 +125,16 @@ def _look(s: Scene) -> Seen | None:
     most = first_of(_beside_copies(s, found), hidden)
     events = found.row[np.lexsort((found.row, -found.bare_ns))]
     if not _launches_known(s.trace):
-        return Seen(replace(notice, why=UNKNOWN, confidence=""), events=events, takes_ns=total)
+        return Detection(replace(notice, why=UNKNOWN, confidence=""), NO_SAVING, events, takes_ns=total)
     if not (s.trace.kind[found.row] == EventKind.KERNEL).all():
-        return Seen(notice, Change(), Change(_without(s, found, most)), events)
+        return Detection(notice, Bounds(Change(), Change(_without(s, found, most))), events)
     least = np.zeros(len(found.row), np.int64)
     own = found.of(found.is_gradient)
     bare = sum_by(own.step, own.bare_ns, count)
     least[found.is_gradient] = first_of(own, bare - left_over(own, own.dur_ns, count))
     awaited = bool(np.isin(found.row, roles.row).any())
     best = Change(row=found.row, less_ns=most, awaited=awaited)
-    return Seen(notice, Change(row=found.row, less_ns=np.minimum(least, most)), best, events)
+    return Detection(notice, Bounds(Change(row=found.row, less_ns=np.minimum(least, most)), best), events)
 
 
 def _beside_copies(s: Scene, found: Collectives) -> Collectives:
@@ -177,5 +176,32 @@ def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
 
 
 RULE = Rule(
-    "communication", "Communication that nothing hides", _look, needs_kernels=True, limits=(Limit.COMMUNICATION,)
+    __name__,
+    title="Communication that nothing hides",
+    look=_look,
+    order=210,
+    detects="Collectives are exposed: nothing else runs on the GPU during them.",
+    threshold=f"Exposed collectives take more than {percent(EXPOSED_SHARE)} of the steps.",
+    saving=(
+        "At most the time of each step without communication (`could_hide_ns`). At least what starts earlier "
+        "if gradients are reduced as soon as they are available. 0 for collectives that are no reductions of "
+        "gradients. None if no launch is recorded."
+    ),
+    notes="""
+        The rule counts collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` do not
+        cover. The last gradients of a healthy training run take up to half of the threshold. The finding names
+        the process group with most of it. The bounds assume that as much data moves as now, beside other work.
+        Collectives with a [role](../metrics.md#parallelism) count in the upper bound as well while a copy runs.
+
+        A collective reduces gradients if an operator `AccumulateGrad` launches it, or if it follows the
+        backward pass directly. It starts when its gradients are available and the one before it has ended. What
+        then remains after the backward pass stays exposed, at least the longest collective. Gradients are
+        available when the kernels launched before the collective have ended.
+
+        If shards of parameters or gradients are part of it (FSDP, ZeRO), the finding tells how much
+        (`sharding`). One rank does not show whether it waits or transfers: the Distributed page does.
+    """,
+    cases=("", "sharding"),
+    needs_kernels=True,
+    limits=(Limit.COMMUNICATION,),
 )

@@ -11,8 +11,8 @@ from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, join, measure, measure_within, subtract
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -27,7 +27,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     rows = rows_in(s.trace, Cause.COMPILATION)
     rows = rows[s.on_threads[rows]]
     if not len(rows):
@@ -48,20 +48,31 @@ def _look(s: Scene) -> Seen | None:
         *([METRICS.figure("compiling_steps", len(within))] if recorded else []),
         *([METRICS.figure("compiling_line", line)] if line else []),
     ]
-    notice = Notice(
-        rule="compilation",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text=f"Code was compiled or tuned for {{compiling_ns}} {at}"
         + (", most of it under {compiling_line}." if line else "."),
-        todo=s.todo("compilation"),
         figures=figures,
         evidence=Link("idle", {"where": "cause:Compilation"}, "Show what waits"),
-        references=s.references("compilation"),
         why="The host waits for the compiler. In the first steps that is to be expected; later it means that something has "
         "changed (a shape, a flag, a function), and that it may happen again. The bounds are without any compilation.",
         confidence="high",
     )
-    return Seen(notice, Change(compiling), events=s.by_length(rows[s.rows[rows]]))
+    return Detection(notice, Bounds.exact(Change(compiling)), s.by_length(rows[s.rows[rows]]))
 
 
-RULE = Rule("compilation", "Compilation inside of steps", _look, limits=(Limit.CPU, Limit.CPU_ONLY))
+RULE = Rule(
+    __name__,
+    title="Compilation inside of steps",
+    look=_look,
+    order=150,
+    detects="Code is compiled or tuned inside of steps.",
+    threshold="One compilation on a thread that launches.",
+    saving="All compilation inside of steps, without the time in which the thread captures a graph.",
+    needs="Events of Dynamo, Inductor or Triton.",
+    limits=(
+        Limit.CPU,
+        Limit.CPU_ONLY,
+    ),
+)

@@ -9,8 +9,8 @@ from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -52,7 +52,7 @@ def states_operations(trace: TraceTable) -> bool:
     return facts is not None and has_device_facts(trace, trace.recorder.kernels.type)
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, facts = s.trace, facts_of(s.trace)
     if facts is None or not states_operations(trace):
         return None
@@ -70,25 +70,37 @@ def _look(s: Scene) -> Seen | None:
         "conversion_operation": most_of(trace, first_reported_text(trace, trace.recorder.kernels.type, row), time),
         **({"conversion_operator": operator} if operator else {}),
     }
-    notice = Notice(
-        rule="conversions",
+    notice = s.notice(
+        RULE,
         severity="medium" if share >= MEDIUM_SHARE else "low",
         text=f"{s.each} {{conversions}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to give numbers "
         "another layout or type, {conversion_ratio} of the kernel time ({conversions_ns}), most of it {conversion_operation}"
         + (", launched by {conversion_operator}." if operator else "."),
-        todo=s.todo("conversions"),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="conversion_ratio",
         threshold=CONVERSION_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=s.references("conversions"),
         why="Such a kernel reads and writes all numbers of a tensor and computes nothing. The upper bound is without all of "
         "them; which of them a program needs a trace does not tell.",
         confidence="medium",
     )
-    return Seen(notice, Change(), Change(row=row, less_ns=time), s.by_length(row), int(time.sum()))
+    return Detection(notice, Bounds(Change(), Change(row=row, less_ns=time)), s.by_length(row), int(time.sum()))
 
 
 RULE = Rule(
-    "conversions", "Conversions of layout and type", _look, asks=states_operations, always=True, limits=(Limit.GPU,)
+    __name__,
+    title="Conversions of layout and type",
+    look=_look,
+    order=390,
+    detects="Kernels only change the layout or type of numbers.",
+    threshold=f"They take {percent(CONVERSION_SHARE)} of the kernel time without communication, or more.",
+    saving="At most these kernels. At least 0: the trace does not tell which of them the program needs.",
+    needs=("The type of each kernel (column `Type` of NPUs: `TransData`, `Transpose`, `TransposeD`, `Cast`)."),
+    notes="""
+        Its severity is medium from 10 % on, else low. `redundant_casts` and `redundant_copies` cover some of
+        these kernels.
+    """,
+    has_data=states_operations,
+    stays_without_saving=True,
+    limits=(Limit.GPU,),
 )

@@ -5,16 +5,20 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows, shares
 from tb_plugin.lib.intervals import intersect, union
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define(STEPS, "ns", {"dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps.")}),
+)
 
 Int64 = npt.NDArray[np.int64]
 
@@ -25,7 +29,7 @@ GONE = 0.75
 beside the training (4 workers in place of none on a V100: 0.83 and 0.86)."""
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     part, share = s.part("dataloader")
     if share <= DATALOADER_SHARE:
         return None
@@ -35,12 +39,12 @@ def _look(s: Scene) -> Seen | None:
     kind = (
         " It is loaded in the thread that waits for it." if own > workers else " It has workers, and they are too slow."
     )
-    notice = Notice(
-        rule="data_loading",
+    notice = s.notice(
+        RULE,
         severity=severity_of(share),
         text="Waiting for input takes {dataloader_mean_ns} of each {step_time_mean_ns} step."
         + (kind if own or workers else ""),
-        todo=trace.recorder.todo("data_loading.workers" if workers > own else "data_loading"),
+        todo=s.todo(RULE, "workers" if workers > own else ""),
         figures=[
             METRICS.figure("waiting_for_input", share),
             METRICS.figure("dataloader_mean_ns", part),
@@ -49,7 +53,6 @@ def _look(s: Scene) -> Seen | None:
         measure="waiting_for_input",
         threshold=DATALOADER_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(trace.recorder, "data_loading"),
         why="The next batch is asked for when the step needs it: until it is there, nothing is launched. The upper bound is "
         "of batches that are always ready, the lower one leaves a quarter of the time: to hand batches over, and because "
         "who loads them works beside the steps.",
@@ -57,7 +60,7 @@ def _look(s: Scene) -> Seen | None:
     )
     bare = intersect(shares(trace)["dataloader"], s.host)
     least = union(bare.start, bare.start + ((bare.end - bare.start) * GONE).astype(np.int64))
-    return Seen(notice, Change(least), Change(s.covered(rows)), rows)
+    return Detection(notice, Bounds(Change(least), Change(s.covered(rows))), rows)
 
 
 def _time(s: Scene, rows: Int64, pattern: str) -> int:
@@ -65,4 +68,22 @@ def _time(s: Scene, rows: Int64, pattern: str) -> int:
     return int(s.trace.dur_ns[rows[name_matches(s.trace, pattern)[rows]]].sum())
 
 
-RULE = Rule("data_loading", "Waiting for input", _look, needs_kernels=True, limits=(Limit.DATA_LOADING,))
+RULE = Rule(
+    __name__,
+    title="Waiting for input",
+    look=_look,
+    order=20,
+    detects="The step waits for the next batch of the data loader.",
+    threshold=f"The data loader takes more than {percent(DATALOADER_SHARE)} of the steps.",
+    saving=(
+        f"At most all time of the data loader's calls: batches are always ready. At least {percent(GONE)} of the part in "
+        "which nothing else is done. The rest stays: a batch must be handed over, and loader processes compete for the CPU."
+    ),
+    notes="""
+        The finding tells whether the training's own thread loads batches, or worker processes that are too slow
+        (`workers`).
+    """,
+    cases=("", "workers"),
+    needs_kernels=True,
+    limits=(Limit.DATA_LOADING,),
+)

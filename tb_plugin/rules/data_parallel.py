@@ -8,11 +8,10 @@ import numpy.typing as npt
 from tb_plugin.analysis.communication import computing
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.lib.intervals import measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 from tb_plugin.rules._collectives import is_data_parallel
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -35,31 +34,29 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace = s.trace
     if not is_data_parallel(trace):
         return None
     rows = _exchanges(s)
     alone = subtract(union(trace.start_ns[rows], trace.ends(rows)), computing(trace))
     exchange = s.per_step(int(measure_within(alone, s.steps.start_ns, s.steps.end_ns).sum()))
-    notice = Notice(
-        rule="data_parallel",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="One process drives {affected} devices with copies of the model"
         + (": {exchange_ns} of each step something goes between them while none computes." if exchange else "."),
-        todo=trace.recorder.todo("data_parallel"),
         figures=[
             METRICS.figure("affected", len(np.unique(trace.device[trace.device != MISSING])), "Devices"),
             *([METRICS.figure("exchange_ns", exchange)] if exchange else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(trace.recorder, "data_parallel"),
         why="One interpreter launches the work of all devices, the model is copied to each of them in each step, and "
         "gradients are gathered when the backward pass is over. Nobody can tell from this what a process for each device "
         "would take.",
         confidence="high",
     )
-    return Seen(notice, events=rows)
+    return Detection(notice, NO_SAVING, rows)
 
 
 def _exchanges(s: Scene) -> Int64:
@@ -71,4 +68,18 @@ def _exchanges(s: Scene) -> Int64:
     return s.by_length(np.concatenate((copies, collectives)))
 
 
-RULE = Rule("data_parallel", "DataParallel", _look, saves=False, limits=(Limit.COMMUNICATION,))
+RULE = Rule(
+    __name__,
+    title="DataParallel",
+    look=_look,
+    order=430,
+    detects="One process drives several GPUs with DataParallel.",
+    threshold="`DataParallel.forward` and more than one GPU.",
+    saving="None: the trace does not tell what one process per GPU would take.",
+    notes="""
+        The finding reports how long collectives and copies run between the GPUs while none computes
+        (`exchange_ns`). Other rules do not count these collectives.
+    """,
+    saves=False,
+    limits=(Limit.COMMUNICATION,),
+)

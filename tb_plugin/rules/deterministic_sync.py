@@ -11,12 +11,11 @@ from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figure, Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
-from tb_plugin.rules._host_waits import For, times, waiting
+from tb_plugin.payloads import Figure, Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._host_waits import OFTEN, For, times, waiting
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -62,18 +61,17 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, found = s.trace, waiting(s, For.BACKWARD)
     if found is None:
         return None
     calls, place = found.row, found.place
     said, kinds = _most(trace, calls)
-    notice = Notice(
-        rule="deterministic_sync",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text=f"{s.each} {_told(s, said, kinds, times(place))}. Deterministic algorithms are the likely reason: no forward "
         "operator behind it waits.",
-        todo=trace.recorder.todo("deterministic_sync"),
         figures=[
             *said,
             METRICS.figure("backward_sync_calls", s.per_step(times(place))),
@@ -81,12 +79,11 @@ def _look(s: Scene) -> Seen | None:
             *([METRICS.figure("backward_sync_kinds", kinds)] if kinds > 1 else []),
         ],
         evidence=Link("backward", {}, "Show the backward pass"),
-        references=references_of(trace.recorder, "deterministic_sync"),
         why="While the autograd engine waits it launches nothing, and the device runs dry. Whether deterministic algorithms "
         "are on is not recorded. At least the waits go, at most also the operators and copies that they are made for.",
         confidence="medium",
     )
-    return Seen(notice, found.least, found.most, s.by_length(calls))
+    return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))
 
 
 def _told(s: Scene, said: list[Figure], kinds: int, waits: int) -> str:
@@ -127,4 +124,20 @@ def _text(texts: pa.Array, number: int) -> str:
     return "" if number == MISSING else str(texts[number].as_py())
 
 
-RULE = Rule("deterministic_sync", "Waits in the backward pass", _look, limits=(Limit.CPU,))
+RULE = Rule(
+    __name__,
+    title="Waits in the backward pass",
+    look=_look,
+    order=40,
+    detects="A backward operator waits for the GPU, although its forward operator does not.",
+    threshold=f"One line of Python waits in {percent(OFTEN)} of the steps or more.",
+    saving="The same as for `synchronising_calls`.",
+    notes="""
+        Only operators count that PyTorch runs differently under `torch.use_deterministic_algorithms`: gather,
+        scatter, index, put, take, repeat_interleave, embedding, cumsum, padding and upsampling. If the forward
+        operator waits as well, the reason is another one, for example a boolean mask. The finding names the
+        backward operator that waits longest, with its forward operator, module and line. The trace does not
+        record whether deterministic algorithms are on, so the confidence is medium.
+    """,
+    limits=(Limit.CPU,),
+)

@@ -9,13 +9,12 @@ from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._overlap import bytes_of
@@ -60,7 +59,7 @@ def copies_within(trace: TraceTable) -> Bool:
     return found
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace = s.trace
     copies = s.longest(copies_within(trace))
     time = int(trace.dur_ns[copies].sum())
@@ -69,14 +68,13 @@ def _look(s: Scene) -> Seen | None:
     if share < MIN_SHARE:
         return None
     size, line, operators = bytes_of(trace, copies), s.line(copies), _operators(trace, copies)
-    notice = Notice(
-        rule="device_copies",
+    notice = s.notice(
+        RULE,
         severity=severity_of(share),
         text="Copies within the device take {device_copy_ns} per step ({device_copy_ratio})"
         + (", {device_copy_bytes}" if size.any() else "")
         + (", launched by {device_copy_operators}" if operators else "")
         + (", most of it at {device_copy_line}." if line else "."),
-        todo=trace.recorder.todo("device_copies"),
         figures=[
             METRICS.figure("device_copies", s.per_step(len(copies))),
             METRICS.figure("device_copy_ns", s.per_step(time) / devices),
@@ -88,18 +86,14 @@ def _look(s: Scene) -> Seen | None:
         measure="device_copy_ratio",
         threshold=MIN_SHARE,
         evidence=Link("kernels", {"group": "copies"}, "Show copies"),
-        references=references_of(trace.recorder, "device_copies"),
         why="Such a copy moves a tensor and computes nothing. The upper bound is without all of them. The trace does not say "
         "which of them the program needs.",
         confidence="medium",
     )
     row = np.sort(copies)
     around = np.unique(trace.operator[row]).astype(np.int64)
-    return Seen(
-        notice,
-        Change(),
-        Change(s.covered(around[around != MISSING]), row, trace.dur_ns[row]),
-        copies,
+    return Detection(
+        notice, Bounds(Change(), Change(s.covered(around[around != MISSING]), row, trace.dur_ns[row])), copies
     )
 
 
@@ -125,4 +119,23 @@ def _calling(trace: TraceTable, operators: Int64) -> Int64:
     return operators
 
 
-RULE = Rule("device_copies", "Copies within the device", _look, limits=(Limit.GPU, Limit.COPIES))
+RULE = Rule(
+    __name__,
+    title="Copies within the device",
+    look=_look,
+    order=360,
+    detects="The driver copies tensors within the GPU (`Memcpy DtoD`).",
+    threshold=f"They take {percent(MIN_SHARE)} of the steps or more, as a mean over the GPUs that copy.",
+    saving=(
+        "At most all of them, with the operators that launch them. At least 0: the trace does not tell which "
+        "copies the program needs."
+    ),
+    notes="""
+        The finding names the operators behind most copies, up to four levels above the launch, and the line of
+        Python. Copies by kernels do not count: `redundant_copies` covers them.
+    """,
+    limits=(
+        Limit.GPU,
+        Limit.COPIES,
+    ),
+)

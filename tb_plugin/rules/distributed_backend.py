@@ -7,17 +7,20 @@ import re
 import numpy as np
 
 from tb_plugin.analysis.communication import BACKEND
-from tb_plugin.analysis.phrases import references_of
+from tb_plugin.analysis.metrics import define
 from tb_plugin.analysis.range_patterns import DISTRIBUTED_DATA_PARALLEL
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define("", "text", {"others": ("Others", "Backends of process groups that were seen at work.")}),
+)
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     """Fires only where another backend was seen at work (the old plugin also fired when no collective was seen)."""
     capable = [device for device in s.trace.devices if device.collective_backend]
     if s.trace.strings.find(DISTRIBUTED_DATA_PARALLEL) == MISSING or not capable:
@@ -27,19 +30,18 @@ def _look(s: Scene) -> Seen | None:
     seen = _backends_at_work(s.trace)
     if not seen or on_device or best & (seen | set(_recorded_backends(s.trace))):
         return None
-    return Seen(
-        Notice(
-            rule="distributed_backend",
+    return Detection(
+        s.notice(
+            RULE,
             severity="medium",
             text="Processes communicate through {others} on {affected} devices for which {backend} is made.",
-            todo=s.trace.recorder.todo("distributed_backend"),
             figures=[
                 METRICS.figure("affected", len(capable), "Devices"),
                 METRICS.figure("backend", ", ".join(sorted(best))),
                 METRICS.figure("others", ", ".join(sorted(seen))),
             ],
-            references=references_of(s.trace.recorder, "distributed_backend"),
-        )
+        ),
+        NO_SAVING,
     )
 
 
@@ -57,4 +59,17 @@ def _recorded_backends(trace: TraceTable) -> list[str]:
     return re.split(r"[:,]", stated.lower())
 
 
-RULE = Rule("distributed_backend", "Backend of communication", _look, saves=False, limits=(Limit.COMMUNICATION,))
+RULE = Rule(
+    __name__,
+    title="Backend of communication",
+    look=_look,
+    order=440,
+    detects="Processes communicate through a backend that is not made for the GPUs.",
+    threshold="`DistributedDataParallel.forward`, only other backends (`others`), and no collective kernel.",
+    saving="None: the trace does not tell what the other backend would take.",
+    notes="""
+        NCCL is made for NVIDIA GPUs from compute capability 3.5 on; on AMD GPUs the same name means RCCL.
+    """,
+    saves=False,
+    limits=(Limit.COMMUNICATION,),
+)

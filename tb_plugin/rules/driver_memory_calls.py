@@ -8,7 +8,7 @@ from tb_plugin.analysis.driver_calls import driver_notice, usual_calls
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.payloads import Link
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -26,7 +26,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     """What the memory view says as well; it is there to see if the allocator's events were recorded."""
     there = len(s.trace.memory.time_ns) > 0
     link = Link("memory", {}, "Show memory") if there else Link("timeline", {}, "Show in timeline")
@@ -39,7 +39,23 @@ def _look(s: Scene) -> Seen | None:
     if line:
         figures = [*notice.figures, METRICS.figure("driver_line", line)]
         notice = replace(notice, text=f"{notice.text} Most of it lies under {{driver_line}}.", figures=figures)
-    return Seen(replace(notice, why=why, confidence="high", threshold=None), Change(s.covered(rows)), events=rows)
+    return Detection(
+        replace(notice, why=why, confidence="high", threshold=None), Bounds.exact(Change(s.covered(rows))), rows
+    )
 
 
-RULE = Rule("driver_memory_calls", "Driver calls for memory", _look, limits=(Limit.CPU,))
+RULE = Rule(
+    __name__,
+    title="Driver calls for memory",
+    look=_look,
+    order=90,
+    detects="The allocator calls the driver for memory inside of steps.",
+    threshold="One call that does not set the driver up.",
+    saving="These calls.",
+    notes="""
+        Calls that set the driver up do not count. A release that waits for the GPU always counts. The figures
+        are sums over all steps.
+    """,
+    cases=("", "segments", "no_steps"),
+    limits=(Limit.CPU,),
+)

@@ -10,8 +10,8 @@ from tb_plugin.analysis.parallelism.roles import Role, roles_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -44,7 +44,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, sent = s.trace, dispatched(s.trace)
     mine = s.rows[sent.row]
     experts = sent.experts_ns[mine]
@@ -55,12 +55,11 @@ def _look(s: Scene) -> Seen | None:
     if ratio < UNEVEN or not s.is_worth(int(waits[mine].sum())):
         return None
     row, less = _shorter(trace, sent, waits, mine)
-    notice = Notice(
-        rule="expert_imbalance",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="Tokens go to ranks unevenly: the rank with most of them gets {rank_tokens_ratio} times the mean. Experts take "
         "{experts_ns} of each step here, and on that rank about {uneven_ns} more.",
-        todo=s.todo("expert_imbalance"),
         figures=[
             METRICS.figure("rank_tokens_ratio", ratio),
             METRICS.figure("dispatches_told", s.per_step(int(mine.sum()))),
@@ -70,15 +69,13 @@ def _look(s: Scene) -> Seen | None:
         measure="rank_tokens_ratio",
         threshold=UNEVEN,
         evidence=Link("parallelism", {}, "Show roles"),
-        references=s.references("expert_imbalance"),
         why="All ranks wait for the one with most tokens when results come back. Sizes are what this rank sends; others "
         "may send other ones. At best what results wait for goes, up to what imbalance adds; at least nothing.",
         confidence="low",
     )
-    return Seen(
+    return Detection(
         notice,
-        Change(),
-        Change(row=row, less_ns=less, awaited=True),
+        Bounds(Change(), Change(row=row, less_ns=less, awaited=True)),
         sent.row[mine][np.argsort(-waits[mine], kind="stable")],
     )
 
@@ -105,10 +102,22 @@ def _is_told(trace: TraceTable) -> bool:
 
 
 RULE = Rule(
-    "expert_imbalance",
-    "Tokens go to ranks unevenly",
-    _look,
-    asks=_is_told,
+    __name__,
+    title="Tokens go to ranks unevenly",
+    look=_look,
+    order=230,
+    detects="One rank receives many more tokens than the mean, and the others wait for its experts.",
+    threshold=f"It receives {UNEVEN} times the mean or more, and the imbalance costs {percent(WORTH)} of the step or more.",
+    saving=(
+        "At most the extra time of its experts, as far as the exchanges that return results are as long. At least 0."
+    ),
+    needs="Dispatches with recorded sizes.",
+    notes="""
+        The mean is weighted by the time of the experts. The sizes are those that this rank sends, so the
+        confidence is low. Experts of one rank are not compared: their token counts are values, which no trace
+        records.
+    """,
+    has_data=_is_told,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),
 )

@@ -7,14 +7,13 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._overlap import alone, bytes_of, hidden
+from tb_plugin.rules._overlap import HIDDEN, alone, bytes_of, hidden
 from tb_plugin.rules.repeated_copies import repeated_copies
 
 Int64 = npt.NDArray[np.int64]
@@ -42,7 +41,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace = s.trace
     copies = copies_to_device(trace)
     streams = hardware_streams(trace).of
@@ -55,13 +54,12 @@ def _look(s: Scene) -> Seen | None:
     if not s.is_worth(int(bare.sum())):
         return None
     size, line = bytes_of(trace, copies), s.line(copies)
-    notice = Notice(
-        rule="exposed_copies",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text=f"{s.each} copies to the device run for {{exposed_copy_ns}} on the stream that computes while nothing else does"
         + (", {exposed_copy_bytes}" if size.any() else "")
         + (", most of it at {exposed_copy_line}." if line else "."),
-        todo=trace.recorder.todo("exposed_copies"),
         figures=[
             METRICS.figure("exposed_copy_ns", s.per_step(int(bare.sum()))),
             METRICS.figure("exposed_copies", s.per_step(len(copies))),
@@ -69,14 +67,27 @@ def _look(s: Scene) -> Seen | None:
             *([METRICS.figure("exposed_copy_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(trace.recorder, "exposed_copies"),
         why="Work of one stream runs in turn: a kernel behind a copy waits for it, even if it needs something else. The "
         "bounds hold if what is copied is there a step ahead: at least three quarters of the copies, at most all of them, "
         "as far as the other work of the step can hide them.",
         confidence="medium",
     )
     least, most = (Change(row=copies, less_ns=np.minimum(hidden(s, copies, low), bare)) for low in (True, False))
-    return Seen(notice, least, most, s.by_length(copies))
+    return Detection(notice, Bounds(least, most), s.by_length(copies))
 
 
-RULE = Rule("exposed_copies", "Copies that could overlap", _look, needs_kernels=True, limits=(Limit.COPIES,))
+RULE = Rule(
+    __name__,
+    title="Copies that could overlap",
+    look=_look,
+    order=60,
+    detects="Copies to the GPU run on a stream of kernels while nothing else runs.",
+    threshold=f"They run alone for {percent(WORTH)} of the step or more.",
+    saving=f"At most the time that other work of the step can overlap. At least {percent(HIDDEN)} of it.",
+    notes="""
+        The CPU does not wait for these copies. The bounds hold if the data is available one step ahead, like a
+        batch.
+    """,
+    needs_kernels=True,
+    limits=(Limit.COPIES,),
+)

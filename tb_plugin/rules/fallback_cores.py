@@ -9,8 +9,8 @@ from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -39,7 +39,7 @@ def states_cores(trace: TraceTable) -> bool:
     return facts is not None and has_device_facts(trace, trace.recorder.kernels.core)
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, facts = s.trace, facts_of(s.trace)
     if facts is None or not states_cores(trace):
         return None
@@ -59,22 +59,35 @@ def _look(s: Scene) -> Seen | None:
         "fallback_ns": s.per_step(int(time.sum())),
         **{key: value for key, value in named.items() if value},
     }
-    notice = Notice(
-        rule="fallback_cores",
+    notice = s.notice(
+        RULE,
         severity="low",
         text=f"{s.each} {{fallback_kernels}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
         "{fallback_core}, {fallback_ns}"
         + (", most of it {fallback_operation}" if named["fallback_operation"] else "")
         + (", launched by {fallback_operator}." if named["fallback_operator"] else "."),
-        todo=s.todo("fallback_cores"),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=s.references("fallback_cores"),
         why="These cores take what the others have no kernel for, and need many times as long. The upper bound is without "
         "these kernels; how long another kernel takes for the same a trace does not tell.",
         confidence="high",
     )
-    return Seen(notice, Change(), Change(row=row, less_ns=time), s.by_length(row), int(time.sum()))
+    return Detection(notice, Bounds(Change(), Change(row=row, less_ns=time)), s.by_length(row), int(time.sum()))
 
 
-RULE = Rule("fallback_cores", "Kernels on fallback cores", _look, asks=states_cores, always=True, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="Kernels on fallback cores",
+    look=_look,
+    order=380,
+    detects="Kernels run on slow fallback cores because the usual cores have no code for them.",
+    threshold="One kernel.",
+    saving="At most these kernels. At least 0: the trace does not tell how long another kernel would take.",
+    needs="The core of each kernel (column `Accelerator Core` of NPUs; AI CPUs are fallback cores).",
+    notes="""
+        The finding names the operation with most of the time, and the operator that launched it.
+    """,
+    has_data=states_cores,
+    stays_without_saving=True,
+    limits=(Limit.GPU,),
+)

@@ -10,8 +10,8 @@ from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, measure, subtract
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -33,7 +33,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     if not has_regions(s.trace):
         return None
     broken, regions = breaks_of(s.trace), regions_of(s.trace)
@@ -51,22 +51,41 @@ def _look(s: Scene) -> Seen | None:
         METRICS.figure("breaking_ns", measure(cost)),
         *([METRICS.figure("break_line", line)] if line else []),
     ]
-    notice = Notice(
-        rule="graph_breaks",
+    notice = s.notice(
+        RULE,
         severity="low",
         text=f"Compiled code breaks off at {{breaks}} {noun(len(breaks), 'place')}, {{breaking_calls}} "
         f"{noun(len(mine), 'time')} in all"
         + (", most often at {break_line}" if line else "")
         + ": guards and wrappers behind the breaks take {breaking_ns}.",
-        todo=s.todo("graph_breaks"),
         figures=figures,
         evidence=Link("compiled", {"group": "graph_breaks"}, "Show the breaks"),
-        references=s.references("graph_breaks"),
         why="What follows a break is compiled by itself: guards are checked again, and nothing is fused across. The bounds "
         "are without these checks and wrappers; what fusing would save beside them nobody recorded.",
         confidence="high",
     )
-    return Seen(notice, Change(cost), events=s.by_length(regions.row[call]))
+    return Detection(notice, Bounds.exact(Change(cost)), s.by_length(regions.row[call]))
 
 
-RULE = Rule("graph_breaks", "Graph breaks", _look, asks=has_regions, always=True, limits=(Limit.CPU, Limit.CPU_ONLY))
+RULE = Rule(
+    __name__,
+    title="Graph breaks",
+    look=_look,
+    order=170,
+    detects="Compiled code breaks off and continues in other compiled code.",
+    threshold="One break on a thread that launches.",
+    saving=(
+        "The guards and wrappers of the calls behind breaks. The trace does not tell what fusing across a "
+        "break would save."
+    ),
+    needs="Regions of [compiled code](../metrics.md#compiled-code).",
+    notes="""
+        If Python stacks are recorded, the finding names the line of the break.
+    """,
+    has_data=has_regions,
+    stays_without_saving=True,
+    limits=(
+        Limit.CPU,
+        Limit.CPU_ONLY,
+    ),
+)

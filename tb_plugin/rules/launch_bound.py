@@ -8,8 +8,8 @@ import numpy.typing as npt
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, subtract, union
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._launch_starvation import LAUNCHING, STARVED, Starving, starving
 from tb_plugin.rules._limits import Limit
 
@@ -17,30 +17,28 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     found = starving(s)
     if found is None:
         return None
     share = next(figure.value for figure in found.figures if figure.metric.key == "launching_ratio")
-    notice = Notice(
-        rule="launch_bound",
+    notice = s.notice(
+        RULE,
         severity=severity_of(float(share or 0)),
         text="Devices wait for launches {launching_ns} of each {step_time_mean_ns} "
         f"{'step' if s.trace.steps.recorded else 'recording'}: each launch costs the host {{launch_every_ns}}, and half of "
         "the kernels no more than {kernel_median_ns}.",
-        todo=s.todo("launch_bound"),
         figures=list(found.figures),
         measure="launching_ratio",
         threshold=STARVED,
         evidence=Link("launches", {}, "Show launches"),
-        references=s.references("launch_bound"),
         why="Where kernels are shorter than their launches nothing is ever queued, and the device waits for the host before "
         "each of them. The bounds hold if the same kernels are launched at once, as by a graph: the lower one of those "
         "whose number is that of most steps, the upper one of all from the first launch of each step to its last.",
         confidence="high",
     )
     least, most = _passes(s, found)
-    return Seen(notice, Change(least), Change(most), s.after_idle(*LAUNCHING))
+    return Detection(notice, Bounds(Change(least), Change(most)), s.after_idle(*LAUNCHING))
 
 
 def _passes(s: Scene, found: Starving) -> tuple[Ranges, Ranges]:
@@ -82,4 +80,30 @@ def _repeats(s: Scene, found: Starving) -> Bool:
     return ~np.isin(found.call, unlike)
 
 
-RULE = Rule("launch_bound", "Launches slower than kernels", _look, needs_kernels=True, limits=(Limit.CPU,))
+RULE = Rule(
+    __name__,
+    title="Launches slower than kernels",
+    look=_look,
+    order=100,
+    detects="Kernels are shorter than their launches, so the GPU waits for the CPU.",
+    threshold=(
+        f"The GPU idles for launches for {percent(STARVED)} of the mean and of the median step, and for a "
+        f"third of its idle time."
+    ),
+    saving=(
+        "At most all CPU time from the first launch of a step to its last, without what other rules cover. At "
+        "least the top-level operators that most steps run equally often, without the first one of each step "
+        "and thread."
+    ),
+    notes="""
+        Steps have 20 launches or more. Half of the kernels are no longer than the CPU time per launch
+        (`launch_every_ns`). Idle time counts while the CPU is in operators or launch calls, or for the usual
+        latency of a launch. Idle time between kernels, and behind other streams, is not part of the third. A
+        gap with more than 1 ms of that is no wait for a launch: an operator loads code, or computes.
+
+        The lower bound assumes that a graph launches the repeated operators at once. If only one step is
+        recorded, nothing is known to repeat and the lower bound is 0.
+    """,
+    needs_kernels=True,
+    limits=(Limit.CPU,),
+)

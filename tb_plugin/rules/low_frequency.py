@@ -11,8 +11,8 @@ from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, measure, union
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -53,7 +53,7 @@ def states_frequency(trace: TraceTable) -> bool:
     return bool((trace.counters.name == trace.strings.find(facts.frequency)).any())
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace = s.trace
     if not states_frequency(trace):
         return None
@@ -81,26 +81,40 @@ def _look(s: Scene) -> Seen | None:
         "lowest_hertz": lowest,
         "normal_hertz": normal,
     }
-    notice = Notice(
-        rule="low_frequency",
+    notice = s.notice(
+        RULE,
         severity=severity_of(slow / busy),
         text=f"{s.each} kernels run for {{low_frequency_ns}}, {{low_frequency_ratio}} of their time, while the cores are "
         "slower than {normal_hertz}, {lowest_hertz} at the lowest.",
-        todo=s.todo("low_frequency"),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="low_frequency_ratio",
         threshold=LOW_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=s.references("low_frequency"),
         why="Cores slow down where a device gets too hot or takes too much power. The upper bound is of kernels that are as "
         "fast as their cores; those that wait for memory gain less. The other ranks wait for a rank that is slow.",
         confidence="high",
     )
     change = less > 0
     row = kernels[change]
-    return Seen(notice, Change(), Change(row=row, less_ns=less[change]), s.by_length(row), int(less.sum()))
+    return Detection(notice, Bounds(Change(), Change(row=row, less_ns=less[change])), s.by_length(row), int(less.sum()))
 
 
 RULE = Rule(
-    "low_frequency", "Cores below their frequency", _look, asks=states_frequency, always=True, limits=(Limit.GPU,)
+    __name__,
+    title="Cores below their frequency",
+    look=_look,
+    order=400,
+    detects="Kernels run while the cores are slower than their usual frequency.",
+    threshold=f"{percent(LOW_SHARE)} or more of the kernel time without communication.",
+    saving=(
+        "At most what the kernels gain at the full frequency. At least 0: kernels that wait for memory gain nothing."
+    ),
+    needs=("A counter of the frequency (NPUs: 1800 MHz under load and 800 MHz without, as their maker states)."),
+    notes="""
+        A device that never reaches the usual frequency in the trace is not judged. Time that other ranks wait
+        for this rank is not in the saving.
+    """,
+    has_data=states_frequency,
+    stays_without_saving=True,
+    limits=(Limit.GPU,),
 )

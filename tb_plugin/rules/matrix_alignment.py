@@ -8,11 +8,10 @@ import numpy.typing as npt
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MatrixUse
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._matrix_products import SHORT_NS, STEP, Products, faster, products
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -46,7 +45,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, every = s.trace, products(s.trace)
     some = every.only((every.bits == 16) & (every.flops > 0) & s.rows[every.row])
     odd = some.only(some.odd > 0)
@@ -62,12 +61,11 @@ def _look(s: Scene) -> Seen | None:
         return None
     changes = _by_rate(trace.dur_ns[odd.row], odd, usual) if usual else faster(trace, odd, "fp16", 2)
     name, shape, size = _most(s, odd)
-    notice = Notice(
-        rule="matrix_alignment",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="Products in 16 bit take {odd_product_ns} of each step in slow kernels, most of it {odd_operator} with "
         "{odd_shape}: {odd_size} is no multiple of 8.",
-        todo=trace.recorder.todo("matrix_alignment"),
         figures=[
             METRICS.figure("odd_product_ns", s.per_step(time)),
             METRICS.figure("odd_operator", name),
@@ -75,14 +73,12 @@ def _look(s: Scene) -> Seen | None:
             METRICS.figure("odd_size", size),
         ],
         evidence=Link("operators", {"group": "operators_by_shape", "where": f"name:{name}"}, "Show its shapes"),
-        references=references_of(trace.recorder, "matrix_alignment"),
         why=f"{matrix_units(trace, s.kernels) or 'Matrix units'} take 16 bytes at once: rows that do not begin at a multiple "
         "of them need kernels that load numbers one by one."
         + (" The bounds are what aligned products of this trace take for an operation." if usual else ""),
         confidence="high" if usual else "medium",
     )
-    least, most = changes or (None, None)
-    return Seen(notice, least, most, s.by_length(odd.row))
+    return Detection(notice, Bounds(*changes) if changes else NO_SAVING, s.by_length(odd.row))
 
 
 def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
@@ -113,4 +109,23 @@ def _most(s: Scene, odd: Products) -> tuple[str, str, int]:
     return min(found)  # the order of the file says nothing
 
 
-RULE = Rule("matrix_alignment", "Matrix units need aligned shapes", _look, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="Matrix units need aligned shapes",
+    look=_look,
+    order=290,
+    detects="Products of 16 bit are slow because a dimension is no multiple of 8.",
+    threshold=f"They take {percent(ALIGNMENT_SHARE)} of the kernel time or more.",
+    saving=(
+        "Their time beyond that of aligned products of this trace, for the padded size. At most compared with "
+        "the fastest (without the first 5 %), at least with three quarters of them. If no product is aligned: "
+        "as for `matrix_units`."
+    ),
+    needs="Shapes and types of inputs.",
+    notes="""
+        A product counts if its kernel uses no matrix units, or if it is slow. Slow means more than twice the time
+        per operation of three quarters of the aligned products. Kernels below 10 us do not count. The finding names
+        the operator, its shapes and the dimension.
+    """,
+    limits=(Limit.GPU,),
+)

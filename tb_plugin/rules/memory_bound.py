@@ -11,8 +11,8 @@ from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -65,7 +65,7 @@ def is_bound(trace: TraceTable, facts: DeviceFacts, kernels: Int64) -> Bool:
     return found
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, facts = s.trace, facts_of(s.trace)
     if facts is None or not states_reading(trace):
         return None
@@ -81,23 +81,36 @@ def _look(s: Scene) -> Seen | None:
         "memory_bound_ratio": int(time.sum()) / total,
         **({"memory_bound_operation": operation} if operation else {}),
     }
-    notice = Notice(
-        rule="memory_bound",
+    notice = s.notice(
+        RULE,
         severity="low",
         text=f"{s.each} {{memory_bound_kernels}} {noun(s.per_step(len(row)), 'kernel does', 'kernels do')} little else than "
         "read from memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
         + (", most of it {memory_bound_operation}." if operation else "."),
-        todo=s.todo("memory_bound"),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="memory_bound_ratio",
         threshold=BOUND_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=s.references("memory_bound"),
         why="They read for half of their time or more, and compute for half of that or less. Faster cores or fewer "
         "operations change nothing for them; fewer bytes do. How many bytes a program needs a trace does not tell.",
         confidence="high",
     )
-    return Seen(notice, events=s.by_length(row), takes_ns=int(time.sum()))
+    return Detection(notice, NO_SAVING, s.by_length(row), takes_ns=int(time.sum()))
 
 
-RULE = Rule("memory_bound", "Kernels bound by memory", _look, saves=False, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="Kernels bound by memory",
+    look=_look,
+    order=410,
+    detects="Kernels read from memory most of the time.",
+    threshold=f"They take {percent(BOUND_SHARE)} or more of the kernel time without communication.",
+    saving="None: the trace does not tell what fewer bytes would save.",
+    needs="PMU counters of NPUs: `mte2` against `mac` and `vec`.",
+    notes="""
+        A kernel counts if it reads for half of its time or more, and for at least twice as long as it computes.
+        For a mixed kernel the larger `mte2` is compared with the largest of the others.
+    """,
+    saves=False,
+    limits=(Limit.GPU,),
+)

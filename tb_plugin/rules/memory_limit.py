@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.allocator import HOST_TYPE
-from tb_plugin.payloads import Figure, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.analysis.metrics import WHOLE, define
+from tb_plugin.payloads import Figure
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._metrics import METRICS
+from tb_plugin.rules._metrics import METRICS as OF_RULES
+
+METRICS = OF_RULES.adding(
+    define(
+        WHOLE,
+        "ratio",
+        {"memory_peak_ratio": ("Peak memory", "Most bytes allocated at a time over the device's memory.")},
+    ),
+    define(
+        WHOLE,
+        "bytes",
+        {"memory_peak_bytes": ("Peak allocated", "Most bytes that the framework had allocated at a time.")},
+    ),
+)
 
 MEMORY_SHARE = 0.9
 
@@ -26,7 +40,7 @@ def fullest(s: Scene) -> tuple[float, int, int, str] | None:
     return worst
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     worst = fullest(s)
     if worst is None or worst[0] <= MEMORY_SHARE:
         return None
@@ -36,18 +50,31 @@ def _look(s: Scene) -> Seen | None:
         METRICS.figure("memory_bytes", worst[2]),
         METRICS.figure("device", worst[3]),
     ]
-    return Seen(
-        Notice(
-            rule="memory_limit",
+    return Detection(
+        s.notice(
+            RULE,
             severity="high",
             text="Device {device} had {memory_peak_bytes} of its {memory_bytes} allocated.",
-            todo=s.todo("memory_limit"),
             figures=figures,
             measure="memory_peak_ratio",
             threshold=MEMORY_SHARE,
-            references=s.references("memory_limit"),
-        )
+        ),
+        NO_SAVING,
     )
 
 
-RULE = Rule("memory_limit", "Memory near the limit", _look, saves=False, limits=(Limit.MEMORY,))
+RULE = Rule(
+    __name__,
+    title="Memory near the limit",
+    look=_look,
+    order=450,
+    detects="The memory of a GPU is almost full.",
+    threshold=f"The peak of allocated bytes is more than {percent(MEMORY_SHARE)} of the memory of the GPU.",
+    saving="None: more memory alone makes no step shorter.",
+    needs="Allocator events, and the memory of the GPU.",
+    notes="""
+        Memory of the CPU does not count. The severity is always high.
+    """,
+    saves=False,
+    limits=(Limit.MEMORY,),
+)

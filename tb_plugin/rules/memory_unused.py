@@ -8,10 +8,10 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.device_memory.records import devices_of
 from tb_plugin.analysis.device_memory.reserved import room_notice
 from tb_plugin.analysis.device_memory.window import window_of
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     """What the memory view says as well: the device with the least room counts, as one model runs on all of them."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
@@ -22,13 +22,14 @@ def _look(s: Scene) -> Seen | None:
     if not found or len(found) < len(notices):
         return None
     least = min(found, key=lambda notice: _ratio(notice.figures[0].value))
-    return Seen(
+    return Detection(
         replace(
             least,
             why="A larger batch gives each launch more work and reads weights once for more samples. What that saves nobody "
             "can tell from one recording.",
             confidence="high",
-        )
+        ),
+        NO_SAVING,
     )
 
 
@@ -36,4 +37,17 @@ def _ratio(value: object) -> float:
     return value if isinstance(value, float) else 1.0
 
 
-RULE = Rule("memory_unused", "Memory unused", _look, saves=False)
+RULE = Rule(
+    __name__,
+    title="Memory unused",
+    look=_look,
+    order=460,
+    detects="Half of the memory of every GPU or more was never reserved.",
+    threshold="Half of the memory of every GPU with allocator events.",
+    saving="None: one recording does not tell what a larger batch would save.",
+    needs="Steps, allocator events, and the memory of the GPU.",
+    notes="""
+        `room_ratio` is that of the GPU with least unused memory. The finding is for information.
+    """,
+    saves=False,
+)

@@ -9,8 +9,8 @@ from tb_plugin.analysis.parallelism.roles import OFFLOAD, Role, exposed_ns, role
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -34,7 +34,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, roles = s.trace, roles_of(s.trace)
     mine = roles.among(*OFFLOAD) & s.rows[roles.row]
     rows, bare = roles.row[mine], exposed_ns(trace, mine)
@@ -42,12 +42,11 @@ def _look(s: Scene) -> Seen | None:
         return None
     size = roles.bytes[mine]
     there = roles.role[mine] == Role.OFFLOAD_TO_HOST
-    notice = Notice(
-        rule="offload_copies",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text=f"{s.each} copies of offloaded tensors take {{offload_ns}} ({{offload_to_host_bytes}} to the host, "
         "{offload_to_device_bytes} to the device), {offload_alone_ns} of it while nothing else runs.",
-        todo=s.todo("offload_copies"),
         figures=[
             METRICS.figure("offload_ns", s.per_step(int(trace.dur_ns[rows].sum()))),
             METRICS.figure("offload_alone_ns", s.per_step(bare)),
@@ -55,7 +54,6 @@ def _look(s: Scene) -> Seen | None:
             METRICS.figure("offload_to_device_bytes", s.per_step(int(size[~there].sum()))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=s.references("offload_copies"),
         why="Large copies between host and device inside of an optimizer's step, or of sharding: time for memory. At best "
         "all of them go, with the calls that make them; at least what runs alone.",
         confidence="medium",
@@ -65,7 +63,7 @@ def _look(s: Scene) -> Seen | None:
     operators = np.unique(trace.operator[rows])
     around = np.append(calls, operators[operators != MISSING].astype(np.int64))
     least = Change(row=rows, less_ns=roles.exposed_ns[mine])
-    return Seen(notice, least, Change(s.covered(around), rows, trace.dur_ns[rows]), s.by_length(rows))
+    return Detection(notice, Bounds(least, Change(s.covered(around), rows, trace.dur_ns[rows])), s.by_length(rows))
 
 
 def _is_offloading(trace: TraceTable) -> bool:
@@ -73,10 +71,18 @@ def _is_offloading(trace: TraceTable) -> bool:
 
 
 RULE = Rule(
-    "offload_copies",
-    "Copies of offloaded tensors",
-    _look,
-    asks=_is_offloading,
+    __name__,
+    title="Copies of offloaded tensors",
+    look=_look,
+    order=70,
+    detects="Offloaded tensors are copied to the CPU and back while nothing else runs.",
+    threshold=f"They run alone for {percent(WORTH)} of the step or more.",
+    saving=("At least the time in which they run alone. At most all of these copies, with their calls and operators."),
+    needs="Copies with a [role](../metrics.md#parallelism) of offloading.",
+    notes="""
+        Other rules do not count copies of offloaded tensors to the GPU.
+    """,
+    has_data=_is_offloading,
     needs_kernels=True,
     limits=(Limit.COPIES,),
 )

@@ -11,11 +11,10 @@ from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.module_paths import module_paths
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -54,7 +53,7 @@ _INSTANCE = re.compile(r"_\d+$")
 """Number of a module among those of its class."""
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace = s.trace
     rows = _alone(trace, _part_filled(s))
     if 2 * s.per_step(int(trace.dur_ns[rows].sum())) <= OVERLAP_SHARE * s.step_ns or not len(rows):
@@ -81,25 +80,23 @@ def _look(s: Scene) -> Seen | None:
     both = sorted(
         {(-int(c), f"{names[p]}, {names[p + 1]}") for c, p in zip(could.tolist(), pairs.tolist(), strict=True)}
     )
-    notice = Notice(
-        rule="one_stream",
+    notice = s.notice(
+        RULE,
         severity="info",
         text="Kernels of neighbouring modules such as {neighbours} leave half of the device or more empty, "
         "{part_filled_ns} of each step, one after another on one stream. If the neighbours do not need each other, "
         "{could_overlap_ns} of it could overlap.",
-        todo=trace.recorder.todo("one_stream"),
         figures=[
             METRICS.figure("neighbours", both[0][1]),
             METRICS.figure("part_filled_ns", s.per_step(int(trace.dur_ns[rows[shown]].sum()))),
             METRICS.figure("could_overlap_ns", s.per_step(int(could.sum()))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(trace.recorder, "one_stream"),
         why="A stream runs one kernel after another, and one with few blocks leaves the rest of the device idle. What "
         "depends on what is not recorded: of modules that follow each other in a chain nothing can overlap.",
         confidence="low",
     )
-    return Seen(notice, events=s.by_length(rows[shown]))
+    return Detection(notice, NO_SAVING, s.by_length(rows[shown]))
 
 
 def _part_filled(s: Scene) -> Int64:
@@ -151,4 +148,20 @@ def _apart(pairs: Int64) -> Int64:
     return chosen
 
 
-RULE = Rule("one_stream", "One stream where two might do", _look, saves=False, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="One stream where two might do",
+    look=_look,
+    order=420,
+    detects="Neighbouring modules run one after another, although their kernels fill only a part of the GPU.",
+    threshold=f"The shorter ones of such pairs take more than {percent(OVERLAP_SHARE)} of the steps (`could_overlap_ns`).",
+    saving=("None: in a chain of modules nothing can overlap, and the trace does not record what depends on what."),
+    needs="Modules, and blocks per multiprocessor.",
+    notes="""
+        A kernel counts if it takes 20 us or more, has less than half a block per multiprocessor, and runs
+        alone. The two modules have one class and one parent, and follow each other directly. The finding is for
+        information and its confidence is low.
+    """,
+    saves=False,
+    limits=(Limit.GPU,),
+)

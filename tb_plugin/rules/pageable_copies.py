@@ -6,15 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._host_waits import For, around, from_pageable, host_waits
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._overlap import bytes_of, hidden
+from tb_plugin.rules._overlap import HIDDEN, bytes_of, hidden
 from tb_plugin.rules.repeated_copies import repeated_copies
 
 Int64 = npt.NDArray[np.int64]
@@ -44,7 +43,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, waits = s.trace, host_waits(s.trace)
     at = waits.of(For.COPY)
     at = at[(s.rows & s.on_threads)[waits.row[at]]]
@@ -55,14 +54,13 @@ def _look(s: Scene) -> Seen | None:
         return None
     size, line = bytes_of(trace, copies), s.line(copies)
     pageable = from_pageable(trace, copies).all()
-    notice = Notice(
-        rule="pageable_copies",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text=f"{s.each} the host waits {{pageable_host_ns}} in copies to the device"
         + (" from pageable memory" if pageable else "")
         + (", {pageable_bytes} at {pageable_bandwidth}" if size.any() else "")
         + (", most of it at {pageable_line}." if line else "."),
-        todo=trace.recorder.todo("pageable_copies"),
         figures=[
             METRICS.figure("pageable_host_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
             METRICS.figure("pageable_copies", s.per_step(len(copies))),
@@ -74,14 +72,33 @@ def _look(s: Scene) -> Seen | None:
             *([METRICS.figure("pageable_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(trace.recorder, "pageable_copies"),
         why="The host launches nothing until the copy has ended, and the device computes nothing meanwhile. The bounds are "
         "of pinned memory, copied one batch ahead on a stream of its own: the waits go, and of the copies at least three "
         "quarters of what the other work of the step can hide, at most all.",
         confidence="high" if pageable else "medium",
     )
     least = Change(s.covered(calls), copies, hidden(s, copies))
-    return Seen(notice, least, Change(whole, copies, dur), s.by_length(copies))
+    return Detection(notice, Bounds(least, Change(whole, copies, dur)), s.by_length(copies))
 
 
-RULE = Rule("pageable_copies", "Copies that the host waits for", _look, limits=(Limit.CPU, Limit.COPIES))
+RULE = Rule(
+    __name__,
+    title="Copies that the host waits for",
+    look=_look,
+    order=50,
+    detects="The CPU waits for copies to the GPU.",
+    threshold=f"The calls and copies take {percent(WORTH)} of the step or more.",
+    saving=(
+        f"At least the calls that wait, and {percent(HIDDEN)} of the copy time that other work of the step can overlap. "
+        "At most all of the copies and the operators around them."
+    ),
+    notes="""
+        A copy counts if its memory is reported as pageable, if its call returned after the copy ended, or if
+        its operator waits. The bounds assume pinned memory, copied one batch ahead on a separate stream.
+        `repeated_copies` covers data that is copied again and again.
+    """,
+    limits=(
+        Limit.CPU,
+        Limit.COPIES,
+    ),
+)

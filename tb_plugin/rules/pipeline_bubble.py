@@ -8,8 +8,8 @@ from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -35,7 +35,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, roles = s.trace, roles_of(s.trace)
     mine = roles.among(*PIPELINE) & s.rows[roles.row]
     rows, bare = roles.row[mine], exposed_ns(trace, mine)
@@ -44,12 +44,11 @@ def _look(s: Scene) -> Seen | None:
         return None
     ranges = name_matches(trace, trace.recorder.parallel.micro_batch) & (trace.kind == EventKind.ANNOTATION) & s.rows
     count = int(ranges.sum())
-    notice = Notice(
-        rule="pipeline_bubble",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text=f"{s.each} this stage of the pipeline does nothing but wait for others, or move data to and from them, for "
         "{pipeline_bubble_ns}" + (" ({pipeline_ranges} passes of micro-batches)." if count else "."),
-        todo=s.todo("pipeline_bubble"),
         figures=[
             METRICS.figure("pipeline_bubble_ns", s.per_step(bare)),
             METRICS.figure("pipeline_bubble_ratio", share),
@@ -58,13 +57,14 @@ def _look(s: Scene) -> Seen | None:
         measure="pipeline_bubble_ratio",
         threshold=BUBBLE_SHARE,
         evidence=Link("parallelism", {}, "Show roles"),
-        references=s.references("pipeline_bubble"),
         why="While a stage waits its device computes nothing. A schedule with more micro-batches, or with several stages a "
         "rank, leaves less of it. How much is waiting and how much is moving data one rank does not tell: at best all of it "
         "goes, at least nothing.",
         confidence="medium",
     )
-    return Seen(notice, Change(), Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True), s.by_length(rows))
+    return Detection(
+        notice, Bounds(Change(), Change(row=rows, less_ns=trace.dur_ns[rows], awaited=True)), s.by_length(rows)
+    )
 
 
 def _is_pipeline(trace: TraceTable) -> bool:
@@ -72,10 +72,21 @@ def _is_pipeline(trace: TraceTable) -> bool:
 
 
 RULE = Rule(
-    "pipeline_bubble",
-    "A stage of the pipeline waits",
-    _look,
-    asks=_is_pipeline,
+    __name__,
+    title="A stage of the pipeline waits",
+    look=_look,
+    order=220,
+    detects="A stage of a pipeline does nothing but wait for other stages, or send and receive.",
+    threshold=f"It takes more than {percent(BUBBLE_SHARE)} of the steps.",
+    saving=(
+        "At most all of these transfers. At least 0: every schedule that fills and drains a pipeline keeps a bubble."
+    ),
+    needs="Transfers with a [role](../metrics.md#parallelism) of a pipeline.",
+    notes="""
+        One rank does not show how much of this is waiting and how much is transfer. `communication` does not
+        count these transfers.
+    """,
+    has_data=_is_pipeline,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),
 )

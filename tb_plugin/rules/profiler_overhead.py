@@ -8,12 +8,11 @@ import numpy.typing as npt
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within
 from tb_plugin.model.trace.schema import ON_DEVICE, EventKind, of_kind
-from tb_plugin.payloads import Figure, Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Figure, Link
+from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -56,7 +55,7 @@ WAITING = 0.1
 _HOST = (Cause.PYTHON, Cause.DISPATCH, Cause.LAUNCH)
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     rows = rows_in(s.trace, Cause.PROFILER)
     own = s.open(rows) if len(rows) else EMPTY
     share = measure(own) / max(measure(s.host), 1)
@@ -68,7 +67,7 @@ def _look(s: Scene) -> Seen | None:
     text, todo = [], []
     if share >= OVERHEAD_SHARE:
         text.append("The profiler itself takes {overhead_ns} of each {step_time_mean_ns} step.")
-        todo.append("profiler_overhead")
+        todo.append(s.todo(RULE))
         figures += [
             METRICS.figure("overhead_ns", s.per_step(measure(own))),
             METRICS.figure("step_time_mean_ns", s.step_ns),
@@ -78,26 +77,25 @@ def _look(s: Scene) -> Seen | None:
             "{python_rate} Python calls a millisecond were recorded, and devices wait for the host {waiting_host_ratio} of "
             "the time: without recording stacks they wait less, nobody knows how much."
         )
-        todo.append("profiler_overhead.stacks")
+        todo.append(s.todo(RULE, "stacks"))
         figures += [METRICS.figure("python_rate", rate), METRICS.figure("waiting_host_ratio", waiting)]
-    notice = Notice(
-        rule="profiler_overhead",
+    notice = s.notice(
+        RULE,
         severity="low",
         text=" ".join(text),
-        todo=" ".join(map(s.trace.recorder.todo, todo)),
+        todo=" ".join(todo),
         figures=figures,
         evidence=Link("idle", {"where": "cause:Profiler"}, "Show what waits") if len(own) else None,
-        references=references_of(s.trace.recorder, "profiler_overhead"),
         why="What is slow only because it is recorded needs no mending: other findings look larger than they are. The lower "
         "bound is without what held the threads that launch up, and waits for the profiler; the upper one without all that "
         "it recorded as its own.",
         confidence="medium",
     )
     if share < OVERHEAD_SHARE:
-        return Seen(notice)
+        return Detection(notice, NO_SAVING)
     least = join(_holding(s, own), intersect(s.held, own))
     there = rows[measure_within(s.host, s.trace.start_ns[rows], s.trace.ends(rows)) > 0]
-    return Seen(notice, Change(least), Change(own), s.by_length(there), measure(own))
+    return Detection(notice, Bounds(Change(least), Change(own)), s.by_length(there), measure(own))
 
 
 def _calls(s: Scene) -> int:
@@ -112,4 +110,25 @@ def _holding(s: Scene, own: Ranges) -> Ranges:
     return Ranges(own.start[still], own.end[still])
 
 
-RULE = Rule("profiler_overhead", "Profiler overhead", _look, limits=(Limit.PROFILER,))
+RULE = Rule(
+    __name__,
+    title="Profiler overhead",
+    look=_look,
+    order=200,
+    detects="The profiler itself slows the recorded program down.",
+    threshold=(
+        f"Its own recorded time takes {percent(OVERHEAD_SHARE)} of the steps, or {CALLS_A_MS} Python calls per "
+        f"millisecond are recorded (`stacks`)."
+    ),
+    saving=(
+        "At most all recorded time of the profiler. At least the part in which no launching thread starts "
+        "anything, or one waits for the profiler. None for recorded calls: the trace does not tell what "
+        "stacks cost."
+    ),
+    notes="""
+        Python calls count only if the GPU waits for the CPU for 10 % of the step or more. Recording a call
+        takes about 1 us.
+    """,
+    cases=("", "stacks"),
+    limits=(Limit.PROFILER,),
+)

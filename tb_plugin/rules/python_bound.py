@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tb_plugin.analysis.advice import todo_of
 from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.groupby import sum_by
@@ -16,8 +17,8 @@ from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._launch_starvation import FEW, launches_of
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -65,7 +66,7 @@ LINE_SHARE = 0.1
 """Share of Python's time from which on a line is worth mending by itself."""
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     by_step = s.idle_for(Cause.PYTHON)
     # What one step waits for is no matter of the others.
     if not s.step_ns or np.median(by_step) < PYTHON_SHARE * s.step_ns:
@@ -88,8 +89,8 @@ def _look(s: Scene) -> Seen | None:
     }
     with_stacks = bool((s.trace.operators.stack != MISSING).any())
     step = "step" if s.trace.steps.recorded else "recording"
-    notice = Notice(
-        rule="python_bound",
+    notice = s.notice(
+        RULE,
         severity=severity_of(idle / s.step_ns),
         text=f"Devices wait for Python {{python_idle_ns}} of each {{step_time_mean_ns}} {step}"
         + (
@@ -99,18 +100,17 @@ def _look(s: Scene) -> Seen | None:
             if with_stacks
             else ". No Python stacks are recorded."
         ),
-        todo=" ".join(map(s.todo, ["python_bound"] if lines or with_stacks else ["python_bound", "stacks_missing"])),
+        todo=s.todo(RULE) if lines or with_stacks else f"{s.todo(RULE)} {todo_of(s.trace, 'stacks_missing')}",
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="python_ratio",
         threshold=PYTHON_SHARE,
         evidence=Link("idle", {"where": "cause:Python"}, "Show what waits"),
-        references=s.references("python_bound"),
         why="While the host runs Python between operators it launches nothing. The lower bound is without the lines that "
         "take most of it, the upper one without any Python between operators.",
         confidence="high" if lines else "medium",
     )
     worst = join(*(ranges for _, ranges in lines)) if lines else EMPTY
-    return Seen(notice, Change(worst), Change(free), rows if lines else s.after_idle(Cause.PYTHON))
+    return Detection(notice, Bounds(Change(worst), Change(free)), rows if lines else s.after_idle(Cause.PYTHON))
 
 
 def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
@@ -139,4 +139,23 @@ def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
     return found, calls[mine][order]
 
 
-RULE = Rule("python_bound", "Waiting for Python", _look, needs_kernels=True, limits=(Limit.CPU,))
+RULE = Rule(
+    __name__,
+    title="Waiting for Python",
+    look=_look,
+    order=120,
+    detects="The GPU waits for Python code between operators.",
+    threshold=f"The GPU idles for {percent(PYTHON_SHARE)} of the median step or more while no operator and no call is open.",
+    saving=(
+        "At most all time in which none of the launching threads is in an operator or a call. At least the "
+        "part of it under the worst lines of Python: at most three, each with 10 % of that time or more. "
+        "Without recorded stacks the lower bound is 0."
+    ),
+    needs="Operators, and 20 launches per step or more.",
+    notes="""
+        The rule is silent if unknown causes of idle time take more than half as long: operators may be missing
+        too. Lines of the framework do not count if stacks show whose lines they are.
+    """,
+    needs_kernels=True,
+    limits=(Limit.CPU,),
+)

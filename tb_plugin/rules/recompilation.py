@@ -11,8 +11,8 @@ from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -39,7 +39,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     if not has_regions(s.trace):
         return None
     made = compilations_of(s.trace)
@@ -59,21 +59,37 @@ def _look(s: Scene) -> Seen | None:
         *([METRICS.figure("failed_guards", failed)] if failed else []),
         METRICS.figure("recompiled_regions", ", ".join(names)),
     ]
-    notice = Notice(
-        rule="recompilation",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text=f"{{recompiled}} {noun(len(names), 'function was', 'functions were')} compiled again, for {{recompiling_ns}} "
         "(regions {recompiled_regions})"
         + (f": {{failed_guards}} {noun(failed, 'check')} of guards found nothing that fits." if failed else "."),
-        todo=s.todo("recompilation"),
         figures=figures,
         evidence=Link("compiled", {}, "Show the regions"),
-        references=s.references("recompilation"),
         why="A guard that fails means that a size, a type or a value differs from what the code was compiled for. The bounds "
         "are without these compilations.",
         confidence="high",
     )
-    return Seen(notice, Change(compiling), events=s.by_length(made.row[again]))
+    return Detection(notice, Bounds.exact(Change(compiling)), s.by_length(made.row[again]))
 
 
-RULE = Rule("recompilation", "Recompilation", _look, asks=has_regions, limits=(Limit.CPU, Limit.CPU_ONLY))
+RULE = Rule(
+    __name__,
+    title="Recompilation",
+    look=_look,
+    order=160,
+    detects="A function is compiled again inside of steps.",
+    threshold="One function whose region was compiled before.",
+    saving="The time of these compilations, which is part of the saving of `compilation`.",
+    needs="Regions of [compiled code](../metrics.md#compiled-code).",
+    notes="""
+        A region is compiled again if its second number is above 0. The finding names the regions and counts the
+        guards that failed.
+    """,
+    has_data=has_regions,
+    limits=(
+        Limit.CPU,
+        Limit.CPU_ONLY,
+    ),
+)

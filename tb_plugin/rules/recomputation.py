@@ -9,8 +9,8 @@ from tb_plugin.analysis.recomputation import Recomputed, called_in, recomputed
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import intersect, subtract, union
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -41,7 +41,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, found = s.trace, recomputed(s.trace)
     if not len(found):
         return None
@@ -53,12 +53,11 @@ def _look(s: Scene) -> Seen | None:
     device, host = int(trace.dur_ns[rows].sum()), int(found.host_ns[chosen].sum())
     module, most = _most(trace, found, mine)
     takes = "{recompute_device_ns} of the device" if device else "{recompute_host_ns} of the host"
-    notice = Notice(
-        rule="recomputation",
+    notice = s.notice(
+        RULE,
         severity="low",
         text=f"{s.each} the backward pass calls forward code again {s.often(len(chosen), 'recompute_count')}: {takes}"
         + (", most of it in {recompute_module} ({recompute_most_ns})." if module else "."),
-        todo=s.todo("recomputation"),
         figures=[
             METRICS.figure("recompute_count", s.per_step(len(chosen))),
             *([METRICS.figure("recompute_device_ns", s.per_step(device))] if device else []),
@@ -70,7 +69,6 @@ def _look(s: Scene) -> Seen | None:
             ),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=s.references("recomputation"),
         why="What a backward pass needs and the forward pass did not keep is computed again: time for memory. The bounds are "
         "for keeping all of it; whether the memory is there a trace of times does not tell.",
         confidence="high",
@@ -80,8 +78,8 @@ def _look(s: Scene) -> Seen | None:
     whole = intersect(union(found.start[chosen], found.end[chosen]), s.host)
     inner = found.passes[s.rows[found.passes]]
     host_time = subtract(subtract(whole, s.open(inner)), s.held)
-    return Seen(
-        notice, without, Change(host_time, rows, trace.dur_ns[rows]), s.by_length(rows if device else operators)
+    return Detection(
+        notice, Bounds(without, Change(host_time, rows, trace.dur_ns[rows])), s.by_length(rows if device else operators)
     )
 
 
@@ -99,4 +97,22 @@ def _is_recomputing(trace: TraceTable) -> bool:
     return len(recomputed(trace)) > 0
 
 
-RULE = Rule("recomputation", "Forward work that is repeated", _look, asks=_is_recomputing, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="Forward work that is repeated",
+    look=_look,
+    order=330,
+    detects="The backward pass runs forward code again (activation checkpointing).",
+    threshold=f"Keeping all results would save {percent(WORTH)} of the step or more.",
+    saving=(
+        "The GPU work that is launched there, without transfers between stages of a pipeline. On the CPU at "
+        "least the operators, at most all time there, without backward passes inside."
+    ),
+    needs="Work that is [computed again](../metrics.md#computed-again).",
+    notes="""
+        Recomputation trades time for memory. The Memory page or a snapshot shows whether there is enough
+        memory.
+    """,
+    has_data=_is_recomputing,
+    limits=(Limit.GPU,),
+)

@@ -8,13 +8,12 @@ import numpy.typing as npt
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._shapes import Dims, arguments, sizes
@@ -38,7 +37,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace = s.trace
     kernels = s.kernels[trace.operator[s.kernels] != MISSING]
     casting = around(trace, trace.operator[kernels], trace.recorder.operators.casting)
@@ -58,29 +57,29 @@ def _look(s: Scene) -> Seen | None:
         return None
     rows = s.by_length(row[redundant])
     line = s.line(rows)
-    notice = Notice(
-        rule="redundant_casts",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="{casts} kernels of each step cast to another type what was cast before, {casts_ns}"
         + (", most of it from {cast_line}." if line else "."),
-        todo=trace.recorder.todo("redundant_casts"),
         figures=[
             METRICS.figure("casts", s.per_step(len(rows))),
             METRICS.figure("casts_ns", s.per_step(time)),
             *([METRICS.figure("cast_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(trace.recorder, "redundant_casts"),
         why="Casts of one shape and type by one line give the same numbers if the tensor is the same one, which a trace does "
         "not tell. At least all but the first in each call of a module go, at best all but the first in each step; of "
         "a module's weight all but the first, of casts there and back both.",
         confidence="medium",
     )
     outer = np.unique(cast[redundant])
-    return Seen(
+    return Detection(
         notice,
-        Change(row=row[sure], less_ns=trace.dur_ns[row[sure]]),
-        Change(s.covered(outer), row[redundant], trace.dur_ns[row[redundant]]),
+        Bounds(
+            Change(row=row[sure], less_ns=trace.dur_ns[row[sure]]),
+            Change(s.covered(outer), row[redundant], trace.dur_ns[row[redundant]]),
+        ),
         rows,
     )
 
@@ -157,4 +156,23 @@ def _there_and_back(trace: TraceTable, row: Int64, shape: Int64, kind: Int64) ->
     return found
 
 
-RULE = Rule("redundant_casts", "Casts again and again", _look, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="Casts again and again",
+    look=_look,
+    order=340,
+    detects="The same numbers are cast to another type again and again, or there and back.",
+    threshold=f"These casts take {percent(CAST_SHARE)} of the kernel time or more.",
+    saving=(
+        "At least all but the first cast per module call, all but the first of a weight per step, and "
+        "both casts there and back. At most all but the first in each step, with their operators."
+    ),
+    needs="Shapes and types of inputs.",
+    notes="""
+        Three cases count. First: one line of Python launches four casts or more (`aten::_to_copy`) of one shape
+        and type in one module call. Second: a module casts the same weight again in a step, as under autocast.
+        Third: a cast directly follows one of the same shape, back to the first type. The trace does not tell
+        whether the tensor is the same one.
+    """,
+    limits=(Limit.GPU,),
+)

@@ -7,12 +7,11 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING, KernelClass
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._streams import around
@@ -34,7 +33,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace = s.trace
     kernels = s.kernels[trace.operator[s.kernels] != MISSING]
     classes = classify_kernels(trace).of(trace.name[kernels]) if len(kernels) else np.empty(0, np.uint8)
@@ -50,12 +49,12 @@ def _look(s: Scene) -> Seen | None:
         return None
     of_convolutions = 2 * int(trace.dur_ns[copies[turning]].sum()) >= time
     line = s.line(rows)
-    notice = Notice(
-        rule="redundant_copies",
+    notice = s.notice(
+        RULE,
         severity=severity_of(time / total),
         text="Copies of tensors into another layout take {layout_ns} of each step, {layout_ratio} of the kernel time"
         + (", most of it from {layout_line}." if line else "."),
-        todo=trace.recorder.todo("redundant_copies.convolutions" if of_convolutions else "redundant_copies"),
+        todo=s.todo(RULE, "convolutions" if of_convolutions else ""),
         figures=[
             METRICS.figure("layout_ns", s.per_step(time)),
             METRICS.figure("layout_ratio", time / total),
@@ -64,14 +63,29 @@ def _look(s: Scene) -> Seen | None:
         measure="layout_ratio",
         threshold=COPY_SHARE,
         evidence=Link("kernels", {"where": "class:copy"}, "Show kernels"),
-        references=references_of(trace.recorder, "redundant_copies"),
         why="Such a copy computes nothing. The bounds hold if tensors are made in the layout in which they are used; where "
         "two users want different ones, a copy stays.",
         confidence="medium",
     )
     row = np.sort(rows)
     host = s.covered(np.unique(outer[outer != MISSING]))
-    return Seen(notice, Change(row=row, less_ns=trace.dur_ns[row]), Change(host, row, trace.dur_ns[row]), rows)
+    return Detection(
+        notice, Bounds(Change(row=row, less_ns=trace.dur_ns[row]), Change(host, row, trace.dur_ns[row])), rows
+    )
 
 
-RULE = Rule("redundant_copies", "Copies into another layout", _look, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="Copies into another layout",
+    look=_look,
+    order=350,
+    detects="Kernels copy tensors only to change their layout in memory.",
+    threshold=f"They take {percent(COPY_SHARE)} of the kernel time or more.",
+    saving=("These kernels. At most also the operators, if tensors are created in the layout in which they are used."),
+    notes="""
+        A copy counts if its kernel has the class `copy` and runs below `aten::contiguous` or `aten::reshape`.
+        Copies of inputs and results that convolutions launch themselves count too (`convolutions`).
+    """,
+    cases=("", "convolutions"),
+    limits=(Limit.GPU,),
+)

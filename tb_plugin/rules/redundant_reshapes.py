@@ -11,8 +11,8 @@ from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._shapes import arguments, sizes
 
@@ -42,7 +42,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace = s.trace
     reshaping = name_matches(trace, trace.recorder.operators.reshaping)
     operators = np.flatnonzero(reshaping & (trace.kind == EventKind.OPERATOR) & s.rows)
@@ -56,24 +56,22 @@ def _look(s: Scene) -> Seen | None:
     handed = trace.arrows.tail[np.isin(trace.arrows.head, row)]
     handed = np.unique(handed[(trace.kind[handed] == EventKind.RUNTIME) & (trace.track[handed] != trace.track[row[0]])])
     line = s.line(row)
-    notice = Notice(
-        rule="redundant_reshapes",
+    notice = s.notice(
+        RULE,
         severity="low" if s.is_worth(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
         text="In each step {reshapes} operators reshape a tensor to the shape that it has, {reshapes_ns} on the host"
         + (", most of it at {reshape_line}." if line else "."),
-        todo=s.todo("redundant_reshapes"),
         figures=[
             METRICS.figure("reshapes", s.per_step(len(row))),
             METRICS.figure("reshapes_ns", s.per_step(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum()))),
             *([METRICS.figure("reshape_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=s.references("redundant_reshapes"),
         why="Such an operator computes nothing, and costs the host what every operator costs. Where the device is busy "
         "nothing is saved by leaving it out.",
         confidence="high",
     )
-    return Seen(notice, events=s.by_length(row))
+    return Detection(notice, NO_SAVING, s.by_length(row))
 
 
 def _same_shape(trace: TraceTable, operators: Int64) -> npt.NDArray[np.bool_]:
@@ -96,4 +94,19 @@ def _first(text: str) -> tuple[int, ...]:
     return next(iter(sizes(text)), ())
 
 
-RULE = Rule("redundant_reshapes", "Reshapes that change nothing", _look, saves=False)
+RULE = Rule(
+    __name__,
+    title="Reshapes that change nothing",
+    look=_look,
+    order=370,
+    detects="Operators reshape a tensor to the shape that it already has.",
+    threshold="One per step or more, outside of the backward pass.",
+    saving="None: it depends on whether the device waits for the CPU (`launch_bound`, `python_bound`).",
+    needs=(
+        "Shapes of inputs and results, and a profiler that names operators which only reshape (MegEngine: `Reshape`)."
+    ),
+    notes="""
+        The finding reports the number and the CPU time of these operators, and of the calls that hand them over.
+    """,
+    saves=False,
+)

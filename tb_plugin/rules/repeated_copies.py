@@ -10,15 +10,14 @@ import numpy.typing as npt
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits, outermost
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -122,7 +121,7 @@ def _shapes(trace: TraceTable, call: Int64) -> Int64:
     return found
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, repeats = s.trace, repeated_copies(s.trace)
     mine = s.rows[repeats.row]
     row, is_first = s.by_length(repeats.row[mine]), repeats.row[mine & repeats.is_first]
@@ -131,12 +130,11 @@ def _look(s: Scene) -> Seen | None:
     if not s.is_worth(measure(host) + int(dur.sum())):
         return None
     again = ~np.isin(row, is_first)
-    notice = Notice(
-        rule="repeated_copies",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="In each step {repeated_copy_line} copies what seems to be the same to the device {repeated_copies} times, "
         "{repeated_copy_bytes} in all; that takes {repeated_copy_ns} on the host.",
-        todo=trace.recorder.todo("repeated_copies"),
         figures=[
             METRICS.figure("repeated_copy_line", s.line(row)),
             METRICS.figure("repeated_copies", s.per_step(len(row))),
@@ -144,14 +142,13 @@ def _look(s: Scene) -> Seen | None:
             METRICS.figure("repeated_copy_ns", s.per_step(int(trace.dur_ns[np.unique(whole)].sum()))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(trace.recorder, "repeated_copies"),
         why="What does not change needs to be copied once. The lower bound leaves one copy in each step, prefetched from "
         "pinned memory like a batch, the upper one none. "
         "Which tensor is copied is not recorded: line, operator, shape and size are the same each time, and no batch and no "
         "backward pass lies between.",
         confidence="medium",
     )
-    return Seen(notice, _least(s, row, whole, again), Change(host, row, dur), row)
+    return Detection(notice, Bounds(_least(s, row, whole, again), Change(host, row, dur)), row)
 
 
 def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:
@@ -163,4 +160,22 @@ def _least(s: Scene, row: Int64, whole: Int64, again: Bool) -> Change:
     return Change(s.covered(np.concatenate((whole[again], calls))), row, less)
 
 
-RULE = Rule("repeated_copies", "Repeated copies to the device", _look, limits=(Limit.COPIES,))
+RULE = Rule(
+    __name__,
+    title="Repeated copies to the device",
+    look=_look,
+    order=80,
+    detects="One line of Python copies the same data to the GPU again and again.",
+    threshold=f"Two copies or more in each step that has any, and {percent(WORTH)} of the step in all.",
+    saving=(
+        "At most all of these copies and the operators that make them. At least all but the first copy of "
+        "each step. Of the first, as much goes as `pageable_copies` states for prefetched copies."
+    ),
+    needs="Lines of Python, steps and a backward pass.",
+    notes="""
+        Copies count as repeated if line, operator, shapes and bytes are the same each time. Between them, no
+        batch is loaded and no backward operator runs. The trace does not record which tensor is copied. Layers
+        of one shape that one line moves to the GPU look the same, so the confidence is medium.
+    """,
+    limits=(Limit.COPIES,),
+)

@@ -9,10 +9,10 @@ from tb_plugin.analysis.device_memory.records import devices_of
 from tb_plugin.analysis.device_memory.reserved import swings_notice, swings_of
 from tb_plugin.analysis.device_memory.window import window_of
 from tb_plugin.analysis.driver_calls import usual_calls
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     """What the memory view says as well, of the device that gives back most."""
     if not s.trace.steps.recorded or not len(s.trace.memory.time_ns):
         return None
@@ -23,15 +23,31 @@ def _look(s: Scene) -> Seen | None:
         return None
     swings, device = min(found, key=lambda pair: (-pair[0].returned_bytes, pair[1].name))
     notice = swings_notice(s.trace, device, swings, s.driver)
-    return Seen(
+    return Detection(
         replace(
             notice,
             why="To give memory back waits for the device, and to ask for it again holds the host up. What these calls cost "
             "the finding of driver calls for memory says.",
             confidence="high",
         ),
-        events=s.by_length(usual_calls(s.trace, s.host)),
+        NO_SAVING,
+        s.by_length(usual_calls(s.trace, s.host)),
     )
 
 
-RULE = Rule("reserved_oscillation", "Reserved memory comes and goes", _look, saves=False)
+RULE = Rule(
+    __name__,
+    title="Reserved memory comes and goes",
+    look=_look,
+    order=470,
+    detects="The allocator returns reserved memory to the driver and asks for it again.",
+    threshold="3 falls or more that return 1 % of the peak on average.",
+    saving="None: `driver_memory_calls` counts these calls.",
+    needs="Steps and allocator events.",
+    notes="""
+        `reserved_cycles` counts the falls, `returned_bytes` sums them up. `driver_memory_ns` is the time of the
+        driver's calls without those that set it up. On the Memory page, the severity is medium if that is more than
+        5 % of the steps, and the finding names the operator that asked for most memory after a fall.
+    """,
+    saves=False,
+)

@@ -7,10 +7,9 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -41,19 +40,18 @@ def serial(found: Collectives) -> Bool:
     return found.is_serial
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     found = collectives(s.trace, s.chosen)
     found = found.of(serial(found))
     taken = s.per_step(int(found.bare_ns.sum()))
     share = taken / s.step_ns if s.step_ns else 0.0
     if share <= SERIAL_SHARE:
         return None
-    notice = Notice(
-        rule="serial_collectives",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="In each step {serial_collectives} collectives reduce gradients on the stream that computes, {serial_ns} "
         f"({{serial_ratio}}) in which it cannot compute. {ONE_RANK}",
-        todo=s.trace.recorder.todo("serial_collectives"),
         figures=[
             METRICS.figure("serial_ns", taken),
             METRICS.figure("serial_ratio", share),
@@ -62,7 +60,6 @@ def _look(s: Scene) -> Seen | None:
         measure="serial_ratio",
         threshold=SERIAL_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(s.trace.recorder, "serial_collectives"),
         why="A stream runs one thing after another: the rest of the backward pass waits, though it needs no reduced "
         "gradient. The bounds hold if computation and communication do not slow each other down: at least what the rest of "
         "the backward pass would hide, at most what all other time of the step would.",
@@ -72,15 +69,26 @@ def _look(s: Scene) -> Seen | None:
     bare = sum_by(found.step, found.bare_ns, count)
     most = first_of(found, could_hide(s.trace, s.steps))
     least = np.minimum(first_of(found, bare - left_over(found, found.dur_ns, count)), most)
-    return Seen(
-        notice, Change(row=found.row, less_ns=least), Change(row=found.row, less_ns=most), s.by_length(found.row)
+    return Detection(
+        notice,
+        Bounds(Change(row=found.row, less_ns=least), Change(row=found.row, less_ns=most)),
+        s.by_length(found.row),
     )
 
 
 RULE = Rule(
-    "serial_collectives",
-    "Collectives on the computing stream",
-    _look,
+    __name__,
+    title="Collectives on the computing stream",
+    look=_look,
+    order=240,
+    detects="Collectives reduce gradients on the stream that computes.",
+    threshold=f"They take more than {percent(SERIAL_SHARE)} of the steps.",
+    saving=(
+        "At most what all other time of the step can overlap. At least what the rest of the backward pass can overlap."
+    ),
+    notes="""
+        The bounds hold if computation and communication do not slow each other down.
+    """,
     needs_kernels=True,
     limits=(Limit.COMMUNICATION,),
 )

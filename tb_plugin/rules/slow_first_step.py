@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.rules._base import WORTH, Rule, Scene, Seen
+from tb_plugin.rules._base import WORTH, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, has_several_modes, lengths, seen, usual_of
+from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, has_several_modes, lengths, usual_of
 
 Int64 = npt.NDArray[np.int64]
 
 FIRST = 1.5
 """So many times as long as the others: less is told from noise in longer recordings only."""
 _WORDS = Words(
-    rule="slow_first_step",
     text="The first recorded step takes {unusual_ns}, the others {usual_step_ns}: {excess_ratio} of the time of these steps.",
     why="It is paid once, not in each step: the saving is that of the recorded steps, and means of steps are too high by "
     "it. The bounds let the first step take as long as the others, or be up to twice their range beyond them.",
@@ -32,14 +31,42 @@ def is_slow(dur: Int64) -> bool:
     return far and first - int(dur[1:].max()) >= ALONE * excess and excess >= WORTH * dur.sum()
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     steps, every = s.steps, s.trace.steps
     if not every.recorded or len(steps.label) <= OTHERS or has_several_modes(steps) or steps.label[0] != every.label[0]:
         return None
     dur = lengths(s)
     if not is_slow(dur):
         return None
-    return seen(s, _WORDS, dur, np.array([0]), np.arange(1, len(dur)))
+    return detection(s, RULE, _WORDS, dur, np.array([0]), np.arange(1, len(dur)))
 
 
-RULE = Rule("slow_first_step", "Slow first step", _look, limits=(Limit.CPU, Limit.INITIALISATION))
+RULE = Rule(
+    __name__,
+    title="Slow first step",
+    look=_look,
+    order=180,
+    detects="The first recorded step takes much longer than the others.",
+    threshold=f"{FIRST} times the median of the others, and {FAR} median absolute deviations beyond it.",
+    saving=(
+        "The excess of the first step, spread over the selected steps. At least its time beyond the longest "
+        "of the others plus twice their range. At most its time beyond the shortest less twice the range, "
+        "with what the next step gains."
+    ),
+    needs="The first recorded step and three others or more.",
+    notes="""
+        The excess is 1 % of the time of all steps or more. At least half of it lies beyond the longest of the
+        other steps: else something makes steps slow now and then. If the CPU is busy for 90 % of the steps and
+        no GPU is as busy, the CPU time of steps is compared. In this step, all findings together save its
+        excess and the usual saving, or what the other findings gain there if that is more.
+
+        `differs` names the part of the step that grew most: kernels, copies, communication, or idle time by
+        cause. `differs_row` names the line of Python, the operator or the call behind it, if it explains a
+        tenth of that part or more. If compilation is half of the excess or more, the finding says so:
+        `compilation` saves the same time.
+    """,
+    limits=(
+        Limit.CPU,
+        Limit.INITIALISATION,
+    ),
+)

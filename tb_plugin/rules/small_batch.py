@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from tb_plugin.analysis.idle.causes import Cause
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.range_patterns import BACKWARD
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import EventKind
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._launch_starvation import LAUNCHING, starving, waiting
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules.memory_limit import fullest
@@ -22,7 +21,7 @@ FED = 0.05
 BATCHES = 2
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     if not s.idle or waiting(s).mean() < MOSTLY_STARVED * s.step_ns or s.idle[Cause.INPUT].mean() > FED * s.step_ns:
         return None
     fullest_of = fullest(s)
@@ -31,15 +30,13 @@ def _look(s: Scene) -> Seen | None:
     found = starving(s)
     if found is None:
         return None
-    notice = Notice(
-        rule="small_batch",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="Devices wait for launches {launching_ratio} of the time, and half of the kernels take no more than "
         "{kernel_median_ns}: a batch twice as large has as many launches.",
-        todo=s.trace.recorder.todo("small_batch"),
         figures=list(found.figures),
         evidence=Link("launches", {}, "Show launches"),
-        references=references_of(s.trace.recorder, "small_batch"),
         why="Saved is the time that the samples of one step take: a step with twice the batch counts as two. The lower bound "
         "takes all device work to be twice as long, the upper one none. Both hold if input keeps up, and say nothing about "
         "convergence.",
@@ -47,7 +44,7 @@ def _look(s: Scene) -> Seen | None:
     )
     work = s.of(EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
     least = Change(row=work, less_ns=-(BATCHES - 1) * s.trace.dur_ns[work], worth=BATCHES)
-    return Seen(notice, least, Change(worth=BATCHES), s.after_idle(*LAUNCHING))
+    return Detection(notice, Bounds(least, Change(worth=BATCHES)), s.after_idle(*LAUNCHING))
 
 
 def _trains(s: Scene) -> bool:
@@ -56,4 +53,23 @@ def _trains(s: Scene) -> bool:
     return bool((backward & s.rows & (s.trace.kind == EventKind.OPERATOR)).any())
 
 
-RULE = Rule("small_batch", "Small batch", _look, needs_kernels=True, limits=(Limit.CPU,))
+RULE = Rule(
+    __name__,
+    title="Small batch",
+    look=_look,
+    order=110,
+    detects="A training run waits for launches, so a larger batch would take hardly longer.",
+    threshold=f"The GPU idles for launches for {percent(MOSTLY_STARVED)} of the step or more, as in `launch_bound`.",
+    saving=(
+        "The time of the samples of one step: a step with twice the batch counts as two. The lower bound "
+        "doubles the time of all GPU work; the upper bound keeps it."
+    ),
+    needs="Operators of a backward pass.",
+    notes="""
+        The rule is silent if waiting for input takes more than 5 % of the step, or if half of the GPU memory
+        was allocated. Both bounds hold if the data loader keeps up. They say nothing about convergence. The
+        rule shares most of its saving with `launch_bound`.
+    """,
+    needs_kernels=True,
+    limits=(Limit.CPU,),
+)

@@ -9,12 +9,11 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.groupby import Groups, group, sum_by
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._collectives import Collectives, collectives, could_hide, first_of, left_over
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -99,19 +98,18 @@ def _small(s: Scene, found: Collectives) -> _Small:
     return _Small(is_small, buckets, (max(least, 0), most))
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     found = collectives(s.trace, s.chosen)
     own = _small(s, found)
     if not own.is_small.any():
         return None
     found, buckets, (least, most) = found.of(own.is_small), own.buckets, own.latency_ns
-    notice = Notice(
-        rule="small_collectives",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="Gradients are reduced in {small_collectives} collectives of {small_mean_bytes} in each step, where "
         "{small_buckets} would do. The shortest of few bytes takes {collective_latency_ns}, whatever it moves: what others "
         "take longer may be waiting for other ranks, which this trace alone does not tell.",
-        todo=s.trace.recorder.todo("small_collectives"),
         figures=[
             METRICS.figure("small_collectives", s.per_step(len(found.row))),
             METRICS.figure("small_buckets", s.per_step(len(buckets))),
@@ -121,7 +119,6 @@ def _look(s: Scene) -> Seen | None:
         measure="small_collectives",
         threshold=MANY,
         evidence=Link("distributed", {}, "Show collectives"),
-        references=references_of(s.trace.recorder, "small_collectives"),
         why="A collective of few bytes takes its time for the way between the ranks, and the next one waits for it. The "
         "bounds hold if a bucket takes what its collectives take less this latency: at least what then lies beneath the "
         "backward pass, at most what all other time of the step would hide.",
@@ -136,10 +133,9 @@ def _look(s: Scene) -> Seen | None:
     calls = Change(_calls(s, np.delete(found.row, last)))
     at_best = first_of(found, could_hide(s.trace, s.steps) + gone)
     surely = np.minimum(first_of(found, bare - left_over(whole, took, count)), at_best)
-    return Seen(
+    return Detection(
         notice,
-        replace(calls, row=found.row, less_ns=surely),
-        replace(calls, row=found.row, less_ns=at_best),
+        Bounds(replace(calls, row=found.row, less_ns=surely), replace(calls, row=found.row, less_ns=at_best)),
         found.row[np.lexsort((found.row, found.bytes))],
     )
 
@@ -153,4 +149,25 @@ def _calls(s: Scene, rows: Int64) -> Ranges:
     return s.covered(outer)
 
 
-RULE = Rule("small_collectives", "Many small collectives", _look, needs_kernels=True, limits=(Limit.COMMUNICATION,))
+RULE = Rule(
+    __name__,
+    title="Many small collectives",
+    look=_look,
+    order=250,
+    detects="Gradients are reduced in many collectives of a few bytes.",
+    threshold=(
+        f"{MANY} more per step than buckets of 25 MB would need, and latency of more than "
+        f"{percent(LATENCY_SHARE)} of the steps."
+    ),
+    saving=(
+        "At least what the backward pass can overlap if buckets replace them. At most their latency, and what "
+        "all other time of the step can overlap. The calls of these collectives go too."
+    ),
+    notes="""
+        A collective is small if it moves less than a tenth of a bucket. Collectives on the computing stream do
+        not count. Latency is the shortest duration of those that move 64 KiB or less. For the lower bound, the
+        transfer time of their bytes is subtracted, at the best rate of these collectives or at 10 GB/s.
+    """,
+    needs_kernels=True,
+    limits=(Limit.COMMUNICATION,),
+)

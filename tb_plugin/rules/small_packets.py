@@ -9,8 +9,8 @@ from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.model.trace.job_tables import PACKETS, stated_in
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Figure, Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Figure, Link
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -89,7 +89,7 @@ def _packets(s: Scene) -> pa.Table | None:
     return table.join(sizes, "band")
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     table = _packets(s)
     if table is None or not len(table):
         return None
@@ -120,28 +120,41 @@ def _look(s: Scene) -> Seen | None:
         METRICS.figure("most_packets", worst["count_sum"]),
         METRICS.figure("packet_bytes", worst["bytes_sum"] / max(worst["count_sum"], 1)),
     ]
-    notice = Notice(
-        rule="small_packets",
+    notice = s.notice(
+        RULE,
         severity="low",
         text=f"{s.each} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}: they take "
         "{small_packets_ratio} of the time of packets there, at {small_packets_rate}"
         + (" ({large_packets_rate} for larger ones)" if others else "")
         + ". The most of one operation are {most_packets} of {packet_bytes}, of {packet_call}.",
-        todo=s.todo("small_packets"),
         figures=figures,
         measure="small_packets_ratio",
         threshold=SMALL_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
-        references=s.references("small_packets"),
         why="Each packet costs a link some time whatever its size, so that small ones never reach its rate. How much of "
         "their time other ranks and other work would hide a trace does not tell.",
         confidence="medium",
     )
-    return Seen(notice)
+    return Detection(notice, NO_SAVING)
 
 
 def _sum(values: pa.ChunkedArray) -> float:
     return float(pc.sum(values).as_py() or 0)
 
 
-RULE = Rule("small_packets", "Packets too small for their links", _look, saves=False, limits=(Limit.COMMUNICATION,))
+RULE = Rule(
+    __name__,
+    title="Packets too small for their links",
+    look=_look,
+    order=260,
+    detects="Communication uses packets that are too small for their links.",
+    threshold=f"Small packets take {percent(SMALL_SHARE)} or more of the time of all packets over such links.",
+    saving="None: the times are sums over packets and links, which may be busy at the same time.",
+    needs="Sizes of packets (`communication.json` of NPUs).",
+    notes="""
+        The maker states from which size on a packet uses a link well: 16 MB for HCCS, PCIE and SIO. The finding
+        names the operation that sends most small packets, and the rates of small and of larger ones.
+    """,
+    saves=False,
+    limits=(Limit.COMMUNICATION,),
+)

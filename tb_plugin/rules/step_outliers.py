@@ -6,23 +6,24 @@ import numpy as np
 
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.phrases import noun
-from tb_plugin.rules._base import WORTH, Rule, Scene, Seen
-from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, has_several_modes, lengths, seen, usual_of
+from tb_plugin.rules import compilation, data_loading, driver_memory_calls, garbage_collection
+from tb_plugin.rules._base import WORTH, Detection, Rule, Scene, percent
+from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, has_several_modes, lengths, usual_of
 from tb_plugin.rules.slow_first_step import is_slow
 
 BEYOND = 0.2
 """Share of the usual step beyond which a step is slow, however alike the others are."""
 
 _ADVICE = {
-    Cause.GARBAGE_COLLECTION: "garbage_collection",
-    Cause.COMPILATION: "compilation",
-    Cause.INPUT: "data_loading",
-    Cause.DRIVER_MEMORY: "driver_memory_calls",
+    Cause.GARBAGE_COLLECTION: garbage_collection.RULE,
+    Cause.COMPILATION: compilation.RULE,
+    Cause.INPUT: data_loading.RULE,
+    Cause.DRIVER_MEMORY: driver_memory_calls.RULE,
 }
 """Whose advice fits where a step differs most by one cause of idle time."""
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     steps, every = s.steps, s.trace.steps
     if not every.recorded or len(steps.label) <= OTHERS or has_several_modes(steps):
         return None
@@ -38,14 +39,30 @@ def _look(s: Scene) -> Seen | None:
     if not len(slow) or (dur[slow] - usual.median).sum() < WORTH * dur.sum():
         return None
     words = Words(
-        rule="step_outliers",
         text=f"{{unusual_steps}} {noun(len(slow), 'step takes', 'steps take')} far longer than the usual {{usual_step_ns}}: "
         f"{'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}.",
         why="One slow step holds up all ranks. The bounds let the slow steps take as long as the others, or be up to "
         "twice their range beyond them.",
         advice=_ADVICE,
     )
-    return seen(s, words, dur, slow, others)
+    return detection(s, RULE, words, dur, slow, others)
 
 
-RULE = Rule("step_outliers", "Steps that take longer", _look)
+RULE = Rule(
+    __name__,
+    title="Steps that take longer",
+    look=_look,
+    order=190,
+    detects="A few steps take much longer than the others.",
+    threshold=(
+        f"More than {FAR} median absolute deviations and {percent(BEYOND)} beyond the median; {percent(WORTH)} "
+        f"of all time in all."
+    ),
+    saving="The excess of these steps, bounded as in `slow_first_step`.",
+    needs="Three usual steps or more.",
+    notes="""
+        The first step does not count if `slow_first_step` covers it. `differs` is defined there too. The advice
+        is that of garbage collection, compilation, data loading or driver calls if one of them is most of the
+        difference.
+    """,
+)

@@ -7,15 +7,31 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.model.trace.schema import MISSING, CallRole
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
-from tb_plugin.rules._host_waits import For, times, waiting
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
+from tb_plugin.rules._host_waits import OFTEN, For, times, waiting
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULES.adding(
+    define(
+        STEPS,
+        "ns",
+        {
+            "sync_ns": (
+                "Waiting for the device",
+                "Calls in which the host waits for the device, without waits for the profiler, a mean over the steps.",
+            )
+        },
+    ),
+    define(
+        STEPS,
+        "number",
+        {"sync_calls": ("Calls that wait", "Calls in which the host waits for the device, a mean over the steps.")},
+    ),
+    define(STEPS, "code", {"sync_line": ("Python", "Line of Python that most of the time of these calls lies under.")}),
     define(
         STEPS,
         "number",
@@ -30,7 +46,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, found = s.trace, waiting(s, For.RESULT)
     if found is None:
         return None
@@ -38,13 +54,13 @@ def _look(s: Scene) -> Seen | None:
     alone = (trace.operator[calls] == MISSING) & ~trace.calls_that(CallRole.WAIT)[calls]
     explicit = place[alone & ~np.isin(calls, trace.launch[found.copies])]
     line, lines = s.lines(calls)
-    kinds = [("", len(explicit) < times(place)), (".explicit", len(explicit) > 0)]
-    notice = Notice(
-        rule="synchronising_calls",
+    kinds = [("", len(explicit) < times(place)), ("explicit", len(explicit) > 0)]
+    notice = s.notice(
+        RULE,
         severity="medium",
         text=f"{s.each} the host waits {{sync_ns}} for the device, {s.often(times(place), 'sync_calls')}"
         f"{_kind(s, len(explicit), times(place))}{_where(line, lines)}.",
-        todo=" ".join(s.todo(f"synchronising_calls{kind}") for kind, there in kinds if there),
+        todo=" ".join(s.todo(RULE, kind) for kind, there in kinds if there),
         figures=[
             METRICS.figure("sync_ns", s.per_step(found.time_ns)),
             METRICS.figure("sync_calls", s.per_step(times(place))),
@@ -52,12 +68,11 @@ def _look(s: Scene) -> Seen | None:
             *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),
         ],
         evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show what waits"),
-        references=s.references("synchronising_calls"),
         why="While the host waits it launches nothing: once the device is done it has nothing to do until the next launch. "
         "At least the waits go, at most also the operators and copies that they are made for.",
         confidence="high",
     )
-    return Seen(notice, found.least, found.most, s.by_length(calls))
+    return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))
 
 
 def _kind(s: Scene, explicit: int, every: int) -> str:
@@ -72,4 +87,26 @@ def _where(line: str, lines: int) -> str:
     return ", at {sync_line}" if lines == 1 else ", most of it at {sync_line}, one of {sync_lines} lines"
 
 
-RULE = Rule("synchronising_calls", "Synchronising calls", _look, limits=(Limit.CPU,))
+RULE = Rule(
+    __name__,
+    title="Synchronising calls",
+    look=_look,
+    order=30,
+    detects="The CPU waits for the GPU inside of steps, and the GPU runs out of work.",
+    threshold=f"One line of Python waits in {percent(OFTEN)} of the steps or more; a wait once in many steps is fine.",
+    saving=(
+        "At least the calls that wait. At most also the operators around them that do little else, and the "
+        "copies that they make."
+    ),
+    notes="""
+        The CPU waits in a call that only synchronises (`explicit`), or for a value (`.item()`, `nonzero()`,
+        boolean masks). Several calls of one operator are one wait. Other rules cover copies to the GPU
+        (`pageable_copies`, `repeated_copies`) and the backward pass (`deterministic_sync`). Waits of the data
+        loader, of the driver and of the profiler are not counted.
+
+        If one thread hands operators to another (MegEngine), only its own waits count. Time in which the other
+        thread does the profiler's work does not count: only `profiler_overhead` saves it.
+    """,
+    cases=("", "explicit"),
+    limits=(Limit.CPU,),
+)

@@ -6,10 +6,9 @@ import numpy as np
 
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.severity import severity_of
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._matrix_products import faster, on_units, plain_products
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -30,7 +29,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace = s.trace
     has = np.array([*("tf32" in device.precisions for device in trace.devices), False])
     if not has.any():
@@ -42,12 +41,11 @@ def _look(s: Scene) -> Seen | None:
         return None
     units = matrix_units(trace, s.kernels)
     share = time / total.total_ns
-    notice = Notice(
-        rule="tf32_off",
+    notice = s.notice(
+        RULE,
         severity=severity_of(share),
         text=f"Products of float32 take {{single_product_ns}} of each step outside of {units}, {{single_product_ratio}} of "
         "the kernel time: TF32 is off.",
-        todo=trace.recorder.todo("tf32_off"),
         figures=[
             METRICS.figure("single_product_ns", s.per_step(time)),
             METRICS.figure("single_product_ratio", share),
@@ -55,13 +53,25 @@ def _look(s: Scene) -> Seen | None:
         measure="single_product_ratio",
         threshold=TF32_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        references=references_of(trace.recorder, "tf32_off"),
         why=f"TF32 keeps float32's range, rounds factors to 10 bits and runs them in {units}. At best these products reach "
         "the device's peak in TF32, at least a third of it, or are twice as fast where shapes are not recorded.",
         confidence="medium",
     )
-    least, most = faster(trace, single, "tf32", 4) or (None, None)
-    return Seen(notice, least, most, s.by_length(single.row))
+    changes = faster(trace, single, "tf32", 4)
+    return Detection(notice, Bounds(*changes) if changes else NO_SAVING, s.by_length(single.row))
 
 
-RULE = Rule("tf32_off", "TF32 is off", _look, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="TF32 is off",
+    look=_look,
+    order=280,
+    detects="Products or convolutions of float32 run outside of matrix units, although the GPU has TF32.",
+    threshold=f"They take {percent(TF32_SHARE)} of the kernel time or more, and other kernels do use matrix units.",
+    saving="As for `matrix_units`, with the peak of TF32 and numbers of 4 bytes.",
+    needs="Types of inputs.",
+    notes="""
+        If no kernel uses matrix units, `matrix_units` covers the case.
+    """,
+    limits=(Limit.GPU,),
+)

@@ -9,15 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._matrix_products import peaks_of, products
 from tb_plugin.rules._metrics import METRICS as OF_RULES
@@ -82,18 +81,17 @@ def unfused_attention(s: Scene) -> Attention:
     return Attention(softmax, before, after, all_of.row[np.flatnonzero(np.cumsum(between[:-1]) > 0)])
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, found = s.trace, unfused_attention(s)
     softmax, rows = found.softmax, found.rows
     time, total = int(trace.dur_ns[rows].sum()), int(trace.dur_ns[s.kernels].sum())
     if not time or time < ATTENTION_SHARE * total:
         return None
-    notice = Notice(
-        rule="unfused_attention",
+    notice = s.notice(
+        RULE,
         severity=severity_of(time / total),
         text="Attention is computed in steps of its own: between its two products {scores_ns} of each step, "
         "{scores_ratio} of the kernel time, go over the matrix of scores.",
-        todo=trace.recorder.todo("unfused_attention"),
         figures=[
             METRICS.figure("scores_ns", s.per_step(time)),
             METRICS.figure("scores_ratio", time / total),
@@ -102,7 +100,6 @@ def _look(s: Scene) -> Seen | None:
         measure="scores_ratio",
         threshold=ATTENTION_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
-        references=references_of(trace.recorder, "unfused_attention"),
         why="The scores, a number for each pair of positions, are written and read again by every kernel. A fused kernel "
         "keeps them on the chip: what runs between the products goes, and what the products take to write and read scores. "
         "Where shapes are recorded the bounds take the products to run at the device's peak, or at a quarter of it.",
@@ -112,7 +109,9 @@ def _look(s: Scene) -> Seen | None:
     )
     between_both = Change(row=rows, less_ns=trace.dur_ns[rows])
     least, most = _products(s, streams(trace), softmax, found.before, found.after)
-    return Seen(notice, merge_changes([between_both, least]), merge_changes([between_both, most]), s.by_length(rows))
+    return Detection(
+        notice, Bounds(merge_changes([between_both, least]), merge_changes([between_both, most])), s.by_length(rows)
+    )
 
 
 def _neighbours(all_of: Streams, softmax: Int64) -> tuple[Int64, Int64]:
@@ -165,4 +164,22 @@ def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: I
     return Change(row=some.row, less_ns=least.astype(np.int64)), Change(row=some.row, less_ns=most.astype(np.int64))
 
 
-RULE = Rule("unfused_attention", "Attention without a fused kernel", _look, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="Attention without a fused kernel",
+    look=_look,
+    order=300,
+    detects="Attention runs as separate kernels that write and read the matrix of scores.",
+    threshold=f"The kernels between both products take {percent(ATTENTION_SHARE)} of the kernel time or more.",
+    saving=(
+        "At least all kernels between the two products. With shapes of 16 bit also time of the products beyond their need "
+        "at the peak of the GPU. At most all of that time, at least the part beyond four times the need."
+    ),
+    notes="""
+        Between two batched products (`bmm`, `baddbmm`) of a stream run at most 8 kernels. All of them are
+        elementwise, norms, reductions or copies, and one is a softmax or its backward pass. With shapes, the
+        later product has as many numbers as the softmax. Fused kernels that compute more in the backward pass
+        stay within the bounds.
+    """,
+    limits=(Limit.GPU,),
+)

@@ -16,14 +16,14 @@ from tb_plugin.analysis.driver_calls import set_up
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
 from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import noun, references_of
+from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import subtract
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Link, Notice, Sort
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link, Sort
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._shapes import extents
@@ -166,7 +166,7 @@ def _is_generated(trace: TraceTable) -> Bool:
     return found
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, found = s.trace, fusible_runs(s)
     row, of, time = found.row, found.of, trace.dur_ns[found.row]
     total = int(trace.dur_ns[s.kernels].sum())
@@ -174,14 +174,13 @@ def _look(s: Scene) -> Seen | None:
         return None
     longest = np.maximum.reduceat(time, np.flatnonzero(found.first))
     line = s.line(row)
-    notice = Notice(
-        rule="unfused_kernels",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="{run_kernels} small kernels ({run_classes}) follow each other between products and attention: {runs_ns} per "
         f"step, {{runs_ratio}} of the kernel time, in {{fusible_runs}} {noun(s.per_step(len(longest)), 'run')}"
         + (", most of it from {run_line}." if line else ".")
         + " If each run took as long as its longest kernel, they would take {fused_ns}.",
-        todo=trace.recorder.todo("unfused_kernels"),
         figures=[
             METRICS.figure("run_kernels", s.per_step(len(row))),
             METRICS.figure("fusible_runs", s.per_step(len(longest))),
@@ -194,7 +193,6 @@ def _look(s: Scene) -> Seen | None:
         measure="runs_ratio",
         threshold=MIN_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(trace.recorder, "unfused_kernels"),
         why="Each kernel reads what the one before it wrote, and needs a launch. A fused kernel takes about as long as the "
         "longest of the run. Launches surely go; between elementwise kernels of equal shapes also what they write and read.",
         confidence="medium",
@@ -206,10 +204,12 @@ def _look(s: Scene) -> Seen | None:
     # The driver is set up and code is loaded once, whatever is launched.
     calls = np.unique(trace.launch[row][trace.launch[row] != MISSING]).astype(np.int64)
     once = s.open(calls[set_up(trace, calls)])
-    return Seen(
+    return Detection(
         notice,
-        Change(subtract(s.covered(launches), once), row, np.minimum(_between(s, found), most)),
-        Change(subtract(s.covered(around[around != MISSING]), once), row, most),
+        Bounds(
+            Change(subtract(s.covered(launches), once), row, np.minimum(_between(s, found), most)),
+            Change(subtract(s.covered(around[around != MISSING]), once), row, most),
+        ),
         s.by_length(row),
         table=_table(trace, found),
     )
@@ -290,4 +290,30 @@ def _names(trace: TraceTable, rows: Int64) -> str:
     return _ARROW.join(str(better or name) for name, better in zip(names, readable_names(names), strict=True))
 
 
-RULE = Rule("unfused_kernels", "Small kernels that could be fused", _look, limits=(Limit.GPU,))
+RULE = Rule(
+    __name__,
+    title="Small kernels that could be fused",
+    look=_look,
+    order=320,
+    detects="Small kernels follow each other, and a compiler could fuse them.",
+    threshold=f"Such runs take {percent(MIN_SHARE)} of the kernel time or more.",
+    saving=(
+        "At most all kernels of a run but the longest, and all operators but the first. At least the launches "
+        "of all but the last kernel. With shapes also the memory traffic between three or more elementwise "
+        "kernels of equal size."
+    ),
+    notes="""
+        A *run* is a sequence of kernels on one stream: elementwise kernels, norms, reductions and copies, in
+        any order. It has kernels of 3 operators or more, and at most 64 kernels: as many as `torch.compile`
+        fuses (`max_fusion_size`). Every other kernel ends a run, and so do copies to or from the CPU, another
+        step, and a launch from another thread. Memsets and copies within the GPU neither end a run nor count.
+
+        Some kernels belong to no run and end one: kernels of optimizers and of unfused attention, and generated
+        kernels. The same holds for sorts, scans and helpers that an operator launches beside a product.
+
+        For the traffic, a kernel's time is divided by its inputs and one result; the longest kernel is
+        excluded. The trace does not record which kernel needs which result. The table of the finding lists
+        equal runs with their count, time and fused time.
+    """,
+    limits=(Limit.GPU,),
+)

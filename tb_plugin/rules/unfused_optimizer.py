@@ -7,12 +7,11 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
-from tb_plugin.payloads import Link, Notice
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.payloads import Link
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._streams import updates
@@ -49,7 +48,7 @@ METRICS = OF_RULES.adding(
 )
 
 
-def _look(s: Scene) -> Seen | None:
+def _look(s: Scene) -> Detection | None:
     trace, all_of = s.trace, updates(s.trace)
     row = all_of.work[s.rows[all_of.work] & (trace.kind[all_of.work] == EventKind.KERNEL)]
     if not len(row):
@@ -70,29 +69,29 @@ def _look(s: Scene) -> Seen | None:
     most = time.copy()
     most[np.lexsort((time, of))[np.append(np.diff(of) > 0, True)]] = time.min()
     called = s.covered(calls)
-    notice = Notice(
-        rule="unfused_optimizer",
+    notice = s.notice(
+        RULE,
         severity="medium",
         text="The optimizer updates parameters one by one: {optimizer_kernels} kernels in each step take "
         "{optimizer_kernels_ns}, and the host is in its step for {optimizer_host_ns}.",
-        todo=trace.recorder.todo("unfused_optimizer"),
         figures=[
             METRICS.figure("optimizer_kernels", s.per_step(len(row))),
             METRICS.figure("optimizer_kernels_ns", s.per_step(int(time.sum()))),
             METRICS.figure("optimizer_host_ns", s.per_step(measure(called))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        references=references_of(trace.recorder, "unfused_optimizer"),
         why="Each kernel reads and writes its tensors again, and each needs a launch. A fused update takes as long as the "
         "longest kernel for each parameter at best, and at most twice as long; of the launches at most one in ten stays.",
         confidence="high",
     )
     around = np.unique(trace.operator[row])
     around = around[around != MISSING].astype(np.int64)
-    return Seen(
+    return Detection(
         notice,
-        Change(s.covered(around[len(around) // _STAY :]), row, least.astype(np.int64)),
-        Change(called, row, most.astype(np.int64)),
+        Bounds(
+            Change(s.covered(around[len(around) // _STAY :]), row, least.astype(np.int64)),
+            Change(called, row, most.astype(np.int64)),
+        ),
         s.by_length(row),
     )
 
@@ -110,4 +109,25 @@ def _series(s: Scene, row: Int64) -> Int64:
     return begins
 
 
-RULE = Rule("unfused_optimizer", "Parameters are updated one by one", _look, limits=(Limit.CPU, Limit.GPU))
+RULE = Rule(
+    __name__,
+    title="Parameters are updated one by one",
+    look=_look,
+    order=310,
+    detects="The optimizer updates each parameter with separate kernels.",
+    threshold=f"{MANY} kernels or more per optimizer step that are not fused, and {SERIES} or more per parameter.",
+    saving=(
+        "Kernels: at most all but the longest per parameter, at least all but twice what it takes beyond the "
+        "shortest kernel. Launches: at least nine of ten operators, at most all CPU time of the optimizer's "
+        "step."
+    ),
+    needs="Ranges `Optimizer.step#...`.",
+    notes="""
+        Fused kernels have the class `optimizer`. The number of parameters is the count of the rarest operator
+        that makes 1 in 40 kernels or more.
+    """,
+    limits=(
+        Limit.CPU,
+        Limit.GPU,
+    ),
+)

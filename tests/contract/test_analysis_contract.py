@@ -35,8 +35,7 @@ from tests.depth import sampled
 from tests.execution_traces import document, execution_trace, node
 from tests.flight import call, flight
 from tests.formats.ascend.clusters import cluster
-from tests.golden.rewrite import FOLDER as GOLDEN
-from tests.golden.rewrite import folder_of
+from tests.golden.rewrite import golden
 from tests.memory_flow import T, flow, no_flow
 from tests.metrics import ALL as DOCUMENTED
 from tests.samples import ALL, BY_NAME, OURS, Sample, made
@@ -48,18 +47,16 @@ EVERYTHING = Params(limit=None)
 
 def traits(analysis: Analysis, sample: Sample) -> object:
     """What these checks can tell an answer from another by; its name where nothing is known of it yet."""
-    path = GOLDEN / folder_of(sample.name) / f"{analysis.id}.json"
-    if not path.is_file():
+    known = golden(sample.name).get(analysis.id)
+    if known is None:
         return sample.name
-    known = json.loads(path.read_text(encoding="utf-8"))
     tables = []
     for name, table in known["tables"].items():
         columns, *first = table["first"]
         gaps = [key for i, key in enumerate(columns) if any(row[i] is None for row in first)]
         length = sum(table["rows"] > bound for bound in (0, 1, len(first)))
         tables.append((name, tuple(columns), tuple(gaps), length))
-    missing = frozenset(key.rpartition(".")[2] for key, value in known["facts"].items() if value is None)
-    return missing, tuple(tables), tuple(sorted(known["payloads"].items()))
+    return tuple(tables), tuple(sorted(known["payloads"].items()))
 
 
 def distinct(cases: Sequence[tuple[Analysis, Sample]]) -> list[tuple[Analysis, Sample]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.findings import finding
-from tb_plugin.rules import RULES
-from tb_plugin.rules._base import Scene
+from tb_plugin.rules import regular_rules
+from tb_plugin.rules._base import Bounds, Scene
 from tests.builders import TraceBuilder, kernel, trace
 
 FLOAT, HALF = "float", "c10::BFloat16"
@@ -62,9 +62,13 @@ def said(rule: str, builder: TraceBuilder) -> Said | None:
     answers = []
     for order in (1, -1):
         builder.events = builder.events[::order]
-        (look,) = [each.look for each in RULES if each.id == rule]
+        (look,) = [each.look for each in regular_rules() if each.id == rule]
         seen = look(Scene(builder.table()))
-        answers.append(None if seen is None else Said(finding(seen.notice).text, total(seen.least), total(seen.most)))
+        if seen is None:
+            answers.append(None)
+            continue
+        bounds = (seen.saving.least, seen.saving.most) if isinstance(seen.saving, Bounds) else (None, None)
+        answers.append(Said(finding(seen.notice).text, *map(total, bounds)))
     assert answers[0] == answers[1], "the order of events says nothing"
     return answers[0]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.payloads import Notice
-from tb_plugin.rules import RULES
+from tb_plugin.rules import regular_rules
 from tb_plugin.rules._base import Scene
 from tests.builders import TraceBuilder, kernel, trace
 
@@ -16,7 +16,7 @@ GIB = 1 << 30
 
 
 def told(rule: str, builder: TraceBuilder) -> Notice | None:
-    (found,) = [each for each in RULES if each.id == rule]
+    (found,) = [each for each in regular_rules() if each.id == rule]
     seen = found.look(Scene(builder.table()))
     return seen and seen.notice
 

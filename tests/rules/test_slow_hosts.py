@@ -13,25 +13,25 @@ from tb_plugin.analysis.simulate import Change, saved
 from tb_plugin.findings import finding
 from tb_plugin.lib.intervals import measure
 from tb_plugin.rules import compilation, garbage_collection, launch_bound, profiler_overhead, python_bound, small_batch
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene
 from tests.builders import TraceBuilder, kernel, trace
 
 
-def look(rule: Rule, builder: TraceBuilder) -> Seen | None:
+def look(rule: Rule, builder: TraceBuilder) -> Detection | None:
     return rule.look(Scene(builder.table()))
 
 
-def seen(rule: Rule, builder: TraceBuilder) -> Seen:
+def seen(rule: Rule, builder: TraceBuilder) -> Detection:
     found = look(rule, builder)
     assert found is not None
     return found
 
 
-def figures(found: Seen) -> dict[str, Any]:
+def figures(found: Detection) -> dict[str, Any]:
     return {figure.metric.key: figure.value for figure in found.notice.figures}
 
 
-def words(found: Seen) -> str:
+def words(found: Detection) -> str:
     return str(finding(found.notice).text)
 
 
@@ -39,9 +39,9 @@ def saving(rule: Rule, builder: TraceBuilder) -> tuple[float, float]:
     """What all steps save together at least and at most, microseconds."""
     table = builder.table()
     found, steps = rule.look(Scene(table)), Scene(table).steps
-    assert found is not None and found.least is not None
-    (low,) = saved(table, steps, [found.least], careful=True)
-    (high,) = saved(table, steps, [found.most or found.least], careful=False)
+    assert found is not None and isinstance(found.saving, Bounds)
+    (low,) = saved(table, steps, [found.saving.least], careful=True)
+    (high,) = saved(table, steps, [found.saving.most], careful=False)
     return float(low) / 1000, float(high) / 1000
 
 
@@ -106,11 +106,11 @@ def test_work_that_steps_do_not_share_and_single_steps_repeat_nothing() -> None:
         if event.get("cat") == "kernel" and event["ts"] > 2000:
             event["name"] = f"other_{event['ts']}"
     # 19 operators of each of the first two steps: what the third one runs is its own.
-    assert host_us(seen(launch_bound.RULE, builder).least) == 2 * 19 * 40
-    assert host_us(seen(launch_bound.RULE, starving(steps=1)).least) == 0
+    assert host_us(seen(launch_bound.RULE, builder).saving.least) == 2 * 19 * 40
+    assert host_us(seen(launch_bound.RULE, starving(steps=1)).saving.least) == 0
     # One chosen step of three is known to repeat by the others.
     chosen = [launch_bound.RULE.look(Scene(builder.table(), (label,))) for label in ("1", "2", "3")]
-    assert [host_us(each.least) for each in chosen if each] == [19 * 40, 19 * 40, 0]
+    assert [host_us(each.saving.least) for each in chosen if each] == [19 * 40, 19 * 40, 0]
 
 
 def test_few_launches_and_long_operators_are_no_launches_to_wait_for() -> None:
@@ -145,7 +145,7 @@ def test_waits_are_no_launches() -> None:
     builder = starving()
     builder.call(60, 10, name="cudaStreamSynchronize")
     plain, waiting = seen(launch_bound.RULE, starving()), seen(launch_bound.RULE, builder)
-    assert host_us(plain.most) - host_us(waiting.most) == 10
+    assert host_us(plain.saving.most) - host_us(waiting.saving.most) == 10
 
 
 # -- small_batch -----------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_the_line_that_devices_wait_for_is_named() -> None:
     told = figures(found)
     assert (told["python_idle_ns"], told["python_host_ns"]) == (19 * 30_000 + 30_000, 800_000)
     assert (told["python_line"], told["python_line_ns"]) == ("train.py(9): work", 600_000)
-    assert (host_us(found.least), host_us(found.most)) == (600, 800)
+    assert (host_us(found.saving.least), host_us(found.saving.most)) == (600, 800)
     names = [found.events[0], found.events[-1]]
     table = in_python().table()
     assert [table.strings[table.name[row]] for row in names] == ["train.py(9): work"] * 2
@@ -207,7 +207,7 @@ def test_the_line_that_devices_wait_for_is_named() -> None:
 
 def test_without_stacks_no_line_goes() -> None:
     found = seen(python_bound.RULE, in_python(stacks=False))
-    assert (host_us(found.least), host_us(found.most)) == (0, 800)
+    assert (host_us(found.saving.least), host_us(found.saving.most)) == (0, 800)
     assert words(found).endswith("No Python stacks are recorded.") and "with_stack=True" in found.notice.todo
 
 
@@ -215,7 +215,7 @@ def test_a_line_that_another_one_calls_has_its_own_time() -> None:
     builder = in_python().python("train.py(2): step", 0, 1000)
     told = figures(seen(python_bound.RULE, builder))
     assert (told["python_line"], told["python_line_ns"]) == ("train.py(9): work", 600_000)
-    assert host_us(seen(python_bound.RULE, builder).least) == 800, "the rest is the caller's, a fifth of all"
+    assert host_us(seen(python_bound.RULE, builder).saving.least) == 800, "the rest is the caller's, a fifth of all"
 
 
 def test_what_one_step_waits_for_is_no_matter_of_all() -> None:
@@ -249,7 +249,7 @@ def test_collections_are_counted_once() -> None:
     builder.python("Python GC", 1020, 30).python("Python GC", 5000, 30)
     found = seen(garbage_collection.RULE, builder)
     assert list(figures(found).values()) == [2, 50_000, 30_000]
-    assert host_us(found.least) == 50 and found.most is None
+    assert host_us(found.saving.least) == 50 and found.saving.most is found.saving.least
     assert look(garbage_collection.RULE, in_python()) is None
 
 
@@ -258,7 +258,7 @@ def test_compilation_counts_on_threads_that_launch() -> None:
     builder = in_python(steps=2).python(frame, 1015, 30)
     found = seen(compilation.RULE, builder)
     assert (figures(found)["compiling_ns"], figures(found)["compiling_steps"]) == (30_000, 1)
-    assert host_us(found.least) == 30
+    assert host_us(found.saving.least) == 30
     assert look(compilation.RULE, in_python(steps=2).python(frame, 1015, 30, tid=9)) is None
     assert "the first one" in words(seen(compilation.RULE, in_python(steps=2).python(frame, 15, 30)))
 
@@ -272,7 +272,7 @@ def test_what_the_profiler_takes(dur: int, fires: bool) -> None:
     found = look(profiler_overhead.RULE, builder)
     assert (found is not None) is fires
     if found is not None:
-        assert host_us(found.least) == 10 and figures(found)["overhead_ns"] == 10_000
+        assert host_us(found.saving.least) == 10 and figures(found)["overhead_ns"] == 10_000
 
 
 def test_a_profiler_that_works_beside_the_host_holds_nobody_up() -> None:
@@ -280,7 +280,7 @@ def test_a_profiler_that_works_beside_the_host_holds_nobody_up() -> None:
         starving(steps=1).event("overhead", "Buffer Flush", 45, 10, -1, 0).event("overhead", "Resource", 110, 5, -1, 0)
     )
     found = seen(profiler_overhead.RULE, builder)
-    assert (host_us(found.least), host_us(found.most)) == (5, 15), "an operator begins at 50"
+    assert (host_us(found.saving.least), host_us(found.saving.most)) == (5, 15), "an operator begins at 50"
 
 
 @pytest.mark.parametrize(("calls", "fires"), [(5, True), (4, False)])
@@ -293,7 +293,7 @@ def test_stacks_of_a_host_that_devices_wait_for(calls: int, fires: bool) -> None
     found = look(profiler_overhead.RULE, builder)
     assert (found is not None) is fires
     if found is not None:
-        assert found.least is None and figures(found)["python_rate"] == 100
+        assert found.saving is NO_SAVING and figures(found)["python_rate"] == 100
 
 
 # -- all of them -----------------------------------------------------------------------------------------

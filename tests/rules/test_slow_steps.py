@@ -12,7 +12,7 @@ import pytest
 from tb_plugin.analysis.simulate import saved
 from tb_plugin.findings import finding
 from tb_plugin.rules import slow_first_step, step_outliers
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
 from tb_plugin.rules._savings import findings_of
 from tb_plugin.rules.low_utilization import is_explained
 from tests.builders import TraceBuilder, kernel, memcpy, trace
@@ -26,11 +26,11 @@ def on_host(*durs: int) -> TraceBuilder:
     return builder
 
 
-def look(rule: Rule, builder: TraceBuilder, *chosen: str) -> Seen | None:
+def look(rule: Rule, builder: TraceBuilder, *chosen: str) -> Detection | None:
     return rule.look(Scene(builder.table(), chosen or None))
 
 
-def figures(found: Seen | None) -> dict[str, Any]:
+def figures(found: Detection | None) -> dict[str, Any]:
     assert found is not None
     return {figure.metric.key: figure.value for figure in found.notice.figures}
 
@@ -39,8 +39,8 @@ def saving(rule: Rule, builder: TraceBuilder) -> tuple[float, float]:
     """What all steps save together at least and at most, microseconds."""
     table = builder.table()
     steps, found = Scene(table).steps, look(rule, builder)
-    assert found is not None and found.least is not None and found.most is not None
-    (low,), (high,) = (saved(table, steps, [found.least], True), saved(table, steps, [found.most], False))
+    assert found is not None and isinstance(found.saving, Bounds)
+    (low,), (high,) = (saved(table, steps, [found.saving.least], True), saved(table, steps, [found.saving.most], False))
     return float(low) / 1000, float(high) / 1000
 
 

@@ -15,7 +15,7 @@ from tb_plugin.lib.intervals import measure
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.profilers.generated_kernels import COMPILED
 from tb_plugin.rules import compilation, graph_breaks, recompilation, slow_first_step, step_outliers
-from tb_plugin.rules._base import Rule, Scene, Seen
+from tb_plugin.rules._base import Detection, Rule, Scene
 from tb_plugin.rules._savings import findings_of
 from tb_plugin.views.compiled.generated_kernels import read_name, split_operators
 from tests.builders import TraceBuilder, kernel, part, rows, trace
@@ -70,11 +70,11 @@ def broken(steps: int = 2) -> TraceBuilder:
     return builder
 
 
-def seen(rule: Rule, table: TraceTable) -> Seen | None:
+def seen(rule: Rule, table: TraceTable) -> Detection | None:
     return rule.look(Scene(table))
 
 
-def figures(found: Seen | None) -> dict[str, Any]:
+def figures(found: Detection | None) -> dict[str, Any]:
     assert found is not None
     return {figure.metric.key: figure.value for figure in found.notice.figures}
 
@@ -167,12 +167,12 @@ def test_planted_breaks_and_recompilations_are_told() -> None:
     assert figures(found) == {
         "breaks": 1, "breaking_calls": 2, "breaking_ns": 50_000, "break_line": "model.py(7): forward",
     }  # fmt: skip
-    assert found is not None and host_us(found.least) == 50
+    assert found is not None and host_us(found.saving.least) == 50
     again = seen(recompilation.RULE, table)
     assert figures(again) == {
         "recompiled": 1, "recompiling_ns": 60_000, "failed_guards": 1, "recompiled_regions": "0/1",
     }  # fmt: skip
-    assert again is not None and host_us(again.least) == 60
+    assert again is not None and host_us(again.saving.least) == 60
     text = str(finding(again.notice).text)
     assert "1 function was compiled again, for 60" in text and "1 check of guards" in text
     told = {each.rule.id for each in findings_of(table, None).found}

@@ -8,7 +8,7 @@ import pytest
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.payloads import Table
-from tb_plugin.rules.low_utilization import IDLE
+from tb_plugin.rules.idle_device import RULE as IDLE
 from tb_plugin.views.findings.view import FindingsAnalysis
 from tests.builders import TraceBuilder, kernel, trace
 

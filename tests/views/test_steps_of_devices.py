@@ -14,7 +14,7 @@ from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.job_tables import STEP_TIMES, as_stated, job_table
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.profilers import TORCH_NPU
-from tb_plugin.rules import RULES, communication
+from tb_plugin.rules import communication, regular_rules
 from tb_plugin.service.workers.parse import read_info
 from tb_plugin.views.diff.view import Diff
 from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, trace, whole_part
@@ -182,7 +182,7 @@ def test_a_rank_of_which_most_kernels_are_missing_is_not_called_idle() -> None:
     length = page["summary"].figures[0]
     assert (length.metric.key, length.value) == ("stated_step_ns", shown[1].figures[0].value)
     together = {figure.metric.key: figure.value for figure in page["together"].figures}
-    assert together["rules_silent"] + together["rules_looked"] == together["rules"] == len(RULES)
+    assert together["rules_silent"] + together["rules_looked"] == together["rules"] == len(regular_rules())
     assert "Low utilization" in together["silent_rules"] and "utilization" not in together
     facts = part(lacking, "findings").facts
     assert "findings.communication.saving_high_ns" not in facts and "findings.pageable_copies.saving_high_ns" in facts

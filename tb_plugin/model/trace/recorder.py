@@ -14,6 +14,10 @@ class Advice:
     references: tuple[tuple[str, str], ...] = ()
 
 
+NO_ADVICE = Advice("")
+"""Says that a tool has no advice about a finding: no entry at all is an oversight, which a test reports."""
+
+
 @dataclass(frozen=True)
 class ThreadRole:
     """What a thread of the framework does, known by the name that it gave itself, or by what ran on it.

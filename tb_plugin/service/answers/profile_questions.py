@@ -20,7 +20,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
-from tb_plugin.rules._dismissed import KNOWN
+from tb_plugin.rules import rule_ids
 from tb_plugin.service.answers.chrome_export import write_window
 from tb_plugin.service.answers.stack_export import write_stacks
 from tb_plugin.service.answers.table_export import as_arrow, as_csv
@@ -106,7 +106,7 @@ class AskNumbers:
             views.tables |= found.tables
             views.notices += found.notices
         views.notices += (each for each in failed_payloads(parts.failures).values() if isinstance(each, Notices))
-        ignored = [rule for rule in self.params.ignored if rule in KNOWN]
+        ignored = [rule for rule in self.params.ignored if rule in rule_ids()]
         told = [_without(each, ignored) if each.about == "training" else each for each in views.notices]
         return to_json({"facts": views.facts, "tables": views.tables, "notices": told, "dismissed": ignored})
 

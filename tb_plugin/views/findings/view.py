@@ -25,7 +25,7 @@ from tb_plugin.analysis.device_time import busy_title
 from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, STEPS, WHOLE, define
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import REPORTED_STEP, missing_computation
 from tb_plugin.analysis.selection import select_rows
@@ -33,7 +33,7 @@ from tb_plugin.analysis.step_shares import UNRECORDED, break_down
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table, View
-from tb_plugin.rules import RULES
+from tb_plugin.rules import regular_rules
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._savings import Findings, findings_of
@@ -42,6 +42,9 @@ Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULES.adding(
     REPORTED_STEP,
+    define(
+        STEPS, "code", {"evidence_line": ("Python", "Line of Python that the event, or the launch of it, lies under.")}
+    ),
     define(
         "",
         "count",
@@ -134,7 +137,7 @@ def _together(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | N
         METRICS.figure("saving_high_ns", whole.high_ns),
         METRICS.figure("saving_ratio", whole.high_ns / whole.step_ns if whole.step_ns else None),
         METRICS.figure("rules_looked", findings.looked),
-        METRICS.figure("rules", len(RULES)),
+        METRICS.figure("rules", len(regular_rules())),
         METRICS.figure("not_recorded", ", ".join(_not_recorded(trace))),
         *_silent(findings),
         *([] if busy is None else [METRICS.figure("utilization", busy, busy_title(trace), known)]),
@@ -186,7 +189,7 @@ def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
         "findings.total_high_ns": findings.together.high_ns,
     }
     savings = {each.rule.id: each.notice.saving for each in findings.found}
-    for rule in RULES:
+    for rule in regular_rules():
         if rule.id in findings.counted:
             saving = savings.get(rule.id)
             facts[f"findings.{rule.id}.saving_low_ns"] = saving.low_ns if saving else 0.0

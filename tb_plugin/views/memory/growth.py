@@ -14,6 +14,7 @@ from tb_plugin.analysis.memory.tables import Scene
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._checks import Check
 from tb_plugin.views.memory.attribution_text import filter_of, operator_and_place, sentence_of
 from tb_plugin.views.memory.surviving_blocks import StepBlocks
 
@@ -32,6 +33,34 @@ the place of the older, as in a queue."""
 SURE_STEPS = 4
 """From so many steps on growth of about the same size is no chance."""
 SURE_STEADY = 0.9
+
+
+LEAK = Check(
+    "memory_growth",
+    detects="Every step leaves blocks of one operator, module and line behind that nothing releases.",
+    threshold="64 KiB per step or more (`growth_bytes`, `growth_blocks`); the smallest step leaves half of the largest.",
+    severity="Low if `growth_confidence` is low, else medium.",
+    notes=f"""
+        `growth_steps` steps are compared: all but the last one, which may still need its blocks. Of {SURE_STEPS}
+        steps or more the first one does not count either: it sets up what stays. {LEAST_STEPS} steps are needed.
+
+        Blocks that replace older memory are no growth, as in a queue. This holds if half as many bytes from before
+        the trace were released, and all allocated memory grew by less than half. It also holds if an alike block
+        outlived its step and was released, and had lasted as long as the oldest that stays. A queue that is longer
+        than the trace still looks like a leak.
+
+        The finding names the operator, module and line that grow most (`owner_growth_bytes`). `growth_confidence` is
+        high from {SURE_STEPS} compared steps on if the smallest growth is 90 % of the largest, medium from
+        {LEAST_STEPS} steps on, else low.
+    """,
+)
+CACHE = Check(
+    "memory_cache",
+    detects="A cache is filled and never emptied.",
+    threshold="One operator, module and line keeps blocks of the first step and of two later ones, more than it releases.",
+    severity="Low.",
+    notes="It is measured like `memory_growth`, and is no leak. `cache_bytes` is its size when the last step starts.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +106,8 @@ def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
         return []
     kept = _kept(scene, device, of, steps)
     leaks = _leaks(kept)
-    found = {"memory_growth": leaks, "memory_cache": _caches(kept) & ~leaks}
-    return [_notice(scene, device, of, kept, owners, rule) for rule, owners in found.items() if owners.any()]
+    found = {LEAK: leaks, CACHE: _caches(kept) & ~leaks}
+    return [_notice(scene, device, of, kept, owners, check) for check, owners in found.items() if owners.any()]
 
 
 def _whole_steps(scene: Scene) -> Int64:
@@ -153,7 +182,7 @@ def _adds(kept: _Kept, size: Int64) -> Bool:
     return adds
 
 
-def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: Bool, rule: str) -> Notice:
+def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: Bool, check: Check) -> Notice:
     """A notice about all such owners, that names the one that grows most."""
     steps = kept.steps - kept.first
     meant = owners[kept.owner] & (kept.step >= kept.first)
@@ -171,7 +200,7 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: B
     if owners.sum() > 1:
         figures.append(METRICS.figure("owner_growth_bytes", int(size[largest]) / steps))
         by = "{owner_growth_bytes} of it by "
-    if rule == "memory_growth":
+    if check is LEAK:
         sure = confidence_of(sum_by(kept.step[meant] - kept.first, kept.bytes[meant], steps))
         figures.append(METRICS.figure("growth_confidence", sure))
         text = (
@@ -186,17 +215,17 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: B
             f"add {{growth_bytes}} each on average, it holds {{cache_bytes}}: {by}{sentence_of(who)}."
         )
     return Notice(
-        rule=rule,
+        rule=check.id,
         severity="low" if sure == "low" else "medium",
         text=text,
-        todo=scene.trace.recorder.todo(rule),
+        todo=scene.trace.recorder.todo(check.advice_key()),
         figures=figures,
         measure="growth_bytes",
         threshold=LEAST_GROWTH,
         evidence=Link(
             "memory", {"device": device.name, "group": "memory_steps", "where": filter_of(who)}, "Show by step"
         ),
-        references=references_of(scene.trace.recorder, rule),
+        references=references_of(scene.trace.recorder, check.id),
     )
 
 

@@ -18,9 +18,11 @@ from tb_plugin.analysis.memory.tables import Scene
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link, Notice
+from tb_plugin.rules._base import percent
+from tb_plugin.rules._checks import Check
 from tb_plugin.views.memory.attribution_text import operator_and_place, sentence_of
 from tb_plugin.views.memory.surviving_blocks import StepBlocks
-from tb_plugin.views.memory.thresholds import least_bytes, severity_near
+from tb_plugin.views.memory.thresholds import NEAR, least_bytes, severity_near
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -31,6 +33,21 @@ GAPS_SHARE = 0.5
 """A share of what lies idle. From here on growth beside enough free bytes explains it."""
 VARYING_SHARE = 0.1
 """A share of the bytes that steps allocate, in blocks of sizes that not every step has: then shapes change."""
+
+
+CHECK = Check(
+    "memory_fragmentation",
+    detects="Much of the reserved memory was never allocated while as much was reserved.",
+    threshold=f"`unused_reserved_bytes` is {percent(UNUSED_SHARE)} of the peak or more (`unused_reserved_ratio`).",
+    severity=f"Medium if the peak is {percent(NEAR)} of the device or more, else low.",
+    notes="""
+        `fragmentation_cause` is the first of these. *Reserved before*: an earlier higher peak, and the cache has not
+        shrunk since. *Changing sizes* (`varying_sizes_ratio`) or *gaps between blocks* (`distinct_sizes`): reserved
+        memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were free. *One large block*: it
+        last grew for a block of half of the unused bytes or more. Else *more than was asked for*.
+    """,
+    cases=("before", "shapes", "sizes", "large", "other"),
+)
 
 
 def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
@@ -82,11 +99,11 @@ def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice 
         return None
     cause, text, figures = _cause(scene, device, steps, peak, unused)
     return Notice(
-        rule="memory_fragmentation",
+        rule=CHECK.id,
         severity=severity_near(scene.trace, device, peak.value),
         text="{unused_reserved_bytes} of the {peak_reserved_bytes} that are reserved on {device} "
         f"({{unused_reserved_ratio}}) were never allocated while as much was reserved. {text}",
-        todo=scene.trace.recorder.todo(f"memory_fragmentation.{cause}"),
+        todo=scene.trace.recorder.todo(CHECK.advice_key(cause)),
         figures=[
             METRICS.figure("unused_reserved_ratio", unused / peak.value),
             METRICS.figure("device", device.name),
@@ -98,7 +115,7 @@ def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice 
         measure="unused_reserved_ratio",
         threshold=UNUSED_SHARE,
         evidence=Link("memory", {"device": device.name, "at_ns": str(peak.time_ns)}, "Show what was allocated then"),
-        references=references_of(scene.trace.recorder, "memory_fragmentation"),
+        references=references_of(scene.trace.recorder, CHECK.id),
     )
 
 

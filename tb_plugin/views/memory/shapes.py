@@ -24,6 +24,8 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Link, Notice, Sort
+from tb_plugin.rules._base import percent
+from tb_plugin.rules._checks import Check
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -157,6 +159,15 @@ def _rows(trace: TraceTable, device: Device, of: Varying, schema: pa.Schema) -> 
     return pa.table(data, schema=schema)
 
 
+CHECK = Check(
+    "memory_shapes",
+    detects="Input shapes that change from step to step cause driver calls for memory.",
+    threshold=f"{LEAST_CALLS} driver calls or more, and {percent(MOST_CALLS)} or more of their time (`varying_calls_ratio`).",
+    severity="Low.",
+    notes="It needs recorded shapes.",
+)
+
+
 def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | None:
     """Returns that shapes which change are what the driver is called for; None where they are not."""
     if of is None or device.is_host:
@@ -169,12 +180,12 @@ def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | 
     mine = names.of == worst
     name = scene.trace.strings[int(of.name[names.first[worst]])]
     return Notice(
-        rule="memory_shapes",
+        rule=CHECK.id,
         severity="low",
         text="{varying_calls} of the driver's calls for memory ({varying_calls_ns}, {varying_calls_ratio} of their time) are "
         "made in operators whose input shapes change from step to step, most in {name}, with {shapes} shapes in "
         "{growth_steps} steps.",
-        todo=scene.trace.recorder.todo("memory_shapes"),
+        todo=scene.trace.recorder.todo(CHECK.advice_key()),
         figures=[
             METRICS.figure("varying_calls_ratio", spent / of.every_call_ns),
             METRICS.figure("device", device.name),

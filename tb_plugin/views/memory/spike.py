@@ -12,8 +12,10 @@ from tb_plugin.analysis.memory.tables import Scene
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import percent
+from tb_plugin.rules._checks import Check
 from tb_plugin.views.memory.attribution_text import operator_and_place, sentence_of
-from tb_plugin.views.memory.thresholds import least_bytes, severity_near
+from tb_plugin.views.memory.thresholds import NEAR, least_bytes, severity_near
 
 Int64 = npt.NDArray[np.int64]
 
@@ -23,6 +25,19 @@ SPIKE_SHARE = 0.1
 """A peak that is lower by less than that allows hardly another sample in a batch of ten."""
 MOST_TRIED = 4
 """So many of the largest blocks are tried: with more of one size at the peak, none of them makes it alone."""
+
+
+CHECK = Check(
+    "memory_spike",
+    detects="One temporary block makes the peak.",
+    threshold=f"Without it, and blocks like it, the peak is {percent(SPIKE_SHARE)} lower or more (`peak_drop_ratio`).",
+    severity=f"Medium if the peak is {percent(NEAR)} of the device or more, else low.",
+    notes=f"""
+        A block is temporary if it lives for {percent(SHORT_LIFE)} of a mean step or less (without steps: of the
+        recording). Blocks like it have its size, operator, module and line. `peak_without_bytes` is the peak without
+        them. If other temporary blocks are at the peak as well, none of them makes it.
+    """,
+)
 
 
 def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
@@ -41,12 +56,12 @@ def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
         return None
     who = operator_and_place(scene, int(device.record[blocks.allocation[block]]))
     return Notice(
-        rule="memory_spike",
+        rule=CHECK.id,
         severity=severity_near(scene.trace, device, peak.value),
         text="One temporary block makes the peak of {device}: {block_bytes} for {lifetime_ns}, allocated by "
         f"{sentence_of(who)}. Without it (and those like it) the peak of {{peak_allocated_bytes}} would be "
         "{peak_without_bytes}, {peak_drop_ratio} lower.",
-        todo=scene.trace.recorder.todo("memory_spike"),
+        todo=scene.trace.recorder.todo(CHECK.advice_key()),
         figures=[
             METRICS.figure("peak_drop_ratio", 1 - lower / peak.value),
             METRICS.figure("device", device.name),
@@ -63,7 +78,7 @@ def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
             {"device": device.name, "group": "memory_events", "where": f"block_number:{block}"},
             "Show the block",
         ),
-        references=references_of(scene.trace.recorder, "memory_spike"),
+        references=references_of(scene.trace.recorder, CHECK.id),
     )
 
 

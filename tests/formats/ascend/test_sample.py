@@ -328,8 +328,7 @@ def test_frequency_and_collection_of_garbage(case: Case) -> None:
 
 
 def test_idle_time_names_the_collection() -> None:
-    facts = json.loads(
-        (SAMPLES.parent / "tests/golden/synthetic_ascend.rank_0_20251124120000000_ascend_pt/overview.json").read_text()
-    )
+    golden = SAMPLES.parent / "tests/golden/synthetic_ascend.rank_0_20251124120000000_ascend_pt.json"
+    facts = json.loads(golden.read_text())["overview"]
     ((begin, end),) = TRUTH["0"]["collections_of_garbage"]
     assert facts["facts"]["device.0.idle.garbage_collection_ns"] == end - begin

@@ -87,7 +87,7 @@ function More({ notice, base, onDismiss }: { notice: Notice; base: Query; onDism
       <p className={textCss.mute}>
         {notice.confidence && `Confidence: ${notice.confidence}. `}
         <Threshold notice={notice} />
-        Rule <code className={textCss.mono}>{notice.rule}</code> of docs/findings.md.
+        Rule <code className={textCss.mono}>{notice.rule}</code> of docs/reference/rules.md.
         <References notice={notice} />
       </p>
       {notice.rule in TABLES && <OwnTable name={TABLES[notice.rule] ?? ''} base={base} />}

@@ -17,6 +17,8 @@ from tb_plugin.analysis.snapshot.steps import steps_of
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import percent
+from tb_plugin.rules._checks import Check
 
 UNUSED_SHARE = 0.2
 """Constant shapes leave less: rests of segments and what the last block of a size needed."""
@@ -41,6 +43,22 @@ CAUSES = {
     "rest": "Most of it lies where nothing is allocated: other streams, pools or sizes cannot use it.",
 }
 """What it looks like, in words."""
+
+
+CHECK = Check(
+    "snapshot_fragmentation",
+    detects="Much of the reserved memory is unused when most is reserved.",
+    threshold=f"The unused part is {percent(UNUSED_SHARE)} of it or more, and 64 MiB or more.",
+    severity=f"High if `unused_ratio` is {percent(SEVERE_UNUSED)} or more or memory ran out, else medium.",
+    notes="""
+        All blocks must have multiples of 512 bytes: else the file is a profile that was converted to a snapshot. The
+        cause is the first of these: half of `unused_bytes` is in one private pool (`pool`); `varying_ratio` is 0.2 or
+        more (`varying`); half is in small segments (`small`), in segments with a block that stays to the end
+        (`pinned`), or in segments with blocks that come and go (`mixed`); else other streams, pools or sizes
+        (`rest`).
+    """,
+    cases=("", "pool", "varying", "small", "pinned", "mixed", "rest"),
+)
 
 
 def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
@@ -90,10 +108,10 @@ def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
     text += CAUSES[cause]
     recorder = held.snapshot.recorder
     grows = held.snapshot.settings.get("expandable_segments") is True
-    todos = [recorder.todo(f"snapshot_fragmentation.{cause}")]
-    todos += [] if grows else [recorder.todo("snapshot_fragmentation")]
+    todos = [recorder.todo(CHECK.advice_key(cause))]
+    todos += [] if grows else [recorder.todo(CHECK.advice_key())]
     yield Notice(
-        "snapshot_fragmentation",
+        CHECK.id,
         "high" if unused >= SEVERE_UNUSED * reserved or len(ooms_of(held)) else "medium",
         text,
         " ".join(filter(None, todos)),
@@ -101,7 +119,7 @@ def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
         "unused_ratio",
         UNUSED_SHARE,
         Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
-        references_of(recorder, "snapshot_fragmentation"),
+        references_of(recorder, CHECK.id),
     )
 
 

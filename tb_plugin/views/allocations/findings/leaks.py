@@ -10,6 +10,8 @@ from tb_plugin.analysis.snapshot.growth import LEAK_CONFIDENCE, growth_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.payloads import Link, Notice, Severity
+from tb_plugin.rules._base import percent
+from tb_plugin.rules._checks import Check
 
 MOST_LEAKS = 5
 """The view of growth lists all."""
@@ -17,6 +19,15 @@ LARGE_LEAK = 0.1
 """From this share of the peak on the recorded steps alone have cost memory that is missed."""
 SMALL_LEAK = 0.01
 """Below, thousands of steps more would be needed to notice: a list of losses, for one."""
+
+
+CHECK = Check(
+    "snapshot_leak",
+    detects="A stack leaves blocks behind in every step.",
+    threshold=f"`leak_confidence` of {LEAK_CONFIDENCE} or more: a cache that fills for half of the steps stays below.",
+    severity=f"High if `left_bytes` is {percent(LARGE_LEAK)} of the peak or more, medium from {percent(SMALL_LEAK)} on.",
+    notes=f"The {MOST_LEAKS} stacks with most `step_growth_bytes` times confidence are findings. The view Growth lists all.",
+)
 
 
 def leaks(held: DeviceLevels) -> Iterator[Notice]:
@@ -46,15 +57,15 @@ def leaks(held: DeviceLevels) -> Iterator[Notice]:
             text += f" In all {{last_step_blocks}} {noun(every, 'block')} of {{last_step_bytes}} {noun(every, 'is', 'are')} "
             text += "there after the last step: older ones, those of the first step and what may yet go do not count."
         yield Notice(
-            "snapshot_leak",
+            CHECK.id,
             _severity(kept / peak if peak else 0.0),
             text,
-            held.snapshot.recorder.todo("snapshot_leak"),
+            held.snapshot.recorder.todo(CHECK.advice_key()),
             figures,
             "leak_confidence",
             LEAK_CONFIDENCE,
             Link("growth", {"device": held.name, "stack": str(stack), "row": str(stack)}, "Show its growth"),
-            references_of(held.snapshot.recorder, "snapshot_leak"),
+            references_of(held.snapshot.recorder, CHECK.id),
         )
 
 

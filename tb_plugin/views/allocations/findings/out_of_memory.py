@@ -14,10 +14,26 @@ from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.out_of_memory import ran_out as met_by
 from tb_plugin.analysis.snapshot.out_of_memory import sentence_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._checks import Check
 from tb_plugin.views.allocations.findings.code_lines import line_numbers
 
 MOST_EVENTS = 5
 """A program that tries again runs out of memory many times; the table lists all."""
+
+
+CHECK = Check(
+    "snapshot_out_of_memory",
+    detects="A request for memory failed.",
+    threshold="An event `oom`; the first 5 are findings.",
+    severity="High.",
+    notes="""
+        The cause is the first of these. A limit or an unrecorded block, if `pool_gap_bytes` is `asked_bytes` or more
+        (`gap`). Free memory in pieces, if `fits_joined` (`pieces`). Other streams, pools or sizes, if
+        `cache_free_bytes` plus `device_free_bytes` are `asked_bytes` or more (`elsewhere`). The request itself, if it
+        is larger than all active bytes (`one`). Else too much memory is in use (`full`).
+    """,
+    cases=("full", "one", "gap", "pieces", "pieces.expandable", "elsewhere"),
+)
 
 
 def ran_out(held: DeviceLevels) -> Iterator[Notice]:
@@ -36,15 +52,15 @@ def ran_out(held: DeviceLevels) -> Iterator[Notice]:
         ]
         text += " Of {allocated_bytes} that were allocated {holding_line} held most, {line_held_bytes}."
         recorder = held.snapshot.recorder
-        advice = f"snapshot_out_of_memory.{one.cause}"
+        case = one.cause
         if one.cause == "pieces" and held.snapshot.settings.get("expandable_segments") is True:
-            advice += ".expandable"
+            case += ".expandable"
         yield Notice(
-            "snapshot_out_of_memory",
+            CHECK.id,
             "high",
             text,
-            recorder.todo(advice),
+            recorder.todo(CHECK.advice_key(case)),
             figures,
             evidence=Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
-            references=references_of(recorder, advice),
+            references=references_of(recorder, CHECK.advice_key(case)),
         )

@@ -13,9 +13,19 @@ from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import steps_of
 from tb_plugin.model.snapshot.table import Action
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import percent
+from tb_plugin.rules._checks import Check
 
 SWINGING_STEPS = 0.5
 """In so many of the steps, or it is no habit: a validation now and then may give memory back."""
+
+
+CHECK = Check(
+    "snapshot_reserved_swings",
+    detects="Steps return segments to the driver and take segments again.",
+    threshold=f"`swing_ratio` of {percent(SWINGING_STEPS)} or more, in {FEWEST_GROWING} steps or more.",
+    severity="Medium.",
+)
 
 
 def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
@@ -42,12 +52,12 @@ def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
     first = int(swinging[0]) + WARM_UP
     span = {"from": str(steps.moments[first]), "to": str(steps.moments[min(first + 3, len(steps))])}
     yield Notice(
-        "snapshot_reserved_swings",
+        CHECK.id,
         "medium",
         f"In {{swing_steps}} of {{steady_steps}} {noun(count, 'step')} segments are given back to the driver and taken "
         f"again: {{swing_bytes}} a step, {{segments_given}} {noun(len(given), 'segment')} given back and {{segments_taken}} "
         "taken in all. Each waits for the device.",
-        recorder.todo("snapshot_reserved_swings"),
+        recorder.todo(CHECK.advice_key()),
         [
             METRICS.figure("swing_steps", len(swinging)),
             METRICS.figure("steady_steps", count),
@@ -59,5 +69,5 @@ def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
         "swing_ratio",
         SWINGING_STEPS,
         Link("allocations", {"device": held.name, **span}, "Show the reserved curve"),
-        references_of(recorder, "snapshot_reserved_swings"),
+        references_of(recorder, CHECK.id),
     )

@@ -12,6 +12,19 @@ from tb_plugin.analysis.snapshot.growth import change_of, rise_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._checks import Check
+
+CHECK = Check(
+    "snapshot_rising_peaks",
+    detects="The peaks of the steps rise, although nothing stays allocated.",
+    threshold="`rising_ratio` of 0.9 or more over 7 steps after the first one, and a last peak of 1.05 times the first one.",
+    severity="Medium.",
+    notes="""
+        Memory that stays from step to step explains at most half of the difference. `peak_growth_bytes`,
+        `first_peak_bytes`, `last_peak_bytes` and `peak_steps` describe the rise. `risen_bytes` is the difference of
+        the stack that grew most from the first peak to the last one.
+    """,
+)
 
 
 def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
@@ -25,12 +38,12 @@ def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
     most = int(np.argmax(more))
     recorder = held.snapshot.recorder
     yield Notice(
-        "snapshot_rising_peaks",
+        CHECK.id,
         "medium",
         "The peaks of the steps rise by {peak_growth_bytes} a step, from {first_peak_bytes} to {last_peak_bytes} in "
         "{peak_steps} steps, though what stays does not: a step needs more at once. The largest part is that of "
         "{allocation_line}: {risen_bytes}.",
-        recorder.todo("snapshot_rising_peaks"),
+        recorder.todo(CHECK.advice_key()),
         [
             *rise.figures,
             METRICS.figure("allocation_line", line[int(change.stack[most])].as_py() or NO_STACK),
@@ -43,5 +56,5 @@ def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
             {"device": held.name, "group": "changed_stacks", "against": str(rise.first), "at": str(rise.last)},
             "Compare both peaks",
         ),
-        references_of(recorder, "snapshot_rising_peaks"),
+        references_of(recorder, CHECK.id),
     )

@@ -12,11 +12,25 @@ from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import steps_of
 from tb_plugin.payloads import Link, Notice
+from tb_plugin.rules._base import percent
+from tb_plugin.rules._checks import Check
 
 SAVED_SHARE = 0.15
 """From here on the memory would do for a visibly larger batch."""
 SHORT_LIFE = 0.1
 """Share of the events of a step (of the history, where there are no steps): what lives longer is carried through the step."""
+
+
+CHECK = Check(
+    "snapshot_single_peak",
+    detects="One short-lived block makes the peak.",
+    threshold=f"Without it the peak is {percent(SAVED_SHARE)} lower or more (`saved_ratio`).",
+    severity="Medium.",
+    notes=f"""
+        A block is short-lived if it lives for {percent(SHORT_LIFE)} of the events of a step or less. At the peak
+        there is no other such block of its stack.
+    """,
+)
 
 
 def single_peak(held: DeviceLevels) -> Iterator[Notice]:
@@ -43,12 +57,12 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
     recorder = held.snapshot.recorder
     number = int(stack[block])
     yield Notice(
-        "snapshot_single_peak",
+        CHECK.id,
         "medium",
         "One short-lived block makes the peak: {transient_bytes} of {allocation_line} that live for {life_events} "
         f"{noun(int(freed[block] - begin[block]), 'event')}. "
         "Without it {peak_less_bytes} instead of {most_allocated_bytes} would be needed, {saved_bytes} less.",
-        recorder.todo("snapshot_single_peak"),
+        recorder.todo(CHECK.advice_key()),
         [
             METRICS.figure("transient_bytes", int(size[block])),
             METRICS.figure("allocation_line", stack_words(held.snapshot).line[number].as_py() or NO_STACK),
@@ -65,5 +79,5 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
             {"device": held.name, "at": str(at), "group": "held_stacks", "where": f"stack_number:{number}"},
             "Show what was allocated then",
         ),
-        references_of(recorder, "snapshot_single_peak"),
+        references_of(recorder, CHECK.id),
     )

@@ -1,0 +1,5 @@
+"""``python -m docs.generate`` writes the pages of docs/reference."""
+
+from docs.generate import write
+
+write()

@@ -1,0 +1,69 @@
+"""A device idles, and no finding explains most of it."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.device_time import busy_title
+from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
+from tb_plugin.rules._idle_cause import METRICS, largest_cause, window
+from tb_plugin.rules._limits import Limit
+from tb_plugin.rules.low_utilization import unlaunched
+
+BUSY = 0.9
+"""From here on a device that no rule complains of is well used."""
+
+
+def _look(s: Scene) -> Detection | None:
+    """A word where the findings do not explain why a device idles: silence would read as praise."""
+    known = {d: r.utilization for d, r in s.ratios.items() if r.utilization is not None and r.utilization < BUSY}
+    if not known:
+        return None
+    worst = min(known, key=lambda device: known[device])
+    largest = largest_cause(s, worst)
+    return Detection(
+        s.notice(
+            RULE,
+            severity="low",
+            text=f"Device {{device}} runs kernels only {{utilization}} of {window(s)}, and no finding would save most of "
+            f"its idle time.{largest.text}",
+            todo=unlaunched(s, largest)
+            or "Look at the longest pieces of that cause: they say what the host did meanwhile.",
+            figures=[
+                METRICS.figure("utilization", known[worst], busy_title(s.trace, worst)),
+                METRICS.figure("device", worst),
+                *largest.figures,
+            ],
+            measure="utilization",
+            threshold=BUSY,
+            evidence=largest.link,
+        ),
+        NO_SAVING,
+        takes_ns=largest.time_ns,
+    )
+
+
+RULE = Rule(
+    __name__,
+    title="Idle time that no finding saves",
+    look=_look,
+    order=500,
+    detects="A GPU idles, and no finding explains most of it.",
+    threshold=(
+        f"Its utilization is below {percent(BUSY)}, `low_utilization` does not apply, and all findings "
+        f"together save less than half of the idle time."
+    ),
+    saving="None: the finding names the largest cause of idle time and its share.",
+    notes="""
+        The rule looks only if `low_utilization` does not apply: few findings alone do not mean that the GPU is
+        well used. The largest cause may be one that a rule covers and that would save little.
+    """,
+    cases=(),
+    saves=False,
+    needs_kernels=True,
+    limits=(
+        Limit.CPU,
+        Limit.INITIALISATION,
+        Limit.CAPTURE,
+        Limit.CPU_NOT_RECORDED,
+    ),
+    is_fallback=True,
+)
