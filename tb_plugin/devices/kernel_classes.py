@@ -82,7 +82,6 @@ def parse_rules(text: str, is_own: bool) -> tuple[tuple[Rule, ...], tuple[str, .
 
 
 def _rule(line: str, number: int, is_own: bool) -> Rule | str:
-    """Returns the rule of a line, or the problem of the line."""
     word, found, regex = (part.strip() for part in line.partition("="))
     if not found or not regex:
         return "not of the form class = regex"
@@ -135,7 +134,6 @@ def _cached_positions(rules: tuple[Rule, ...]) -> dict[str, int]:
 
 
 def _searched(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
-    """Returns the position of the first matching rule per name, -1 for none."""
     first = np.full(len(names), -1, np.int64)
     if not len(names) or not rules:
         return first

@@ -108,12 +108,10 @@ class _Growing:
 
 
 def _fit_floats(values: Sequence[int | float]) -> bool:
-    """Returns True if floats represent all integers of this size."""
     return not values or (min(values) >= -(2**53) and max(values) <= 2**53)
 
 
 def _plain(raw: msgspec.Raw) -> Any:
-    """Returns the scalar of a raw value; lists and objects stay JSON text."""
     if bytes(memoryview(raw)[:1]) in (b"[", b"{"):
         return raw
     try:

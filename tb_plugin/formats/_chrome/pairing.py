@@ -39,12 +39,7 @@ def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[
     some = np.flatnonzero(opening | closes)
     some = some[np.lexsort((bracket[some], run[some]))]
     former, latter = some[:-1], some[1:]
-    pair = (
-        opening[former]
-        & closes[latter]
-        & (run[former] == run[latter])
-        & (bracket[former] == bracket[latter])
-    )
+    pair = opening[former] & closes[latter] & (run[former] == run[latter]) & (bracket[former] == bracket[latter])
     return order[former[pair]], order[latter[pair]]
 
 

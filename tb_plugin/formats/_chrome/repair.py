@@ -80,13 +80,13 @@ def _mend_backslashes(inside: str, reasons: set[str]) -> str:
         reasons.add("bad_escape")
         return re.sub(r'\\(["\\])|\\', lambda match: match[0] if match[1] else "\\\\", inside)
 
-    def whole(match: re.Match[str]) -> str:
+    def replaced(match: re.Match[str]) -> str:
         if match["half"]:
             reasons.add("lone_surrogate")
             return "\\ufffd"
         return match[0]
 
-    return _SURROGATE.sub(whole, inside)
+    return _SURROGATE.sub(replaced, inside)
 
 
 # Kineto since 2024 writes one key per line, so the last quote of the name's line ends the name. Older releases put more

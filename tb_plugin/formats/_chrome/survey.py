@@ -182,7 +182,6 @@ class LinkedWork:
         self._add_marks(rows, start, dur, np.flatnonzero(good))
 
     def _add_marks(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.intp]) -> None:
-        """Adds the iterations that a server marked."""
         if not self._patterns:
             return
         # There are few distinct names: each is checked once.
@@ -200,7 +199,6 @@ class LinkedWork:
             self._marks[name].add(column)
 
     def _marked(self) -> Marks | None:
-        """Returns the iterations that a server marked, None without any."""
         if not self._names:
             return None
         columns = {name: column.take() for name, column in self._marks.items()}

@@ -221,7 +221,6 @@ class Machine:
         )
 
     def _called(self, name: str) -> str:
-        """Returns what an opcode names, if the file contains it."""
         try:
             if name in ("GLOBAL", "INST"):
                 return ".".join(self._line(MAX_NUMBER_TEXT).decode("utf-8", "replace") for _ in range(2))
@@ -352,7 +351,6 @@ class Machine:
         self._extend(items)
 
     def _target(self) -> Any:
-        """Returns the container that is filled next."""
         target = self._items[-1]
         self._is_plain &= id(target) not in self._used_containers
         return target

@@ -1,4 +1,4 @@
-"""Profiles of Ascend NPUs: folders of many files, as torch_npu and MindSpore write them (docs/npu.md)."""
+"""Ascend NPU profiles: folders written by torch_npu and MindSpore (docs/npu.md)."""
 
 from tb_plugin.formats.ascend.cluster import AscendClusterReader
 from tb_plugin.formats.ascend.reader import AscendReader

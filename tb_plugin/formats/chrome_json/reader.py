@@ -54,8 +54,6 @@ class ChromeJsonReader:
 
 
 class _Reading:
-    """One read in progress."""
-
     def __init__(self) -> None:
         self.log = IssueLog()
         self._collected = Collected(self.log)

@@ -99,8 +99,6 @@ class Nodes:
 
 
 class _Columns:
-    """Columns of a schema; each text is stored once."""
-
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._rows: list[tuple[Any, ...]] = []

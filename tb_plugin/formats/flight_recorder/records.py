@@ -144,7 +144,6 @@ def status_of(found: object) -> tuple[Status, ...]:
 
 
 def _whole(value: object, default: int | None = None) -> int | None:
-    """Returns an integer, also from text."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return int(value)
     return value if type(value) is int and abs(value) < _MAX_NUMBER else default

@@ -47,7 +47,6 @@ _KEYS = (HARDWARE_STREAM, COPY_KIND, SOURCE_KIND, TARGET_KIND)
 
 
 def _texts(column: OpenColumn, rows: int, interner: Interner) -> Int32:
-    """Returns string ids by row; integers become text."""
     ids = np.full(rows, MISSING, np.int32)
     if column.is_text:
         ids[column.row] = column.value

@@ -1,4 +1,7 @@
-"""The Reader of MegEngine's timelines. It opens a file whole: a profile of it is a few steps long."""
+"""The Reader of MegEngine's timelines.
+
+It reads files as a whole: a profile has only a few steps.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from tb_plugin.profilers import MEGENGINE
 
 
 class MegEngineReader:
-    """Reads ``<pid>.chrome_timeline.json`` and what ``merge_trace_events`` makes of several."""
+    """Reads ``<pid>.chrome_timeline.json`` and the output of ``merge_trace_events``."""
 
     id = READER_ID
     title = "MegEngine trace"
@@ -29,28 +32,26 @@ class MegEngineReader:
     endings: tuple[str, ...] = (".chrome_timeline.json.gz", ".chrome_timeline.json")
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the profiles among the listed files, judged by name alone."""
+        """Returns candidate profiles, judged by file name."""
         found = (candidate_of(file.path) for file in listing)
         return [candidate for candidate in found if candidate is not None]
 
     def sniff(self, head: bytes) -> bool:
-        """Returns True when a file that begins with these (uncompressed) bytes may hold a timeline of MegEngine."""
+        """Returns True if the first (uncompressed) bytes look like a MegEngine timeline."""
         return looks_like_timeline(head)
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return need_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = _Reading(options)
         with passed(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
 
 
 class _Reading:
-    """One read in progress."""
-
     def __init__(self, options: ReadOptions) -> None:
         self.log = IssueLog()
         self._rules = options.class_rules
@@ -58,28 +59,23 @@ class _Reading:
         self._phases_seen = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Sink of the document."""
         self._collected.add(events, digits)
         self._phases_seen = self._phases_seen or any(event.ph for event in events)
 
     def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one read so far."""
         self._collected = Collected(self.log)
 
     def state(self, fraction: float) -> ReadState:
-        """Returns what was read so far, with ``fraction`` of the stored bytes."""
         collected = self._collected
-        # What an event is depends on others: until all are in, none has a kind.
+        # The kind of an event depends on other events, so it is unknown before the end.
         counts = {"counter": collected.counters.count, "other": collected.seen - collected.counters.count}
         return ReadState(fraction, collected.seen, {kind: count for kind, count in counts.items() if count})
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
         if not self._phases_seen and (is_bare_list or self._collected.seen):
             raise no_events()
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
-        """Returns the finished trace."""
         collected = self._collected
         counters = counters_of(collected.counters.take(), collected.interner)
         timeline = Timeline(collected.take(), collected.interner, collected.names.threads())
@@ -101,7 +97,7 @@ class _Reading:
 
 
 def _local_time_ns(metadata: Mapping[str, Any], of_processes: Mapping[str, Any]) -> int | None:
-    """Epoch nanoseconds of time 0: what the file states, else the earliest of what its processes state."""
+    """Returns epoch nanoseconds of time 0: from the file, else the earliest of its processes."""
     own = metadata.get("metadata")
     stated = own.get("localTime") if isinstance(own, dict) else None
     found = [_whole(value) for value in ([stated] if stated is not None else of_processes.values())]

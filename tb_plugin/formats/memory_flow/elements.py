@@ -102,7 +102,6 @@ class Elements:
         return parser
 
     def _resumed(self) -> expat.XMLParserType:
-        """Returns a parser inside a drawing."""
         parser = self._new_parser()
         parser.StartElementHandler = None
         parser.Parse(PROLOG, False)

@@ -1,4 +1,4 @@
-"""Sizes and times as MegEngine writes them ("1MB 23KB 5B ", "11ms 889us 99ns ")."""
+"""Sizes and times in MegEngine's notation: "1MB 23KB 5B ", "11ms 889us "."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots of an allocator as PyTorch pickles them (``torch.cuda.memory._dump_snapshot``). Nothing of a file is executed."""
+"""Allocator snapshots (``torch.cuda.memory._dump_snapshot``), read without executing anything."""
 
 from tb_plugin.formats.memory_snapshot.reader import MemorySnapshotReader
 

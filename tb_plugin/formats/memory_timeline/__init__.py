@@ -1,4 +1,4 @@
-"""Files of ``torch.profiler.profile.export_memory_timeline``: JSON and raw JSON. Its HTML is a picture, told as such."""
+"""Files of ``torch.profiler.profile.export_memory_timeline``: JSON and raw JSON."""
 
 from tb_plugin.formats.memory_timeline.reader import MemoryTimelineReader
 

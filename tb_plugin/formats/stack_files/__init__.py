@@ -1,4 +1,4 @@
-"""Files of stacks: folded text (``export_stacks``, flame graphs, py-spy, collapsed snapshots) and speedscope's JSON."""
+"""Stack files: folded text (many tools) and speedscope's JSON."""
 
 from tb_plugin.formats.stack_files.reader import StackFilesReader
 

@@ -1,4 +1,7 @@
-"""Stacks by node of a graph, as ``torch.cuda`` dumps them: an object of ids in decimal and texts of lines."""
+"""Stacks by graph node, as ``torch.cuda`` dumps them.
+
+The file is an object that maps decimal ids to multi-line texts.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _LOOKS = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """The calls of all nodes as places of which each counts the nodes that were launched in it."""
+    """The calls of all nodes as places; a place counts the nodes launched in it."""
 
     names: pa.Array
     places: Places
@@ -33,7 +36,7 @@ class Nodes:
 
 
 def is_by_node(head: bytes) -> bool:
-    """Returns True for an object whose first key is a number, and whose first text begins with a line of code."""
+    """Returns True for an object whose first key is a number and whose first text starts with a line of code."""
     return _LOOKS.match(head) is not None
 
 
@@ -42,11 +45,11 @@ def read_nodes(data: bytes, log: IssueLog) -> Nodes:
     try:
         found: dict[str, Any] = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise UnreadableTrace("The stacks of nodes end early or are damaged.", do="Dump them again.") from error
+        raise UnreadableTrace("The node stacks are truncated or damaged.", do="Dump them again.") from error
     names: dict[str, int] = {}
     stacks, bad = node_stacks(found, lambda text: names.setdefault(text[:MAX_TEXT], len(names)))
     if bad:
-        text = "entries that are no node and its stack were left out"
+        text = "entries that are not a node with its stack were skipped"
         log.add("bad_node", "dropped", count=bad, text=text)
     scopes = stacks.scopes
     own = np.bincount(stacks.scope, minlength=len(scopes)).astype(np.int64)

@@ -263,7 +263,7 @@ def test_columns_may_be_missing(table: str) -> None:
 def test_a_table_without_times_is_told() -> None:
     raw = read(database(training(), ["ALTER TABLE TASK DROP COLUMN endNs"]))
     told = {issue.code: issue.text for issue in raw.report.issues}
-    assert told["missing_column"] == "table TASK has no column endNs, so that its rows were left out"
+    assert told["missing_column"] == "table TASK has no column endNs, its rows were skipped"
 
 
 def test_very_many_columns() -> None:

@@ -106,7 +106,6 @@ class Collection:
             self.log.add("unmatched_end", "dropped", count=alone)
 
     def _pairs(self, role: npt.NDArray[np.uint8], thread: Int64, key: Int64) -> tuple[Int64, Int64]:
-        """Returns starts and their ends, of threads and of operations."""
         found = [
             self._nested(np.flatnonzero((role == begin) | (role == end)), of, role == begin)
             for begin, end, of in ((Role.BEGIN, Role.END, thread), (Role.ASYNC_BEGIN, Role.ASYNC_END, key))
@@ -172,7 +171,6 @@ class Collection:
         ]
 
     def _call_stacks(self, frames: Any, place: Int32, late: Bool) -> OperatorArgs:
-        """Returns the stacks of events, as for operators. Stacks of end events are separate."""
         event, stack = self.stacks.take(frames)
         ids = np.array(stack, np.int32)
         kept = np.flatnonzero((ids != MISSING) & ~late[event])

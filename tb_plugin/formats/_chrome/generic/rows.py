@@ -119,7 +119,6 @@ class Collected:
     def _inside(
         self, events: Sequence[Event], start_ns: Int64, range_dur_ns: Int64, cut: Cut
     ) -> tuple[Sequence[Event], Int64, Int64]:
-        """Returns the events inside the window, their starts, and the durations of their ranges."""
         if len(range_dur_ns) == len(events):
             return cut.rows(events, start_ns, range_dur_ns)
         is_range = np.array([event.ph == "X" for event in events], np.bool_)
@@ -166,7 +165,6 @@ class Collected:
         self._count += len(events)
 
     def _asynchronous(self, events: Sequence[Event]) -> None:
-        """Adds the operations of events, and the scopes of instants without a thread."""
         places = [i for i, event in enumerate(events) if event.ph in _ASYNC]
         keys = self._keys.of([(FAMILIES[events[i].ph], *_operation(events[i])) for i in places])
         self._add_sparse("key", places, keys)
@@ -176,7 +174,6 @@ class Collected:
         self._others.add("id", np.array(with_id, np.int64) + self._count, [as_text(events[i].id) for i in with_id])
 
     def _with_step_names(self, events: Sequence[Event], name: Int32) -> Int32:
-        """Returns the names of events; steps of legacy operations are named by their step."""
         places = [i for i, event in enumerate(events) if event.ph in "Tp" and event.args and "step" in event.args]
         if places:
             name = name.copy()
@@ -184,7 +181,6 @@ class Collected:
         return name
 
     def _rare(self, events: Sequence[Event], start_ns: Int64, name: Int32, pid: Int32, tid: Int32) -> None:
-        """Adds rare facts of events: clocks, stacks, bound arrows."""
         for key, stated in (("thread_time", [e.tdur for e in events]), ("thread_clock", [e.tts for e in events])):
             self._add_sparse(key, *_clock(stated))
         stacks: tuple[tuple[bool, Callable[[Event], Any], list[Any]], ...] = (
@@ -234,7 +230,6 @@ class Collected:
 
 
 def _is_total(event: Event) -> bool:
-    """Returns True if an event with a total's name is a total."""
     return event.ph == "X" and event.args is not None and event.args.keys() == _TOTAL_ARGUMENTS
 
 
@@ -252,7 +247,6 @@ def _stated(values: Sequence[Any]) -> list[int]:
 
 
 def _clock(values: Sequence[Any]) -> tuple[Sequence[int], Int64]:
-    """Returns positions and nanoseconds of valid times."""
     places: Sequence[int] = range(len(values))
     if None in values:
         places = _stated(values)

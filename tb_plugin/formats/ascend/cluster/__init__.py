@@ -1,4 +1,4 @@
-"""What ``msprof-analyze cluster`` makes of the profiles of a job: a folder of tables about all its ranks."""
+"""Output of ``msprof-analyze cluster``: tables about all ranks of a job."""
 
 from tb_plugin.formats.ascend.cluster.reader import AscendClusterReader
 

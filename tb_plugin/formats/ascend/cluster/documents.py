@@ -1,4 +1,4 @@
-"""JSON of an analysis: numbers by their digits, and of a file that was cut off what stands before the cut."""
+"""JSON files of an analysis, with exact digits and truncation repair."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLOSER = {b"{": b"}", b"[": b"]"}
 
 
 def document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
-    """Returns the object in a file; None where there is none. Numbers with a point are texts of their digits."""
+    """Returns the object in a file, None if there is none. Numbers with a decimal point are texts of their digits."""
     for text in (content, None):
         try:
             found = _DECODER.decode(_repaired(content, log) if text is None else text)
@@ -28,10 +28,10 @@ def document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
 
 
 def _repaired(content: bytes, log: IssueLog) -> bytes:
-    """The text without words that JSON does not know, closed after the last part that is whole."""
+    """Returns the text without words that are not JSON, closed after the last complete part."""
     parts: list[bytes] = []
     open_: list[bytes] = []
-    last, whole, closers = 0, 0, b""
+    copied, whole, closers = 0, 0, b""
     words = 0
     for match in _TOKEN.finditer(content):
         token = match[0]
@@ -42,15 +42,15 @@ def _repaired(content: bytes, log: IssueLog) -> bytes:
         elif token in (b"}", b"]"):
             if not open_ or open_.pop() != token:
                 break
-            parts.append(content[last : match.end()])
-            last = match.end()
+            parts.append(content[copied : match.end()])
+            copied = match.end()
             whole, closers = len(parts), b"".join(reversed(open_))
         elif not token.startswith(b'"'):
-            parts += [content[last : match.start()], b"null"]
-            last = match.end()
+            parts += [content[copied : match.start()], b"null"]
+            copied = match.end()
             words += 1
     if words:
         log.add("bare_word", "repaired", count=words)
     if closers:
-        log.note("truncated_tail", "the file ends in the middle; what stands before that is shown")
+        log.note("truncated_tail", "the file is truncated; the part before that is shown")
     return b"".join(parts[:whole]) + closers
