@@ -112,9 +112,12 @@ def family_of(properties: Properties, metadata_keys: frozenset[str]) -> DeviceFa
 
 
 def describe_all(
-    seen: Sequence[str], listed: Mapping[str, Properties], allocating: Collection[int], metadata_keys: frozenset[str]
+    row_devices: Sequence[str],
+    listed: Mapping[str, Properties],
+    allocating: Collection[int],
+    metadata_keys: frozenset[str],
 ) -> tuple[DeviceInfo, ...]:
-    """Returns the devices of the rows (``seen``, in this order), then those that the trace only lists.
+    """Returns the devices of the rows (``row_devices``, in this order), then those that the trace only lists.
 
     ``listed`` has ``deviceProperties`` by id. ``allocating`` has the device numbers of allocator events. Rows may
     number devices differently: then devices are matched in order if the counts agree, else not at all.
@@ -122,24 +125,24 @@ def describe_all(
     families = [family_of(properties, metadata_keys) for properties in (*listed.values(), {})]
     by_node = any(family is not None and family.rows_by_node for family in families)
     if not by_node:
-        ids = [*seen, *(device for device in listed if device not in seen)]
+        ids = [*row_devices, *(device for device in listed if device not in row_devices)]
         return tuple(describe(i, listed.get(i, {}), metadata_keys, int(i) if i.isdecimal() else None) for i in ids)
-    ordinals = _by_order(seen, sorted(allocating) or sorted(int(i) for i in listed if i.isdecimal()))
+    ordinals = _by_order(row_devices, sorted(allocating) or sorted(int(i) for i in listed if i.isdecimal()))
     common = _common(listed)
     matched = {str(ordinal) for ordinal in ordinals.values()}
     found = [
         describe(i, listed.get(str(ordinals[i]), {}) if i in ordinals else common, metadata_keys, ordinals.get(i))
-        for i in seen
+        for i in row_devices
     ]
-    others = [i for i in listed if i not in seen and i not in matched]
+    others = [i for i in listed if i not in row_devices and i not in matched]
     return (*found, *(describe(i, listed[i], metadata_keys, int(i) if i.isdecimal() else None) for i in others))
 
 
-def _by_order(seen: Sequence[str], ordinals: Sequence[int]) -> dict[str, int]:
+def _by_order(row_devices: Sequence[str], ordinals: Sequence[int]) -> dict[str, int]:
     """Returns the framework's number of each device in the rows; empty if the counts differ."""
-    if len(seen) != len(ordinals) or not all(device.isdecimal() for device in seen):
+    if len(row_devices) != len(ordinals) or not all(device.isdecimal() for device in row_devices):
         return {}
-    return dict(zip(sorted(seen, key=int), ordinals, strict=True))
+    return dict(zip(sorted(row_devices, key=int), ordinals, strict=True))
 
 
 def _common(listed: Mapping[str, Properties]) -> Properties:
@@ -153,7 +156,7 @@ def describe(
 ) -> DeviceInfo:
     """Describes one device. ``properties`` is empty if the trace lists none for it."""
     family = family_of(properties, metadata_keys)
-    major, minor = _whole(properties, "computeMajor"), _whole(properties, "computeMinor")
+    major, minor = _integer(properties, "computeMajor"), _integer(properties, "computeMinor")
     has_capability = family is not None and family.has_capability and major is not None
     name = properties.get("name")
     peak = peak_of(str(name)) if name is not None else None
@@ -163,11 +166,11 @@ def describe(
         vendor=family.id if family else "",
         word=family.word if family else DeviceInfo.word,
         name=str(name) if name is not None else None,
-        memory_bytes=_whole(properties, "totalGlobalMem"),
-        sm_count=_whole(properties, "numSms", "maxComputeUnits"),
+        memory_bytes=_integer(properties, "totalGlobalMem"),
+        sm_count=_integer(properties, "numSms", "maxComputeUnits"),
         capability=f"{major}.{minor or 0}" if has_capability else None,
-        max_threads_per_sm=_whole(properties, "maxThreadsPerMultiprocessor"),
-        warp_size=_whole(properties, "warpSize"),
+        max_threads_per_sm=_integer(properties, "maxThreadsPerMultiprocessor"),
+        warp_size=_integer(properties, "warpSize"),
         has_matrix_unit=family.has_matrix_unit(properties) if family and properties else None,
         precisions=family.precisions(properties) if family and properties else (),
         collective_backend=family.collective_backend(properties) if family else "",
@@ -180,7 +183,7 @@ def describe(
     )
 
 
-def _whole(properties: Mapping[str, Any], *keys: str) -> int | None:
+def _integer(properties: Mapping[str, Any], *keys: str) -> int | None:
     for key in keys:
         value = properties.get(key)
         if isinstance(value, int) and not isinstance(value, bool):

@@ -40,12 +40,12 @@ _ASCEND = (
     "This belongs to an Ascend profile (torch_npu), which opens as a folder. Keep the files of ASCEND_PROFILER_OUTPUT "
     "together, under that name. torch_npu.profiler.profiler.analyse(...) creates it from raw PROF folders."
 )
-_OF_ROCPROF = (
+_ROCPROF_NAMES = (
     r"(?:kernel|hip_(?:runtime_|compiler_)?api|hsa_(?:core_|amd_ext_|image_ext_|finalize_ext_)?api|memory_copy|marker_api|rccl_api"
     r"|scratch_memory|memory_allocation|domain)"
 )
 _ROCPROF_CSV = (
-    rf"(?:_(?:{_OF_ROCPROF}|counter_collection|agent_info)(?:_trace|_stats)?|(?:^|/){_OF_ROCPROF}_(?:trace|stats)"
+    rf"(?:_(?:{_ROCPROF_NAMES}|counter_collection|agent_info)(?:_trace|_stats)?|(?:^|/){_ROCPROF_NAMES}_(?:trace|stats)"
     r"|(?:^|/)results(?:\.\w+)?|\.stats)\.csv\Z|\.rpd\Z"
 )
 _INDUCTOR = (

@@ -176,7 +176,7 @@ def test_empty_packets_are_skipped_without_decoding_them(empty: bytes) -> None:
         MAIN + GOOD + event(5, BEGIN, THREAD, called("a" + packet().decode() + "b")) + event(6, END, THREAD) + LATER
     )
     ends: list[int] = []
-    packets._whole_packets(bytearray(stand_in), ends)
+    packets._complete_packets(bytearray(stand_in), ends)
     begins = [0, *ends]
     many = 20_000 * empty
     spread = many + b"".join(stand_in[a:b] + many for a, b in zip(begins, ends, strict=False))
@@ -295,6 +295,6 @@ def test_long_texts_are_cut_and_counted(is_name: bool, monkeypatch: pytest.Monke
 
 def test_a_batch_of_events_with_a_long_name_becomes_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translate, "_PIECE_CHARS", 1000)
-    pieces = list(translate._joined_events(["a" * 400, "", "b" * 700, "c", "d" * 999]))
+    pieces = list(translate._merged_events(["a" * 400, "", "b" * 700, "c", "d" * 999]))
     assert [len(piece) for piece in pieces] == [1102, 1002]
     assert ",\n".join(pieces) == ",\n".join(["a" * 400, "b" * 700, "c", "d" * 999])

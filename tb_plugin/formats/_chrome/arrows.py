@@ -30,12 +30,12 @@ class Keys(Ids):
     """Numbers of keys (category, id, scope, process); the ids 7, "7" and "0x7" are equal."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, ...], int] = {}
+        self._numbers: dict[tuple[str, ...], int] = {}
         super().__init__(self._number)
 
     def _number(self, key: tuple[Any, ...]) -> int:
         texts = ["" if part is None else str(part) if type(part) is int else id_text(part) for part in key]
-        return self._known.setdefault(tuple(texts), len(self._known))
+        return self._numbers.setdefault(tuple(texts), len(self._numbers))
 
 
 def id_text(value: Any) -> str:
@@ -103,7 +103,7 @@ class Arrows:
         incoming = np.array([into for _, into in ids], np.bool_)
         out = np.array(outward, np.bool_)
         self._append(
-            key=self._keys.of([("bind_id", _hashable(of), None, None) for of, _ in ids]),
+            key=self._keys.of([("bind_id", _hashable(bind_id), None, None) for bind_id, _ in ids]),
             rank=np.where(out, np.where(incoming, STEP, BEGIN), END).astype(np.uint8),
             next=np.zeros(len(ids), np.bool_),
             row=rows.astype(np.int32),

@@ -27,7 +27,7 @@ def int64s(values: Sequence[Any]) -> Int64:
         filled = [-1 if value is None else value for value in values]
         return np.frombuffer(struct.pack(f"{len(filled)}q", *filled), np.int64)
     except struct.error:
-        return np.array([_whole(value) for value in values], np.int64)
+        return np.array([_integer(value) for value in values], np.int64)
 
 
 def int32s(values: Sequence[int]) -> Int32:
@@ -44,7 +44,7 @@ def float64s(values: Sequence[Any]) -> Float64:
     return np.where(np.isfinite(column), column, np.nan)
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     try:
         whole = int(value, 0) if isinstance(value, str) else int(value)
     except (TypeError, ValueError, OverflowError):

@@ -33,28 +33,28 @@ class Counters:
             **{name: Column(np.int32) for name in ("event", "name", "series", "pid", "tid")},
         }
 
-    def add(self, events: Sequence[ChromeEvent], stated: Sequence[dict[str, Any]], time_ns: Int64) -> None:
+    def add(self, events: Sequence[ChromeEvent], series_of_events: Sequence[dict[str, Any]], time_ns: Int64) -> None:
         """Appends counter events of one chunk and their series. Values that are not finite are counted."""
         if not events:
             return
-        of = np.repeat(np.arange(len(events)), [len(series) for series in stated])
-        values = float64s([value for series in stated for value in series.values()])
+        event_index = np.repeat(np.arange(len(events)), [len(series) for series in series_of_events])
+        values = float64s([value for series in series_of_events for value in series.values()])
         good = ~np.isnan(values)
-        has_value = np.bincount(of[good], minlength=len(events)) > 0
+        has_value = np.bincount(event_index[good], minlength=len(events)) > 0
         columns, names, keys = self._columns, self._interner.names, self._interner.keys
-        series = names.of([key for each in stated for key in each])[good]
+        series = names.of([key for each in series_of_events for key in each])[good]
         number = self.count + np.cumsum(has_value) - 1
         name = names.of([_counter_name(event) for event in events])
         pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
         columns["value"].add(values[good])
         columns["series"].add(series)
         for key, column in (("time_ns", time_ns), ("event", number), ("name", name), ("pid", pid), ("tid", tid)):
-            columns[key].add(column[of[good]])
+            columns[key].add(column[event_index[good]])
         self.count += int(has_value.sum())
         if not has_value.all():
             self._log.add("bad_counter", "dropped", count=int((~has_value).sum()))
-        if (lost := int((~good & has_value[of]).sum())) > 0:
-            self._log.add("bad_counter_value", "note", count=lost)
+        if (bad_values := int((~good & has_value[event_index]).sum())) > 0:
+            self._log.add("bad_counter_value", "note", count=bad_values)
 
     def take(self) -> CounterEvents:
         """Returns all counter events in file order."""
@@ -150,8 +150,8 @@ class Marks:
         until = max(last_ns(), int(time.max())) if len(unfinished) else 0
         if len(unfinished):
             self._log.add("unfinished_range", "note", count=len(unfinished))
-        if alone := len(marks) - 2 * len(begins) - len(unfinished):
-            self._log.add("unmatched_end", "dropped", count=alone)
+        if unmatched := len(marks) - 2 * len(begins) - len(unfinished):
+            self._log.add("unmatched_end", "dropped", count=unmatched)
         lasted = unended(np.array(thread, np.int64)[unfinished], time[unfinished], until)
         durations = np.concatenate((time[ends] - time[begins], lasted))
         return rows, np.concatenate((time[begins], time[unfinished])), durations

@@ -58,7 +58,7 @@ class Surveying:
     def _restart_at(self, text_bytes: int) -> None:
         self._text_bytes = text_bytes
         self._events = 0
-        self._phases_seen = False
+        self._has_phases = False
         self._cells = Cells()
         self.bounds = Bounds()
         self.work = LinkedWork(self._patterns)
@@ -72,7 +72,7 @@ class Surveying:
         durations = Times(digits).durations(rows)
         # From here on nothing raises NeedsDigits.
         self._events += len(events)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
         self._cells.add(starts, text_bytes - self._text_bytes)
         self._text_bytes = text_bytes
         self.add_names(events)
@@ -105,7 +105,7 @@ class Surveying:
 
     def check(self, is_bare_list: bool) -> None:
         """Raises UnreadableTrace if the JSON is not a trace."""
-        if not self._phases_seen and (is_bare_list or self._events):
+        if not self._has_phases and (is_bare_list or self._events):
             raise no_events()
 
     def finish(self) -> Survey:
@@ -156,10 +156,12 @@ class LinkedWork:
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._launches[name].add(column)
 
-    def add_work(self, correlation: Int64, start: Int64, end: Int64, stream: Int32, asked: Int64 | None = None) -> None:
+    def add_work(
+        self, correlation: Int64, start: Int64, end: Int64, stream: Int32, requested: Int64 | None = None
+    ) -> None:
         """Takes device work; ``stream`` numbers its stream.
 
-        ``asked`` is the time at which the program requested the work, -1 for its launch: given for all work or for
+        ``requested`` is the time at which the program requested the work, -1 for its launch: given for all work or for
         none.
         """
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
@@ -168,8 +170,8 @@ class LinkedWork:
         if len(start):
             first = int(start.min())
             self.first_ns = first if self.first_ns is None else min(first, self.first_ns)
-        if asked is not None:
-            self._requested.add(asked)
+        if requested is not None:
+            self._requested.add(requested)
 
     def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.bool_]) -> None:
         """Takes the steps among ranges; ``good`` marks possible steps."""
@@ -221,16 +223,16 @@ class LinkedWork:
         begun = np.full(len(launch), MISSING, np.int64)
         done = begun.copy()
         begun[linked], done[linked] = launch_start[launch[linked]], launch_end[launch[linked]]
-        if len(asked := self._requested.take()):
-            begun, done = (np.where(asked != MISSING, asked, each) for each in (begun, done))
+        if len(requested := self._requested.take()):
+            begun, done = (np.where(requested != MISSING, requested, each) for each in (begun, done))
         device_work = DeviceWork(work["start"], work["end"], begun, done, work["correlation"], self._streams.take())
         marks = self._marked()
         if not self._steps:
             return (Steps() if marks is None else steps_of_marks(marks, device_work, self._patterns)), int(lag)
         # Several threads may annotate the same steps: use the thread with the most steps, then the earliest.
         threads = list(self._steps.values())
-        most = max(map(len, threads))
-        steps = sorted(min(found for found in threads if len(found) == most))
+        max_steps = max(map(len, threads))
+        steps = sorted(min(found for found in threads if len(found) == max_steps))
         starts = np.array([start for start, _, _ in steps], np.int64)
         ends = starts - np.array([negative for _, negative, _ in steps], np.int64)
         labels = [label for _, _, label in steps]

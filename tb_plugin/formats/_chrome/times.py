@@ -20,7 +20,7 @@ Int64 = npt.NDArray[np.int64]
 
 EXACT_BELOW_US = float(2**43)
 INT64_MAX = 2**63 - 1
-_WHOLE_BELOW_US = INT64_MAX // 1000
+_MAX_WHOLE_US = INT64_MAX // 1000
 _ROUND = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _DOT, _SPACE, _ZERO, _NINE = b". 09"
 
@@ -41,7 +41,7 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
         except struct.error:
             pass
         else:
-            within = max(int(whole.max()), -int(whole.min())) < _WHOLE_BELOW_US
+            within = max(int(whole.max()), -int(whole.min())) < _MAX_WHOLE_US
             return (whole * 1000, 0) if within else _one_by_one(values)
     try:
         floats = np.frombuffer(struct.pack(f"{len(values)}d", *values), np.float64)

@@ -130,11 +130,11 @@ class Machine:
 
     def unwound(self) -> Any:
         """Returns the partial object of a truncated pickle, with all open containers closed."""
-        lost = 1  # the incomplete item
+        incomplete = 1  # the incomplete item
         while self._below:
             if self._role is not None:
-                self._flush(len(self._items) - lost)
-                self._items, lost = [], 0
+                self._flush(len(self._items) - incomplete)
+                self._items, incomplete = [], 0
             items = self._marked()
             target = self._items[-1] if self._items else None
             if isinstance(target, list):
@@ -438,7 +438,7 @@ for _opcode in pickletools.opcodes:
     if _opcode.name in _ACTIONS:
         _HANDLERS[ord(_opcode.code)] = _ACTIONS[_opcode.name]
 # words of 8 bytes for the result of an opcode, with its place in a container
-_WORDS_OF = {
+_OPCODE_WORDS = {
     **dict.fromkeys(
         ("PROTO", "FRAME", "MARK", "POP", "POP_MARK", "SETITEM", "SETITEMS", "APPEND", "APPENDS", "STOP"), 0
     ),
@@ -451,4 +451,4 @@ _WORDS_OF = {
 _WORDS = [0] * 256
 for _opcode in pickletools.opcodes:
     if _opcode.name in _ACTIONS:
-        _WORDS[ord(_opcode.code)] = _WORDS_OF.get(_opcode.name, 8)
+        _WORDS[ord(_opcode.code)] = _OPCODE_WORDS.get(_opcode.name, 8)

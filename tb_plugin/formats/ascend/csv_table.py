@@ -22,7 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
-_MOST_TITLES = 4096  # a longer line is not a header: Arrow takes 9 kB per column to split a row
+_MAX_TITLES = 4096  # a longer line is not a header: Arrow takes 9 kB per column to split a row
 _PART_BYTES = 1 << 23  # text that becomes columns at once; rows outside a window are dropped after each part
 _PIECE_BYTES = 1 << 20
 _SLICE = 1 << 16  # cells converted to Python at once
@@ -140,8 +140,8 @@ def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None)
     titles = _titles(head.decode())
     if not any(titles):
         return None
-    if len(titles) > _MOST_TITLES:
-        text = f"a table was skipped: its header has more than {_MOST_TITLES:,} columns"
+    if len(titles) > _MAX_TITLES:
+        text = f"a table was skipped: its header has more than {_MAX_TITLES:,} columns"
         log.add("many_columns", "dropped", count=len(titles), text=text)
         return None
     if len(titles) > MOST_COLUMNS:
@@ -160,10 +160,10 @@ def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None)
             made = [column.filter(mask) for column in made]
         for part, column in zip(parts, made, strict=True):
             part.append(column)
-    return CsvTable(names, [_joined(part, log) for part in parts], log)
+    return CsvTable(names, [_concatenated(part, log) for part in parts], log)
 
 
-def _joined(parts: list[pa.Array], log: IssueLog) -> pa.Array:
+def _concatenated(parts: list[pa.Array], log: IssueLog) -> pa.Array:
     try:
         return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
     except pa.ArrowInvalid:  # more than 2 GiB

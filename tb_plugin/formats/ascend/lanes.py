@@ -32,7 +32,7 @@ _PROCESSES = {
 _GROUP = re.compile(r".*Communication\Z")
 # process label, appended by ``process_names``: the device, if there are several
 _LABEL = re.compile(r" ?\((?:[^()]*, )*NPU(?: (\d+))?(?:, [^()]*)*\)\Z")
-_MOST_THREADS = 1 << 20  # maximum index of threads of one kind
+_MAX_THREADS = 1 << 20  # maximum index of threads of one kind
 _DEVICE_BITS = 31  # the lowest bits of a process number are the device; from bit 10 on it is the host's process id
 
 
@@ -72,7 +72,7 @@ class Lanes:
             lane, device = self.what(pid, tid)
             if device != -1 and lane not in (Lane.STREAM, Lane.OTHER):
                 place = stated.get((pid, tid), int(tid[:6]) if tid.isdecimal() else 0)
-                found[self._drawn(pid, tid)] = lane * _MOST_THREADS + min(max(place, 0), _MOST_THREADS - 1)
+                found[self._drawn(pid, tid)] = lane * _MAX_THREADS + min(max(place, 0), _MAX_THREADS - 1)
         return found
 
     def _pairs(self, pid: Int32, tid: Int32) -> tuple[list[tuple[str, str]], npt.NDArray[np.intp]]:

@@ -147,7 +147,7 @@ def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> Allocat
 
 def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
     """Returns the totals of all allocators. If a device has totals of both but no sum, the sum is added."""
-    found = _limited(_stated_totals(table, interner), log)
+    found = _limited(_table_totals(table, interner), log)
     both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
     parts = [found]
     for device in np.unique(found.device_id).tolist():
@@ -169,12 +169,14 @@ def _limited(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
     return AllocatorTotals(**{f.name: getattr(totals, f.name)[kept] for f in fields(totals)})
 
 
-def _summed(of: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, graph: int, both: int) -> AllocatorTotals:
-    row = np.flatnonzero(ours & np.isin(of.allocator, (pytorch, graph)))
-    row = row[np.argsort(of.time_ns[row], kind="stable")]
+def _summed(
+    totals: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, graph: int, both: int
+) -> AllocatorTotals:
+    row = np.flatnonzero(ours & np.isin(totals.allocator, (pytorch, graph)))
+    row = row[np.argsort(totals.time_ns[row], kind="stable")]
     place = np.arange(len(row))
-    last = [np.maximum.accumulate(np.where(of.allocator[row] == one, place, -1)) for one in (pytorch, graph)]
-    columns = {f.name: getattr(of, f.name)[row] for f in fields(of)}
+    last = [np.maximum.accumulate(np.where(totals.allocator[row] == one, place, -1)) for one in (pytorch, graph)]
+    columns = {f.name: getattr(totals, f.name)[row] for f in fields(totals)}
     for key in ("allocated", "reserved", "active"):
         values = columns[key]
         sides = [np.where(at >= 0, values[at], MISSING) for at in last]
@@ -183,7 +185,7 @@ def _summed(of: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, grap
     return AllocatorTotals(**{**columns, "allocator": np.full(len(row), both, np.int32)})
 
 
-def _stated_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
+def _table_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
     time, has_value = table.nanoseconds("Timestamp(us)")
     row = np.flatnonzero(has_value)
     allocated, reserved, active = (

@@ -51,7 +51,7 @@ def with_kernels(
     row[unplaced] = count + np.arange(len(unplaced), dtype=np.int32)
     if len(unplaced):
         made = _appended(made, kernels, unplaced, row[unplaced], interner)
-    made["others"] = _joined(made["others"], kernels.facts, row)
+    made["others"] = _merged_facts(made["others"], kernels.facts, row)
     return made, row
 
 
@@ -83,7 +83,7 @@ def _appended(made: dict[str, Any], kernels: Kernels, chosen: Int64, row: Int32,
     return made
 
 
-def _joined(others: tuple[OpenColumn, ...], facts: tuple[OpenColumn, ...], row: Int32) -> tuple[OpenColumn, ...]:
+def _merged_facts(others: tuple[OpenColumn, ...], facts: tuple[OpenColumn, ...], row: Int32) -> tuple[OpenColumn, ...]:
     """Returns arguments of the trace view, then facts of the tables; the tables win for equal keys."""
     stated = {fact.key for fact in facts}
     placed = []

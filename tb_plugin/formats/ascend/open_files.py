@@ -50,16 +50,16 @@ class OpenedFiles:
         self.file_bytes = self.text_bytes = 0
         self.issues: list[Issue] = []
         self._progress = progress
-        self._whole = max(1, sum(source.size(name) for name in source.names()))
+        self._total_bytes = max(1, sum(source.size(name) for name in source.names()))
         self._done = 0
         self._state = ReadState(0.0, 0, {})
         self._unread = set(source.names())
 
-    def content(self, kind: str, most: int = 0, log: IssueLog | None = None) -> bytes | None:
-        """Returns the bytes of a file, None if it is missing or unreadable; ``most`` limits them, 0 = all."""
+    def content(self, kind: str, max_bytes: int = 0, log: IssueLog | None = None) -> bytes | None:
+        """Returns the bytes of a file, None if it is missing or unreadable; ``max_bytes`` limits them, 0 = all."""
         name = self.names.get(kind)
         try:
-            return None if name is None else b"".join(self.pieces(name, IssueLog() if log is None else log, most))
+            return None if name is None else b"".join(self.pieces(name, IssueLog() if log is None else log, max_bytes))
         except LOST as error:
             self.lost(str(name), error)
             return None
@@ -75,7 +75,7 @@ class OpenedFiles:
 
         def tell(fraction: float) -> None:
             done = self._done + size * fraction
-            self._progress(replace(self._state, fraction=min(1.0, done / self._whole)))
+            self._progress(replace(self._state, fraction=min(1.0, done / self._total_bytes)))
 
         try:
             with opened(self.source, name, log, tell) as database:
@@ -92,17 +92,17 @@ class OpenedFiles:
         self.is_any_read = self.is_any_read or content is not None
         return content
 
-    def pieces(self, name: str, log: IssueLog, most: int = 0) -> Iterator[bytes]:
-        """Yields the text of a file; ``most`` limits it, 0 = all. Raises UserError for an unreadable file."""
+    def pieces(self, name: str, log: IssueLog, max_bytes: int = 0) -> Iterator[bytes]:
+        """Yields the text of a file; ``max_bytes`` limits it, 0 = all. Raises UserError for an unreadable file."""
         self._unread.discard(name)
         with self.source.open(name) as raw:
             stream = TextStream(raw, self.source.size(name), lambda fraction: None, log)
-            while (not most or stream.text_bytes <= most) and (part := stream.read(1 << 20)):
+            while (not max_bytes or stream.text_bytes <= max_bytes) and (part := stream.read(1 << 20)):
                 yield part
         self.file_bytes += stream.file_bytes
         self.text_bytes += stream.text_bytes
         self._done += self.source.size(name)
-        self._progress(replace(self._state, fraction=min(1.0, self._done / self._whole)))
+        self._progress(replace(self._state, fraction=min(1.0, self._done / self._total_bytes)))
 
     def tell(self, kind: str | None, log: IssueLog) -> None:
         """Logs the issues of a file, or of the whole profile."""
@@ -139,7 +139,7 @@ class ProfileFiles(OpenedFiles):
         self._unread.discard(name)
 
         def tell(state: ReadState) -> None:
-            self._state = replace(state, fraction=state.fraction * self.source.size(name) / self._whole)
+            self._state = replace(state, fraction=state.fraction * self.source.size(name) / self._total_bytes)
             self._progress(self._state)
 
         return tell

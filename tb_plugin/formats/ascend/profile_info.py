@@ -32,11 +32,11 @@ def settings_in(content: bytes, log: IssueLog | None = None) -> dict[str, Any]:
 def metadata_of(info: Mapping[str, Any], about: Mapping[str, Any], rank: int | None) -> dict[str, Any]:
     """Returns metadata of a trace, under the keys of PyTorch's traces where possible."""
     made: dict[str, Any] = {}
-    stated = _whole(info.get("rank_id"))
+    stated = _integer(info.get("rank_id"))
     rank = stated if stated is not None and stated >= 0 else rank
     arguments = about.get("distributed_args")
     arguments = arguments if isinstance(arguments, dict) else {}
-    world = _whole(arguments.get("world_size"))
+    world = _integer(arguments.get("world_size"))
     if rank is not None:
         made["distributedInfo"] = {"backend": BACKEND, "rank": rank, **({"world_size": world} if world else {})}
     settings = info.get("config")
@@ -57,7 +57,7 @@ def _filled(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in made.items() if value is not None and value not in _EMPTY}
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 10:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MOST_RANKS else None

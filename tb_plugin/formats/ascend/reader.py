@@ -49,7 +49,7 @@ from tb_plugin.model.trace.window import Survey
 from tb_plugin.profilers import TORCH_NPU
 
 _PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
-_COMMUNICATION_ALONE = (
+_ONLY_COMMUNICATION = (
     "no file of the profile has rows, so the device shows only communication calls. Compute appears only in the "
     "vendor tables"
 )
@@ -119,7 +119,7 @@ class _Reading:
             if kernels is None and (kernels := job.kernels(interner)) is not None:
                 source_kind = files.COMMUNICATION if files.COMMUNICATION in self._opened.names else files.ANALYSED
                 self._opened.note(
-                    self._opened.names.get(source_kind, source_kind), "communication_alone", _COMMUNICATION_ALONE
+                    self._opened.names.get(source_kind, source_kind), "communication_alone", _ONLY_COMMUNICATION
                 )
         if kernels is not None:
             columns, row = with_kernels(columns, kernels, interner, placed)

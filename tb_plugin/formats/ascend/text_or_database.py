@@ -16,7 +16,7 @@ from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernels import DEVICE, DURATION
 
 _DURATION_ROUNDING_US = 0.001  # us that a duration may lose with three decimals
-_MIB_OF_A_BYTE = 1 / 1024**2
+_MIB_PER_BYTE = 1 / 1024**2
 _MAX_BARS = 10_000  # maximum number of rounded bars in a step time
 _STEP = "Step"
 _STEP_TITLES = (
@@ -51,8 +51,8 @@ def figures_of(tables: Mapping[str, CsvTable]) -> Figures:
     """Returns the tables' numbers about kernels, allocator peaks and step times."""
     found: Figures = {}
     if (table := tables.get(files.KERNELS)) is not None:
-        time, there = table.nanoseconds(DURATION)
-        found |= kernel_figures(time[there])
+        time, has_time = table.nanoseconds(DURATION)
+        found |= kernel_figures(time[has_time])
     if (table := tables.get(files.MEMORY)) is not None:
         found |= _peaks(table)
     if (table := tables.get(files.STEPS)) is not None:
@@ -83,7 +83,7 @@ def _peaks(table: CsvTable) -> Figures:
             mine = values[(place == number) & np.isfinite(values)]
             if len(mine):
                 what = title.removesuffix("(MB)").removeprefix("Total ").lower()
-                found[f"peak {what} memory of {name}"] = ComparedNumber(float(mine.max()), _MIB_OF_A_BYTE, "MiB")
+                found[f"peak {what} memory of {name}"] = ComparedNumber(float(mine.max()), _MIB_PER_BYTE, "MiB")
     return found
 
 

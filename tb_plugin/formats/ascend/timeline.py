@@ -26,7 +26,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-_BY_CATEGORY = {
+_KIND_BY_CATEGORY = {
     "cpu_op": EventKind.OPERATOR,
     "user_annotation": EventKind.ANNOTATION,
     "mstx": EventKind.ANNOTATION,
@@ -61,7 +61,7 @@ class Timeline:
     def raw(self) -> dict[str, Any]:
         """Returns columns and sections of a RawTrace, except name flags; ``device`` has device numbers."""
         columns = self._columns
-        connection = self._whole(_CONNECTION, self.count)
+        connection = self._integers(_CONNECTION, self.count)
         linked = np.isin(self.kind, (EventKind.RUNTIME, EventKind.KERNEL, EventKind.MEMCPY)) & (
             (self.lane == Lane.CANN) | self.on_device
         )
@@ -90,7 +90,7 @@ class Timeline:
         columns, texts = self._columns, self._interner.texts
         kind = self._columns["kind"].copy()
         plain = (kind == EventKind.ANNOTATION) | (kind == EventKind.PYTHON)
-        category = self._table(columns["category"], lambda text: _BY_CATEGORY.get(text, EventKind.UNKNOWN))
+        category = self._table(columns["category"], lambda text: _KIND_BY_CATEGORY.get(text, EventKind.UNKNOWN))
         is_step = self._table(columns["name"], lambda text: STEP_NAME.match(text) is not None) == 1
         is_module = self._table(columns["name"], lambda text: text.startswith(MODULE_NAME)) == 1
         host = np.where(is_step & (category == EventKind.OPERATOR), EventKind.ANNOTATION, category)
@@ -106,14 +106,14 @@ class Timeline:
         )
         return np.where(plain, made, kind).astype(np.uint8)
 
-    def _table(self, ids: Int32, of: Callable[[str], Any]) -> npt.NDArray[np.uint8]:
+    def _table(self, ids: Int32, convert: Callable[[str], Any]) -> npt.NDArray[np.uint8]:
         """Maps the texts of a column, each distinct one once."""
         table = np.zeros(len(self._interner.texts) + 1, np.uint8)
         for each in np.unique(ids).tolist():
-            table[each] = int(of(self._interner.texts[each]))
+            table[each] = int(convert(self._interner.texts[each]))
         return table[ids]
 
-    def _whole(self, key: str, count: int) -> Int64:
+    def _integers(self, key: str, count: int) -> Int64:
         """Returns the integers of an argument by row, -1 if missing; it stays an argument."""
         found = np.full(count, MISSING, np.int64)
         column = self._others.get(key)
@@ -139,8 +139,8 @@ class Timeline:
             external[source[both]] = source[both] + 1
             external[target[both]] = source[both] + 1
         flows = Flows(**{key: getattr(ends, key)[name == 2] for key in vars(Flows())})
-        kept = (name == 0) & ~host_to_device
-        return self._at_drawn_rows(_chosen_arrows(ends, kept)), flows, external
+        is_chosen = (name == 0) & ~host_to_device
+        return self._at_drawn_rows(_chosen_arrows(ends, is_chosen)), flows, external
 
     def _at_drawn_rows(self, ends: ArrowEnds) -> ArrowEnds:
         """Returns arrows with their ends at the drawn rows."""
@@ -192,7 +192,7 @@ class Timeline:
         return device_args(row, stream.astype(np.int32), size[row], direction[row])
 
     def _numbers(self, key: str) -> Int64:
-        found = self._whole(key, self.count)
+        found = self._integers(key, self.count)
         self._take(key)
         return found
 
@@ -226,6 +226,6 @@ def device_args(row: Int32, stream: Int32, size: Int64, direction: Int32) -> Dev
     return DeviceArgs(row, stream, word, word, number, number, nothing, nothing, size, direction)
 
 
-def _chosen_arrows(ends: ArrowEnds, kept: Bool) -> ArrowEnds:
-    columns = {key: column[kept] if len(column) else column for key, column in vars(ends).items()}
+def _chosen_arrows(ends: ArrowEnds, is_chosen: Bool) -> ArrowEnds:
+    columns = {key: column[is_chosen] if len(column) else column for key, column in vars(ends).items()}
     return replace(ends, **columns)

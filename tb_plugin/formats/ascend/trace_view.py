@@ -21,12 +21,12 @@ class Events:
         self.log = log
         self._window = window
         self.restart()
-        self._phases_seen = False
+        self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
         """Takes decoded events from the document."""
         self.collected.add(events, digits)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def restart(self) -> None:
         """Drops everything: a later event list replaces the one read so far."""
@@ -39,5 +39,5 @@ class Events:
 
     def check(self, is_bare_list: bool) -> None:
         """Raises UnreadableTrace if the JSON is not a trace."""
-        if not self._phases_seen and (is_bare_list or self.collected.seen):
+        if not self._has_phases and (is_bare_list or self.collected.seen):
             raise no_events()

@@ -56,7 +56,7 @@ class AscendSurvey(Surveying):
         self._threads: dict[tuple[str, str], int] = {}
         self._kinds: dict[str, int] = {}
         self._begun: dict[Any, int] = {}
-        self._asked = {name: Column(np.int64) for name in ("time", "thread", "at")}
+        self._requests = {name: Column(np.int64) for name in ("time", "thread", "at")}
 
     def add_names(self, events: Sequence[Event]) -> None:
         """Takes names of processes and threads."""
@@ -97,7 +97,7 @@ class AscendSurvey(Surveying):
             elif (begin := self._begun.pop(key, None)) is not None:
                 thread = (as_text(event.pid), as_text(event.tid))
                 found.append((begin, self._threads.setdefault(thread, len(self._threads)), time))
-        for column, values in zip(self._asked.values(), np.array(found, np.int64).reshape(-1, 3).T, strict=True):
+        for column, values in zip(self._requests.values(), np.array(found, np.int64).reshape(-1, 3).T, strict=True):
             column.add(values)
 
     def linked(self) -> LinkedWork:
@@ -113,14 +113,14 @@ class AscendSurvey(Surveying):
         on_device = (lane == Lane.STREAM) | (lane == Lane.GROUP)
         work = np.flatnonzero(on_device & of_kind(kind, *DEVICE_WORK))
         self.work.add_launches(correlation[launches], start[launches], end[launches])
-        thread, asked = (
+        thread, requests = (
             waiting["thread"].astype(np.int32),
-            {name: column.take() for name, column in self._asked.items()},
+            {name: column.take() for name, column in self._requests.items()},
         )
         work = work[np.argsort(start[work], kind="stable")]
-        ends = rows_starting_at(thread, start, work, asked["thread"].astype(np.int32), asked["at"])
+        ends = rows_starting_at(thread, start, work, requests["thread"].astype(np.int32), requests["at"])
         time = np.full(len(start), MISSING, np.int64)
-        time[ends[ends != MISSING]] = asked["time"][ends != MISSING]
+        time[ends[ends != MISSING]] = requests["time"][ends != MISSING]
         self.work.add_work(correlation[work], start[work], end[work], thread[work], time[work])
         return self.work
 

@@ -57,11 +57,11 @@ class _Reading:
     def __init__(self) -> None:
         self.log = IssueLog()
         self._collected = Collected(self.log)
-        self._phases_seen = False
+        self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
         self._collected.add(events, digits)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def restart(self) -> None:
         self._collected = Collected(self.log)
@@ -74,7 +74,7 @@ class _Reading:
         return ReadState(fraction, collected.seen, counts | ({"other": others} if others else {}))
 
     def check(self, is_bare_list: bool) -> None:
-        if not self._phases_seen and (is_bare_list or self._collected.seen):
+        if not self._has_phases and (is_bare_list or self._collected.seen):
             raise no_events()
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:

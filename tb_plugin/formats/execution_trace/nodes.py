@@ -32,7 +32,7 @@ class Nodes:
     def take(self, node: Any) -> None:
         """Takes a node of the file."""
         values = node if isinstance(node, dict) else {}
-        number, name = _whole(values.get("id")), values.get("name")
+        number, name = _integer(values.get("id")), values.get("name")
         if number is None or not isinstance(name, str):
             self.dropped += 1
             self._log.add("bad_node", "dropped", text="nodes without an id or a name were skipped")
@@ -42,14 +42,14 @@ class Nodes:
             for each in _items(values.get("attrs"))
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         }
-        parent = _whole(values.get("ctrl_deps", values.get("parent")))
+        parent = _integer(values.get("ctrl_deps", values.get("parent")))
         self._nodes.add(
             (
                 number,
                 -1 if parent is None or parent == number else parent,
                 name,
-                _whole(attributes.get("rf_id", values.get("rf_id"))) or 0,
-                _whole(attributes.get("tid", values.get("tid"))) or 0,
+                _integer(attributes.get("rf_id", values.get("rf_id"))) or 0,
+                _integer(attributes.get("tid", values.get("tid"))) or 0,
                 attributes.get("op_schema", values.get("op_schema")),
             )
         )
@@ -72,12 +72,19 @@ class Nodes:
         if kinds.startswith("GenericList"):
             inner = kinds.removeprefix("GenericList[").removesuffix("]").split(",")
             for number, each in enumerate(value):
-                self._tensor(is_output, position, each, _at(shape, number), _at(inner, number), _at(strides, number))
+                self._tensor(
+                    is_output,
+                    position,
+                    each,
+                    _item_at(shape, number),
+                    _item_at(inner, number),
+                    _item_at(strides, number),
+                )
         else:
             self._tensor(is_output, position, value, shape, kinds, strides)
 
     def _tensor(self, is_output: bool, position: int, value: Any, shape: Any, kind: Any, strides: Any) -> None:
-        numbers = [_whole(each) for each in value[: _TENSOR_FIELDS - 1]] if isinstance(value, list) else []
+        numbers = [_integer(each) for each in value[: _TENSOR_FIELDS - 1]] if isinstance(value, list) else []
         if len(numbers) < _TENSOR_FIELDS - 1 or numbers[0] is None:
             return
         elements, item_bytes = numbers[3] or 0, numbers[4] or 0
@@ -106,13 +113,13 @@ class _Columns:
 
     def add(self, row: tuple[Any, ...]) -> None:
         """Takes a row with a value per column; non-text in a text column becomes null."""
-        made = []
+        row_values = []
         for value, texts in zip(row, self._texts, strict=True):
             if texts is not None:
                 value = _text(value)
                 value = None if value is None else texts.setdefault(value, len(texts))
-            made.append(value)
-        self._rows.append(tuple(made))
+            row_values.append(value)
+        self._rows.append(tuple(row_values))
 
     def table(self) -> pa.Table:
         columns = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
@@ -130,11 +137,11 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _at(values: Any, number: int) -> Any:
+def _item_at(values: Any, number: int) -> Any:
     return values[number] if isinstance(values, list) and number < len(values) else None
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     return value if type(value) is int and abs(value) < _MAX_NUMBER else None
 
 

@@ -68,20 +68,20 @@ class ExecutionTraceReader:
         nodes = Nodes(log)
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             pieces = list(iter(lambda: stream.read(_BLOCK_BYTES), b""))
-            head, is_whole = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
-            if not nodes.kept and (nodes.dropped or not is_whole or not head["nodes"]):
+            head, is_complete = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
+            if not nodes.kept and (nodes.dropped or not is_complete or not head["nodes"]):
                 raise UnreadableTrace("The file contains no nodes of an execution trace.", do=_ADVICE)
         issues = log.issues()
-        lost = 0 if is_whole else 1
+        truncated = 0 if is_complete else 1
         process = head.get("pid")
         report = ReadReport(
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=nodes.kept + nodes.dropped + lost,
+            events_seen=nodes.kept + nodes.dropped + truncated,
             events_kept=nodes.kept,
-            events_dropped=nodes.dropped + lost,
-            complete=is_whole and not is_packed_badly(issues),
+            events_dropped=nodes.dropped + truncated,
+            complete=is_complete and not is_packed_badly(issues),
             issues=issues,
             records="nodes",
         )

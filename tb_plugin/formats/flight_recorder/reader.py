@@ -88,7 +88,7 @@ def candidate_of(path: str) -> Candidate | None:
 
 def _read(stream: TextStream, log: IssueLog) -> RawFlight:
     head = stream.read(64 * 1024)
-    root, is_whole = _json_root(head, stream, log) if _JSON_START.match(head) else _pickle_root(head, stream, log)
+    root, is_complete = _json_root(head, stream, log) if _JSON_START.match(head) else _pickle_root(head, stream, log)
     # PyTorch 2.2 wrote only the entries.
     found = root if isinstance(root, dict) else {"entries": root}
     entries = found.get("entries")
@@ -96,13 +96,13 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
         raise UnreadableTrace("The file contains no flight recorder entries.", do=_AGAIN)
     records = Records(log, stream.text_bytes)
     records.take(entries)
-    if not records.kept and (entries or not is_whole):
+    if not records.kept and (entries or not is_complete):
         raise UnreadableTrace("None of the entries is a record of a call.", do=_AGAIN)
     issues = log.issues()
     version, library, old_library = (
         str(found.get(key) or "")[:200] for key in ("version", "comm_lib_version", "nccl_version")
     )
-    lost = 0 if is_whole else 1
+    truncated = 0 if is_complete else 1
     return RawFlight(
         records=records.table(),
         groups=groups_of(found.get("pg_config")),
@@ -113,10 +113,10 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=records.kept + records.dropped + lost,
+            events_seen=records.kept + records.dropped + truncated,
             events_kept=records.kept,
-            events_dropped=records.dropped + lost,
-            complete=is_whole and not is_packed_badly(issues),
+            events_dropped=records.dropped + truncated,
+            complete=is_complete and not is_packed_badly(issues),
             issues=issues,
             records="calls",
         ),
@@ -168,14 +168,16 @@ def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, boo
     found: dict[str, Any] = {key: _value_of(text, key) for key in ("pg_config", "pg_status", "version")}
     begin = re.search(r'"entries"\s{0,64}:\s{0,64}\[', text)
     entries: list[Any] = []
-    at = begin.end() if begin else len(text)
+    position = begin.end() if begin else len(text)
     try:
-        while at < len(text) and (start := _NEXT.match(text, at)):
-            entry, at = _JSON.raw_decode(text, start.end())
-            entries.append(storable(entry, text[start.end() : at].encode(errors="replace"), log, numbers=False))
+        while position < len(text) and (start := _NEXT.match(text, position)):
+            entry, position = _JSON.raw_decode(text, start.end())
+            entries.append(storable(entry, text[start.end() : position].encode(errors="replace"), log, numbers=False))
     except (ValueError, RecursionError):
         pass
-    log.add("truncated_tail", "dropped", len(text[:at].encode()), text="the JSON is truncated or damaged from here on")
+    log.add(
+        "truncated_tail", "dropped", len(text[:position].encode()), text="the JSON is truncated or damaged from here on"
+    )
     return ({**found, "entries": entries} if begin else None), False
 
 

@@ -71,12 +71,12 @@ class Records:
         name, description = group if isinstance(group, list | tuple) and len(group) == 2 else (group, "")
         is_p2p = entry.get("is_p2p") is True
         row = {
-            "record": _whole(entry.get("record_id"), self.kept),
-            "group_number": _whole(entry.get("pg_id")),
+            "record": _integer(entry.get("record_id"), self.kept),
+            "group_number": _integer(entry.get("pg_id")),
             "group": self._text("group", name),
             "group_description": self._text("group_description", description),
-            "sequence": _whole(entry.get("collective_seq_id", entry.get("seq_id"))),
-            "p2p_sequence": _whole(entry.get("p2p_seq_id")),
+            "sequence": _integer(entry.get("collective_seq_id", entry.get("seq_id"))),
+            "p2p_sequence": _integer(entry.get("p2p_seq_id")),
             "name": self._text("name", entry["profiling_name"]),
             "input_sizes": self._text("input_sizes", entry.get("input_sizes"), _sizes),
             "output_sizes": self._text("output_sizes", entry.get("output_sizes"), _sizes),
@@ -89,7 +89,7 @@ class Records:
             "started_ns": _time(entry.get("time_discovered_started_ns")),
             "completed_ns": _time(entry.get("time_discovered_completed_ns")),
             "stated_ns": _nanoseconds(entry.get("duration_ms")),
-            "timeout_ms": _whole(entry.get("timeout_ms")),
+            "timeout_ms": _integer(entry.get("timeout_ms")),
             "thread": self._text("thread", _thread(entry)),
             "stack": self._text("stack", entry.get("frames"), _stack),
         }
@@ -126,7 +126,7 @@ def groups_of(found: object) -> tuple[Group, ...]:
         name, description = (str(values.get(field) or "")[:MAX_TEXT] for field in ("name", "desc"))
         ranks = values.get("ranks")
         texts = re.findall(r"\d{1,9}", ranks[: 10 * left]) if isinstance(ranks, str) else ranks
-        members = [int(rank) for rank in texts[:left] if _whole(rank) is not None] if isinstance(texts, list) else []
+        members = [int(rank) for rank in texts[:left] if _integer(rank) is not None] if isinstance(texts, list) else []
         left -= len(members)
         groups.append(Group(name or str(key)[:MAX_TEXT], description, tuple(members)))
     return tuple(groups)
@@ -134,23 +134,23 @@ def groups_of(found: object) -> tuple[Group, ...]:
 
 def status_of(found: object) -> tuple[Status, ...]:
     """Returns the rank's progress in each group (``pg_status``)."""
-    made = []
+    statuses = []
     for key, value in list(found.items())[:MAX_GROUPS] if isinstance(found, dict) else []:
-        number = _whole(key)
+        number = _integer(key)
         if number is not None and isinstance(value, dict):
-            told = (_whole(value.get(f"last_{what}_collective")) for what in ("enqueued", "started", "completed"))
-            made.append(Status(number, *(-1 if each is None else each for each in told)))
-    return tuple(made)
+            progress = (_integer(value.get(f"last_{what}_collective")) for what in ("enqueued", "started", "completed"))
+            statuses.append(Status(number, *(-1 if each is None else each for each in progress)))
+    return tuple(statuses)
 
 
-def _whole(value: object, default: int | None = None) -> int | None:
+def _integer(value: object, default: int | None = None) -> int | None:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return int(value)
     return value if type(value) is int and abs(value) < _MAX_NUMBER else default
 
 
 def _time(value: object, is_ns: bool = True) -> int | None:
-    number = _whole(value)
+    number = _integer(value)
     if number is None or number <= 0:
         return None
     number *= 1 if is_ns else 1000
@@ -172,7 +172,7 @@ def _thread(entry: Mapping[str, Any]) -> str | None:
 def _sizes(value: Any) -> str:
     """Returns sizes in the form of traces: ``[[4, 3], []]``."""
     tensors = [
-        f"[{', '.join(str(size) for size in each[:MAX_DIMENSIONS] if _whole(size) is not None)}]"
+        f"[{', '.join(str(size) for size in each[:MAX_DIMENSIONS] if _integer(size) is not None)}]"
         for each in value[:MAX_TENSORS]
         if isinstance(each, list | tuple)
     ]
@@ -190,5 +190,5 @@ def _stack(value: Any) -> str:
         frame = each if isinstance(each, dict) else {}
         file, line, name = frame.get("filename"), frame.get("line"), frame.get("name")
         if isinstance(name, str):
-            frames.append(f"{str(file)[:500]}({_whole(line, 0)}): {name[:500]}")
+            frames.append(f"{str(file)[:500]}({_integer(line, 0)}): {name[:500]}")
     return "\n".join(frames)

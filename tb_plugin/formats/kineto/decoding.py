@@ -40,7 +40,7 @@ _ALWAYS_FIELDS = ("bytes",)  # readers fill these from a vendor's own name
 _DEFAULTS = {field.name: field.default for field in KNOWN.values()}
 _BINDING = b'"bind_id"'
 _BOUND_CATEGORY = "mtia_insight"
-_CANNOT_BE_NAMED = frozenset('\\"')
+_FORBIDDEN_LETTERS = frozenset('\\"')
 
 
 # its class attributes give all of ``Args`` their defaults
@@ -71,7 +71,7 @@ class Decoding:
         self._is_full = False
         self._used: dict[str, msgspec.structs.FieldInfo] = {name: KNOWN[name] for name in _ALWAYS_FIELDS}
         self._learned: dict[str, Learned] = {}
-        self._met: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._witness = _Absent()
         # by (times are digits, unknown names are refused)
         self._decoders: dict[tuple[bool, bool], msgspec.json.Decoder[Any]] = {}
@@ -96,8 +96,8 @@ class Decoding:
 
     def take_met(self) -> list[tuple[Learned, int]]:
         """Returns the learned arguments in events since the last call and their counts, without INTERNAL."""
-        met, self._met = self._met, Counter()
-        return [(learned, met[key]) for key, learned in self._learned.items() if met[key] and key not in INTERNAL]
+        counts, self._counts = self._counts, Counter()
+        return [(learned, counts[key]) for key, learned in self._learned.items() if counts[key] and key not in INTERNAL]
 
     def all_learned(self) -> list[tuple[Learned, int]]:
         """Returns all learned arguments that marks may have; their counts are unknown (sys.maxsize)."""
@@ -116,7 +116,7 @@ class Decoding:
         events = decoded(decoder, text)
         structs = sys.getrefcount(self._witness) - witnessed
         for learned, count in zip(self._learned.values(), before, strict=True):
-            self._met[learned.key] += structs - (sys.getrefcount(learned.absent) - count) if structs else len(events)
+            self._counts[learned.key] += structs - (sys.getrefcount(learned.absent) - count) if structs else len(events)
         return events
 
     def _learn(self, text: bytes | memoryview) -> bool:
@@ -168,7 +168,7 @@ class Decoding:
 
 
 def _can_be_field(key: str) -> bool:
-    return not any(letter in _CANNOT_BE_NAMED or letter < " " for letter in key)
+    return not any(letter in _FORBIDDEN_LETTERS or letter < " " for letter in key)
 
 
 def _is_nested(raw: msgspec.Raw) -> bool:

@@ -89,12 +89,12 @@ class Reading:
         self._class_rules = options.class_rules
         self.decoding = Decoding()
         self._collector = Collector(self.log, self.decoding, options.window)
-        self._phases_seen = False
+        self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
         """Takes decoded events from the document."""
         self._collector.add(events, digits)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def take_text(self, text: bytes) -> None:
         """Takes a JSON list of events. Raises one of NOT_DECODED."""
@@ -114,7 +114,7 @@ class Reading:
         args: Mapping[str, tuple[npt.NDArray[np.int64], Values]],
     ) -> int:
         """Takes host ranges that are columns already; see ``RowColumns.add_columns``. Returns the first row."""
-        self._phases_seen = True
+        self._has_phases = True
         return self._collector.add_columns(start_ns, ids, args)
 
     def set_durations(self, first: int, dur_ns: npt.NDArray[np.int64]) -> None:
@@ -131,7 +131,7 @@ class Reading:
 
     def check(self, is_bare_list: bool) -> None:
         """Raises UnreadableTrace if the JSON is not a trace."""
-        if not self._phases_seen and (is_bare_list or self._collector.seen):
+        if not self._has_phases and (is_bare_list or self._collector.seen):
             raise no_events()
 
     def finish(self, document: Passed, stream: Counted) -> RawTrace:
@@ -194,7 +194,7 @@ class Reading:
         )
 
 
-def _devices(metadata: Mapping[str, Any], seen: list[str], memory: MemoryEvents) -> tuple[DeviceInfo, ...]:
+def _devices(metadata: Mapping[str, Any], device_ids: list[str], memory: MemoryEvents) -> tuple[DeviceInfo, ...]:
     """Returns the devices of the rows, then those that only ``deviceProperties`` lists."""
     listed: dict[str, Mapping[str, Any]] = {}
     properties = metadata.get("deviceProperties")
@@ -203,7 +203,7 @@ def _devices(metadata: Mapping[str, Any], seen: list[str], memory: MemoryEvents)
             listed.setdefault(str(item["id"]), item)
     # Device type 0 is the host.
     allocating = np.unique(memory.device_id[(memory.device_type != 0) & (memory.device_id >= 0)]).tolist()
-    return describe_all(seen, listed, allocating, frozenset(metadata))
+    return describe_all(device_ids, listed, allocating, frozenset(metadata))
 
 
 def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:

@@ -78,7 +78,7 @@ _ALLOCATION_FIELDS: tuple[_Field, ...] = (
 """Arguments of failed allocations."""
 FUNCTION_ID = "Record function id"  # also in the execution trace recorded beside this file; 0 without one
 _WORK = _flags(*DEVICE_WORK)
-_HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
+_HOST_RANGES = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
 # written by Lightning and `tb_plugin.annotate` before the name of a called module
 MODULE_RANGES = ("[pl][module]", "nn.Module: ")
@@ -127,14 +127,14 @@ class RowColumns:
         events: Sequence[ChromeEvent],
         start_ns: Int64,
         dur_ns: Int64,
-        met: Sequence[tuple[Learned, int]] = (),
+        new_arguments: Sequence[tuple[Learned, int]] = (),
         no_args: Args = NO_ARGS,
         texts: tuple[list[Any], list[Any]] | None = None,
         kind: EventKind | None = None,
     ) -> None:
         """Appends duration events with decoded times.
 
-        ``met`` lists the arguments without a field of their own and ``no_args`` has all their fields. ``texts`` are
+        ``new_arguments`` lists the arguments without a field of their own and ``no_args`` has all their fields. ``texts`` are
         names and categories, if the caller has them. ``kind`` overrides the category.
         """
         if not events:
@@ -162,7 +162,7 @@ class RowColumns:
         columns["external_id"].add(_external_ids(args, used))
         columns["device"].add(self._device_column(kinds, pids, args))
         self._add_sections(kinds, args, used)
-        self._add_others(kinds, args, met, used)
+        self._add_others(kinds, args, new_arguments, used)
         columns["kind"].add(kinds)
         self.by_kind += np.bincount(kinds, minlength=_KINDS)
         self.count += len(events)
@@ -206,7 +206,7 @@ class RowColumns:
         """Returns the finished columns; the rows are empty afterwards."""
         core = Core(**{name: column.take() for name, column in self._columns.items()})
         if not (core.kind == EventKind.MODULE).any():  # else the profiler recorded the calls, and each counts once
-            named = _HOST_NAMED[core.kind]
+            named = _HOST_RANGES[core.kind]
             modules = matches(core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES))
             core.kind[modules] = EventKind.MODULE
         return core
@@ -290,13 +290,13 @@ class RowColumns:
         self,
         kinds: npt.NDArray[np.uint8],
         args: list[Any],
-        met: Sequence[tuple[Learned, int]],
+        new_arguments: Sequence[tuple[Learned, int]],
         used: Collection[str],
     ) -> None:
         """Adds arguments outside the sections: learned names, and known names that belong to other kinds."""
         graphed: Int64 = np.empty(0, np.int64)
         looks: dict[bytes, tuple[Int64, list[Any]]] = {}
-        for learned, count in met:
+        for learned, count in new_arguments:
             likely = self._kinds_with.setdefault(learned.key, np.zeros(_KINDS, np.bool_))
             for flags in (likely, _ANY):  # other kinds are searched only while some events are missing
                 look = flags.tobytes()
@@ -322,20 +322,20 @@ class RowColumns:
                 graphed = rows
         if len(graphed):
             annotated = [args[i] for i in (graphed - self.count).tolist()]
-            self._add_known(_LABEL_FIELDS, graphed, annotated, used)
+            self._add_fields(_LABEL_FIELDS, graphed, annotated, used)
             plain = [each.collective is None for each in annotated]
             if any(plain):
-                self._add_known(_GROUP_FIELDS, graphed[plain], list(compress(annotated, plain)), used)
+                self._add_fields(_GROUP_FIELDS, graphed[plain], list(compress(annotated, plain)), used)
         rows, failures = self._chosen(_FAILURES, kinds, args)
         if failures:
-            self._add_known(_ALLOCATION_FIELDS, rows, failures, used)
+            self._add_fields(_ALLOCATION_FIELDS, rows, failures, used)
         if not any(likely[EventKind.RUNTIME] for likely in self._kinds_with.values()):
             return  # CUDA calls have only the recorder's own numbers
         rows, calls = self._chosen(_CALLS, kinds, args)
         if calls:
-            self._add_known(_CALL_FIELDS, rows, calls, used)
+            self._add_fields(_CALL_FIELDS, rows, calls, used)
 
-    def _add_known(self, fields: Sequence[_Field], rows: Int64, args: list[Any], used: Collection[str]) -> None:
+    def _add_fields(self, fields: Sequence[_Field], rows: Int64, args: list[Any], used: Collection[str]) -> None:
         for field, key, absent in fields:
             column = [getattr(each, field) for each in args] if field in used else [absent]
             if column.count(absent) != len(column):

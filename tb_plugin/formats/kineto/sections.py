@@ -76,9 +76,9 @@ class Sections:
         if "call_stack" in used:
             _words(columns, "stack", [a.call_stack for a in args], words)
         if "sequence_number" in used:
-            _whole(columns, "sequence", [a.sequence_number for a in args])
+            _integers(columns, "sequence", [a.sequence_number for a in args])
         if "forward_thread" in used:
-            _whole(columns, "forward_thread", [a.forward_thread for a in args])
+            _integers(columns, "forward_thread", [a.forward_thread for a in args])
         self.operators.add(rows, columns)
 
     def add_columns(self, kinds: npt.NDArray[np.uint8], first: int, args: Mapping[str, tuple[Int64, Values]]) -> None:
@@ -101,11 +101,11 @@ class Sections:
         """Adds Python calls. Returns module ids, -1 for other calls."""
         columns: Columns = {}
         if "python_id" in used:
-            _whole(columns, "python_id", [a.python_id for a in args])
+            _integers(columns, "python_id", [a.python_id for a in args])
         if "python_parent_id" in used:
-            _whole(columns, "parent_id", [a.python_parent_id for a in args])
+            _integers(columns, "parent_id", [a.python_parent_id for a in args])
         if "python_module_id" in used:
-            _whole(columns, "module_id", [a.python_module_id for a in args])
+            _integers(columns, "module_id", [a.python_module_id for a in args])
         self.python.add(rows, columns)
         modules: Int64 = columns.get("module_id", np.full(len(rows), -1, np.int64))
         return modules
@@ -121,9 +121,9 @@ class Sections:
         if "block" in used:
             _raw(columns, "block", [a.block for a in args], self._interner.raw)
         if "registers" in used:
-            _whole(columns, "registers", [a.registers for a in args])
+            _integers(columns, "registers", [a.registers for a in args])
         if "shared_memory" in used:
-            _whole(columns, "shared_memory", [a.shared_memory for a in args])
+            _integers(columns, "shared_memory", [a.shared_memory for a in args])
         if "blocks_per_sm" in used:
             _floats(columns, "blocks_per_sm", [a.blocks_per_sm for a in args])
         if "occupancy" in used:
@@ -131,7 +131,7 @@ class Sections:
         if "occupancy" in columns:
             columns["occupancy"] = columns["occupancy"] / 100.0  # percent to ratio
         if "bytes" in used:
-            _whole(columns, "bytes", [a.bytes for a in args])
+            _integers(columns, "bytes", [a.bytes for a in args])
         if "direction" in used:
             _words(columns, "direction", [a.direction for a in args], self._interner.words)
         self.device.add(rows, columns)
@@ -145,11 +145,11 @@ class Sections:
         if "dtype" in used:
             _words(columns, "dtype", [a.dtype for a in args], words)
         if "in_elements" in used:
-            _whole(columns, "in_elements", [a.in_elements for a in args])
+            _integers(columns, "in_elements", [a.in_elements for a in args])
         if "out_elements" in used:
-            _whole(columns, "out_elements", [a.out_elements for a in args])
+            _integers(columns, "out_elements", [a.out_elements for a in args])
         if "group_size" in used:
-            _whole(columns, "group_size", [a.group_size for a in args])
+            _integers(columns, "group_size", [a.group_size for a in args])
         if "group_name" in used:
             _words(columns, "group_name", [a.group_name for a in args], words)
         if "group_description" in used:
@@ -157,11 +157,11 @@ class Sections:
         if "group_ranks" in used:
             _words(columns, "group_ranks", [a.group_ranks for a in args], words)
         if "collective_sequence" in used:
-            _whole(columns, "sequence", [a.collective_sequence for a in args])
+            _integers(columns, "sequence", [a.collective_sequence for a in args])
         if "source_rank" in used:
-            _whole(columns, "source_rank", [a.source_rank for a in args])
+            _integers(columns, "source_rank", [a.source_rank for a in args])
         if "destination_rank" in used:
-            _whole(columns, "destination_rank", [a.destination_rank for a in args])
+            _integers(columns, "destination_rank", [a.destination_rank for a in args])
         self.collectives.add(rows, columns)
 
 
@@ -190,7 +190,7 @@ def _all_absent(values: list[Any], absent: Any) -> bool:
     return values[0] is absent and values.count(absent) == len(values)
 
 
-def _whole(columns: Columns, name: str, values: list[Any]) -> None:
+def _integers(columns: Columns, name: str, values: list[Any]) -> None:
     if not _all_absent(values, -1):
         columns[name] = int64s(values)
 

@@ -85,15 +85,15 @@ def dependencies(found: Flows, core: Core, interner: Interner) -> ArrowEnds:
     node = np.where(same, order[np.maximum(place[node] - 1, 0)], node)
     fits = (lane[node] == wanted) & (np.abs(end[node] - found.start_time_ns) <= _NEAR_NS)
     started = replace(found, start_time_ns=np.where(fits, begin[node], found.start_time_ns))
-    return _named(started, DEPENDENCY, interner)
+    return _named_arrows(started, DEPENDENCY, interner)
 
 
 def bound(found: Flows, interner: Interner) -> ArrowEnds:
     """Returns arrows between events with the same id, from start to start."""
-    return _named(found, BOUND, interner) if len(found.start_time_ns) else ArrowEnds()
+    return _named_arrows(found, BOUND, interner) if len(found.start_time_ns) else ArrowEnds()
 
 
-def _named(found: Flows, name: str, interner: Interner) -> ArrowEnds:
+def _named_arrows(found: Flows, name: str, interner: Interner) -> ArrowEnds:
     count = len(found.start_time_ns)
     return ArrowEnds(np.full(count, interner.text(name), np.int32), **vars(found), to_next=np.zeros(count, np.bool_))
 

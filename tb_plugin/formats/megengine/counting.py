@@ -49,9 +49,11 @@ def counters_of(events: CounterEvents, interner: Interner) -> Counted:
             device = interner.text(memory["device"]) if memory else MISSING
             known.append((pid, name, series, interner.text(unit), device))
         if memory:
-            of = (events.pid == pid) & (events.name == name) & (events.series == series)
+            is_series = (events.pid == pid) & (events.name == name) & (events.series == series)
             number = int(memory["number"]) if memory["number"] != "x" else 0
-            levels.append(_levels(events, of, _TYPES.get(memory["type"], _OTHER_TYPE), min(number, MOST_DEVICES)))
+            levels.append(
+                _levels(events, is_series, _TYPES.get(memory["type"], _OTHER_TYPE), min(number, MOST_DEVICES))
+            )
     columns = np.array(known, np.int32).reshape(-1, 5).T
     joined = (
         {f.name: np.concatenate([getattr(each, f.name) for each in levels]) for f in fields(MemoryEvents)}
@@ -61,8 +63,8 @@ def counters_of(events: CounterEvents, interner: Interner) -> Counted:
     return Counted(events, CounterSeries(*columns), MemoryEvents(**joined))
 
 
-def _levels(events: CounterEvents, of: npt.NDArray[np.bool_], kind: int, number: int) -> MemoryEvents:
-    at = np.flatnonzero(of & (events.value >= 0) & (events.value < 2.0**60))
+def _levels(events: CounterEvents, is_series: npt.NDArray[np.bool_], kind: int, number: int) -> MemoryEvents:
+    at = np.flatnonzero(is_series & (events.value >= 0) & (events.value < 2.0**60))
     none, nothing = np.full(len(at), MISSING, np.int64), np.zeros(len(at), np.int64)
     return MemoryEvents(
         time_ns=events.time_ns[at],

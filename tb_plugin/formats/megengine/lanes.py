@@ -119,7 +119,7 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
         title, process = names[lane], texts[int(lanes.pid[lane])]
         if lanes.node[lane]:
             found = _NODE.match(physical.get((process, title), title))
-            named[lane] = found[1] if found else title or _only(physical, process)
+            named[lane] = found[1] if found else title or _single_device(physical, process)
         else:
             same_process = [other for other in named if lanes.pid[other] == lanes.pid[lane] and lanes.node[other]]
             source = int(fed[lane]) if fed[lane] != MISSING else same_process[0] if same_process else MISSING
@@ -148,7 +148,7 @@ def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str]
     return found
 
 
-def _only(physical: Mapping[tuple[str, str], str], process: str) -> str:
+def _single_device(physical: Mapping[tuple[str, str], str], process: str) -> str:
     """Returns the device of all streams that a process's tensors name, if it is one."""
     matches = {_NODE.match(stream) for (of, _), stream in physical.items() if of == process}
     devices = {match[1] for match in matches if match}

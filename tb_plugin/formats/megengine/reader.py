@@ -56,11 +56,11 @@ class _Reading:
         self.log = IssueLog()
         self._rules = options.class_rules
         self._collected = Collected(self.log)
-        self._phases_seen = False
+        self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
         self._collected.add(events, digits)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def restart(self) -> None:
         self._collected = Collected(self.log)
@@ -72,7 +72,7 @@ class _Reading:
         return ReadState(fraction, collected.seen, {kind: count for kind, count in counts.items() if count})
 
     def check(self, is_bare_list: bool) -> None:
-        if not self._phases_seen and (is_bare_list or self._collected.seen):
+        if not self._has_phases and (is_bare_list or self._collected.seen):
             raise no_events()
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
@@ -100,11 +100,11 @@ def _local_time_ns(metadata: Mapping[str, Any], of_processes: Mapping[str, Any])
     """Returns epoch nanoseconds of time 0: from the file, else the earliest of its processes."""
     own = metadata.get("metadata")
     stated = own.get("localTime") if isinstance(own, dict) else None
-    found = [_whole(value) for value in ([stated] if stated is not None else of_processes.values())]
+    found = [_integer(value) for value in ([stated] if stated is not None else of_processes.values())]
     return min((value for value in found if value is not None), default=None)
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

@@ -175,9 +175,9 @@ def copy_names(events: Events, slices: Slices, kinds: Kinds, names: Int32, inter
     if not len(at):
         return names
     names = names.copy()
-    pairs, of = np.unique(np.stack((source[slices.end[at]], target[slices.end[at]])), axis=1, return_inverse=True)
+    pairs, inverse = np.unique(np.stack((source[slices.end[at]], target[slices.end[at]])), axis=1, return_inverse=True)
     name_ids = [interner.text(_copy_name(*(_text(interner.texts, one) for one in pair))) for pair in pairs.T.tolist()]
-    names[at] = np.array(name_ids, np.int32)[of.ravel()]
+    names[at] = np.array(name_ids, np.int32)[inverse.ravel()]
     return names
 
 

@@ -86,7 +86,7 @@ class Timeline:
             "strings": StringTable(texts),
         }
 
-    def _of_rows(self, slices: npt.NDArray[Any], moments: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _in_row_order(self, slices: npt.NDArray[Any], moments: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.concatenate((slices, moments))[self._order]
 
     def _fed(self) -> Int32:
@@ -96,8 +96,8 @@ class Timeline:
         if not lanes.cupti.any():
             return fed
         # operator -> its lane
-        shown = np.flatnonzero(lanes.node[slices.lane] & (kinds.operation != MISSING))
-        lane_of = dict(zip(kinds.operation[shown].tolist(), slices.lane[shown].tolist(), strict=True))
+        operations = np.flatnonzero(lanes.node[slices.lane] & (kinds.operation != MISSING))
+        lane_of = dict(zip(kinds.operation[operations].tolist(), slices.lane[operations].tolist(), strict=True))
         calls = np.flatnonzero((kinds.launch != MISSING) & ~lanes.on_device[slices.lane])
         around = slices.parent[calls]
         for _ in range(8):  # a driver call is nested in one or two others
@@ -167,9 +167,9 @@ class Timeline:
 
     def _lists(self, ids: Int32, bounds: Int64, wrap: Callable[[str], str]) -> Int32:
         """Returns string ids of JSON lists of wrapped texts, one list between two bounds."""
-        known, of = np.unique(ids, return_inverse=True)
+        known, inverse = np.unique(ids, return_inverse=True)
         texts = pa.array([wrap(self.interner.texts[i] if i != MISSING else "") for i in known.tolist()], pa.string())
-        parts = texts.take(pa.array(of.ravel()))
+        parts = texts.take(pa.array(inverse.ravel()))
         joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), parts), ", ")
         encoded = joined.dictionary_encode()
         made = [self.interner.text(f"[{text}]") for text in encoded.dictionary.to_pylist()]
@@ -345,25 +345,31 @@ class Timeline:
 class _Core:
     """Columns of all rows, with the attributes of ``RawTrace``."""
 
-    def __init__(self, of: Timeline) -> None:
-        events, slices, moments, kinds, places = of.events, of.slices, of.moments, of.kinds, of.places
-        names = copy_names(events, slices, kinds, of.bare, of.interner)
-        launched = of.interner.names[of_lanes.LAUNCH]
+    def __init__(self, timeline: Timeline) -> None:
+        events, slices, moments, kinds, places = (
+            timeline.events,
+            timeline.slices,
+            timeline.moments,
+            timeline.kinds,
+            timeline.places,
+        )
+        names = copy_names(events, slices, kinds, timeline.bare, timeline.interner)
+        launched = timeline.interner.names[of_lanes.LAUNCH]
         is_launch = (events.category[moments.at] == launched) & (moments.kind == EventKind.RUNTIME)
-        own = np.where(is_launch, of.interner.text(LAUNCHED), events.name[moments.at])
-        lane = of.lanes.of[of.event]
-        process = np.unique(of.lanes.pid, return_inverse=True)[1].astype(np.int64)[of.lanes.of[moments.at]]
+        own = np.where(is_launch, timeline.interner.text(LAUNCHED), events.name[moments.at])
+        lane = timeline.lanes.of[timeline.event]
+        process = np.unique(timeline.lanes.pid, return_inverse=True)[1].astype(np.int64)[timeline.lanes.of[moments.at]]
         launch = np.where(is_launch, events.number[moments.at] + (process << BASE_BITS), MISSING)
         none = np.full(len(moments.at), MISSING, np.int64)
-        self.start_ns: Int64 = events.time_ns[of.event]
+        self.start_ns: Int64 = events.time_ns[timeline.event]
         span = np.maximum(events.time_ns[slices.end] - events.time_ns[slices.begin], 0)
-        self.dur_ns: Int64 = of._of_rows(span, np.maximum(events.dur_ns[moments.at], 0))
-        self.name: Int32 = of._of_rows(names, own).astype(np.int32)
-        self.category: Int32 = events.category[of.event]
-        self.kind: npt.NDArray[np.uint8] = of._of_rows(kinds.kind, moments.kind)
+        self.dur_ns: Int64 = timeline._in_row_order(span, np.maximum(events.dur_ns[moments.at], 0))
+        self.name: Int32 = timeline._in_row_order(names, own).astype(np.int32)
+        self.category: Int32 = events.category[timeline.event]
+        self.kind: npt.NDArray[np.uint8] = timeline._in_row_order(kinds.kind, moments.kind)
         on_device = of_kind(self.kind, *ON_DEVICE)
-        self.pid: Int32 = np.where(on_device, places.pid[lane], of.lanes.pid[lane]).astype(np.int32)
-        self.tid: Int32 = np.where(on_device, places.tid[lane], of.lanes.tid[lane]).astype(np.int32)
-        self.correlation: Int64 = of._of_rows(kinds.launch, launch)
-        self.external_id: Int64 = of._of_rows(kinds.operation, none)
+        self.pid: Int32 = np.where(on_device, places.pid[lane], timeline.lanes.pid[lane]).astype(np.int32)
+        self.tid: Int32 = np.where(on_device, places.tid[lane], timeline.lanes.tid[lane]).astype(np.int32)
+        self.correlation: Int64 = timeline._in_row_order(kinds.launch, launch)
+        self.external_id: Int64 = timeline._in_row_order(kinds.operation, none)
         self.device = np.where(on_device, places.device[lane], MISSING).astype(np.int16)

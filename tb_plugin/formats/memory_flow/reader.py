@@ -86,7 +86,7 @@ class _Tensors:
     def __init__(self, log: IssueLog) -> None:
         self.seen = 0
         self._log = log
-        self._kept = 0
+        self._loaded = 0
         self._drawing = False
         self._texts: dict[str, list[str | None]] = {tag: [] for tag in _TAGS}
         self._numbers: list[tuple[Int64, ...]] = []
@@ -128,7 +128,7 @@ class _Tensors:
         for tag, parts in self._names.items():
             parts.append(pc.fill_null(texts[tag], "").filter(keep))
         self._numbers.append(tuple(column[good] for column in (address, size, start, end, operator)))
-        self._kept += int(good.sum())
+        self._loaded += int(good.sum())
 
     def _drop_rows(self, rows: npt.NDArray[np.bool_], texts: Mapping[str, pa.Array], why: str) -> None:
         if count := int(rows.sum()):
@@ -149,13 +149,13 @@ class _Tensors:
             raise UnreadableTrace("The sum of the tensor sizes is impossibly large.", do=_AGAIN)
         issues = self._log.issues()
         dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
-        lost = dropped - (self.seen - self._kept)
+        unreadable = dropped - (self.seen - self._loaded)
         report = ReadReport(
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=self.seen + lost,
-            events_kept=self._kept,
+            events_seen=self.seen + unreadable,
+            events_kept=self._loaded,
             events_repaired=sum(issue.count for issue in issues if issue.code == "raw_markup"),
             events_dropped=dropped,
             complete=not is_packed_badly(issues) and not any(issue.code == "truncated_tail" for issue in issues),
@@ -168,8 +168,8 @@ class _Tensors:
             start,
             end,
             operator,
-            name=ids[: self._kept].astype(np.int32),
-            layout=ids[self._kept :].astype(np.int32),
+            name=ids[: self._loaded].astype(np.int32),
+            layout=ids[self._loaded :].astype(np.int32),
             strings=StringTable(encoded.dictionary),
             report=report,
         )

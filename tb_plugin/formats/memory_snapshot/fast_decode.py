@@ -51,7 +51,7 @@ KEYS = (
     "device_free",
 )
 ACTION, ADDRESS, SIZE, STREAM, TIME, CONTEXT, METADATA, POOL, FRAMES, CATEGORY, FREE = range(len(KEYS))
-_FIELD_OF = {key: number for number, key in enumerate(KEYS)}
+_FIELD_NUMBERS = {key: number for number, key in enumerate(KEYS)}
 _MIN_PIECE_BYTES = 64 * 1024
 _MAX_PIECE_BYTES = 4 * 1024 * 1024
 _MISSES = 8  # consecutive events read by the machine before a new scan with the keys known by then
@@ -103,7 +103,7 @@ class Runs:
         keys = machine.memo.words
         self._keys = np.full(max(keys, default=0) + 1, -1, np.int8)
         for number, text in keys.items():
-            self._keys[number] = _FIELD_OF.get(text, len(KEYS))
+            self._keys[number] = _FIELD_NUMBERS.get(text, len(KEYS))
         end = min(len(machine.buffer), machine.at + self._piece)
         self._scan = scan(machine.buffer, machine.at, end, self._keys)
         self._base = machine.base

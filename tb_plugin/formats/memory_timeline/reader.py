@@ -143,7 +143,7 @@ class _Rows:
     def __init__(self, log: IssueLog) -> None:
         self.count = 0  # lists that were read
         self._log = log
-        self._kept: list[tuple[Int64, Int8, Int8, Int64]] = []
+        self._parts: list[tuple[Int64, Int8, Int8, Int64]] = []
         self._end_ns = 0
         self._sum = 0.0
 
@@ -156,23 +156,23 @@ class _Rows:
         if self._sum > _MAX_TOTAL_BYTES:
             raise UnreadableTrace("The sum of the sizes is impossibly large.", do=OTHER)
         time = np.maximum(time, BEFORE)
-        self._kept.append((time, category.astype(np.int8), action.astype(np.int8), size))
+        self._parts.append((time, category.astype(np.int8), action.astype(np.int8), size))
 
     def finish(self, stream: TextStream) -> RawCategoryMemory:
         if not self.count:
             raise UnreadableTrace("The file contains no rows.", do=_EMPTY)
-        columns = [np.concatenate([part[i] for part in self._kept]) for i in range(4)]
-        self._kept.clear()
+        columns = [np.concatenate([part[i] for part in self._parts]) for i in range(4)]
+        self._parts.clear()
         time, category, action, size = columns
         issues = self._log.issues()
         dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
-        lost = sum(issue.count for issue in issues if issue.code in ("missing_sizes", "truncated_tail"))
+        unread = sum(issue.count for issue in issues if issue.code in ("missing_sizes", "truncated_tail"))
         report = ReadReport(
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=self.count + lost,
-            events_kept=max(0, self.count + lost - dropped),
+            events_seen=self.count + unread,
+            events_kept=max(0, self.count + unread - dropped),
             events_dropped=dropped,
             events_unknown=sum(issue.count for issue in issues if issue.outcome == "unknown"),
             complete=not is_packed_badly(issues) and not any(issue.code in _CUT for issue in issues),

@@ -26,7 +26,7 @@ class Waiting:
         self._tracks = array("Q")
         self._pieces: deque[tuple[array[int], array[int], list[str] | bytes]] = deque()
         self._head: tuple[list[str], array[int], array[int]] = ([], array("Q"), array("Q"))  # the next ones to end
-        self._at = 0  # the first open one of them
+        self._next = 0  # the first open one of them
 
     def add(self, begun: list[tuple[int, int, str]]) -> None:
         """Appends begins: start, track and text (without line breaks)."""
@@ -52,7 +52,7 @@ class Waiting:
         starts, tracks, texts = self._pieces.popleft()
         if isinstance(texts, bytes):
             texts = isal_zlib.decompress(texts).decode().split("\n")
-        self._head, self._at = (texts, starts, tracks), 0
+        self._head, self._next = (texts, starts, tracks), 0
         return True
 
     def ended(self, ends: list[int], tracks: list[int]) -> tuple[list[str], list[int]]:
@@ -62,8 +62,8 @@ class Waiting:
         """
         texts: list[str] = []
         durations: list[int] = []
-        while len(texts) < len(ends) and (self._at < len(self._head[0]) or self._refill()):
-            done, at = len(texts), self._at
+        while len(texts) < len(ends) and (self._next < len(self._head[0]) or self._refill()):
+            done, at = len(texts), self._next
             begun = np.frombuffer(self._head[1], np.uint64)[at : at + len(ends) - done]
             on = np.frombuffer(self._head[2], np.uint64)[at : at + len(begun)]
             part = slice(done, done + len(begun))
@@ -72,13 +72,13 @@ class Waiting:
             count = len(begun) if fits.all() else int(np.argmin(fits))
             texts += self._head[0][at : at + count]
             durations += duration[:count].tolist()
-            self._at += count
+            self._next += count
             if count < len(begun):
                 break
         return texts, durations
 
     def take(self) -> Iterator[str]:
         """Yields the texts of all open begins and removes them."""
-        while self._at < len(self._head[0]) or self._refill():
-            at, self._at = self._at, self._at + 1
+        while self._next < len(self._head[0]) or self._refill():
+            at, self._next = self._next, self._next + 1
             yield self._head[0][at]

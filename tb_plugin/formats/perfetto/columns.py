@@ -32,7 +32,7 @@ Int32 = npt.NDArray[np.int32]
 _HOST_CATEGORIES = frozenset({"cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver"})
 _TIMESTAMP, _TRACK_EVENT = 8, 11
 _CATEGORY, _ANNOTATION, _TYPE, _NAME, _TRACK, _LAUNCHED = 3, 4, 9, 10, 11, 3000
-_KEY, _WHOLE = 10, 4  # name and integer of an annotation
+_KEY, _INTEGER = 10, 4  # name and integer of an annotation
 _COLLECTIVE = b"Collective name"
 _NUMBERING = frozenset({b"Ev Idx", b"Record function id"})
 _MAX_NAME_BYTES = 256
@@ -116,7 +116,7 @@ class TorchColumns:
         """Sets the durations of all ranges, and passes on the remaining events."""
         if self._begun != self._ended:
             raise Malformed
-        (start, on), (end, ended_on) = (_joined(each) for each in (self._begins, self._ends))
+        (start, on), (end, ended_on) = (_concatenated(each) for each in (self._begins, self._ends))
         durations = end - start
         if (durations < 0).any() or (on != ended_on).any():
             raise Malformed
@@ -204,7 +204,7 @@ class TorchColumns:
         if not len(annotations.message):
             return {}
         found = fields(data, annotations.begin, annotations.end)
-        names, whole = found.of(_KEY), found.of(_WHOLE)
+        names, whole = found.of(_KEY), found.of(_INTEGER)
         count = len(annotations.message)
         if (
             len(names.message) != count
@@ -214,15 +214,15 @@ class TorchColumns:
             raise Malformed
         begin, end = np.empty(count, np.int64), np.empty(count, np.int64)
         begin[names.message], end[names.message] = names.begin, names.end
-        values, is_whole = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-        values[whole.message], is_whole[whole.message] = whole.value, whole.begin < 0
+        values, is_integer = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        values[whole.message], is_integer[whole.message] = whole.value, whole.begin < 0
         args: dict[bytes, tuple[Int64, Values]] = {}
         for which in _alike(data, begin, end):
             name = text[int(begin[which[0]]) : int(end[which[0]])]
             if name in args:
                 raise Malformed
             stated: Values = values[which]
-            if not is_whole[which].all() and name not in _NUMBERING:
+            if not is_integer[which].all() and name not in _NUMBERING:
                 stated = self._texts(text, annotations.begin[which], annotations.end[which], name)
             args[name] = (annotations.message[which], stated)
         return args
@@ -266,7 +266,7 @@ class TorchColumns:
         return int(self._reading.text_ids([text])[0])
 
 
-def _joined(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+def _concatenated(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
     none = np.empty(0, np.int64)
     return np.concatenate([none, *(time for time, _ in parts)]), np.concatenate([none, *(track for _, track in parts)])
 

@@ -88,7 +88,7 @@ class ToolText:
             if flags & _NEEDS_STATE and not sequence.is_known:
                 self._log.add("lost_state", "dropped")
                 continue
-            yield from self._events_of(packet, sequence)
+            yield from self._packet_events(packet, sequence)
 
     def finish(self) -> Iterator[str]:
         """Yields the names of processes and threads."""
@@ -99,7 +99,7 @@ class ToolText:
         yield from self._stages.names(described)
         self._unshown.report()
 
-    def _events_of(self, packet: Any, sequence: _Sequence) -> Iterator[str]:
+    def _packet_events(self, packet: Any, sequence: _Sequence) -> Iterator[str]:
         has = packet.HasField
         is_known = False
         if has("clock_snapshot"):

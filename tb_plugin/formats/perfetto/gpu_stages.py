@@ -51,7 +51,7 @@ class Stages:
         self._correlation: dict[int, int] = {}
         self._noted = 0
         self._extras = _Extras(log)
-        self._seen = array("q")  # per stage: event, start, end, device, lane
+        self._stage_rows = array("q")  # per stage: event, start, end, device, lane
         self._waits = array("Q")  # pairs of an event and an event that it waited for
 
     def launched(self, event_ids: Iterable[int], correlations: Iterable[int]) -> None:
@@ -70,7 +70,7 @@ class Stages:
         event, device, start = stage.event_id, key[3], time_ns - self._base
         duration = stage.duration
         with suppress(OverflowError):  # an implausible time gets no arrow
-            self._seen.extend(array("q", (event, start, start + duration, device, lane)))
+            self._stage_rows.extend(array("q", (event, start, start + duration, device, lane)))
         for waited in stage.waited_event_ids:
             self._waits.extend((event, waited))
         args = self._named_lane(",".join(arguments), lane)
@@ -113,8 +113,8 @@ class Stages:
         """Returns arrows between device work with waits, as in PyTorch's JSON."""
         if not self._waits:
             return []
-        event, *others = np.frombuffer(self._seen, np.int64).reshape(-1, 5).T
-        seen = dict(zip(("start", "end", "device", "lane"), others, strict=True))
+        event, *others = np.frombuffer(self._stage_rows, np.int64).reshape(-1, 5).T
+        stage_columns = dict(zip(("start", "end", "device", "lane"), others, strict=True))
         order = np.argsort(event, kind="stable")
         ids = np.frombuffer(self._waits, np.uint64).astype(np.int64).reshape(-1, 2)
         place = np.minimum(np.searchsorted(event[order], ids), len(order) - 1)
@@ -128,8 +128,8 @@ class Stages:
             for phase, row, time in (("s", before, "end"), ("f", after, "start")):
                 bound = ',"bp":"e"' if phase == "f" else ""
                 events.append(
-                    f'{{"ph":"{phase}","cat":"ac2g","name":"ac2g","id":{arrow_id},"pid":{seen["device"][row]},'
-                    f'"tid":{seen["lane"][row]},"ts":{seen[time][row]}e-3{bound}}}'
+                    f'{{"ph":"{phase}","cat":"ac2g","name":"ac2g","id":{arrow_id},"pid":{stage_columns["device"][row]},'
+                    f'"tid":{stage_columns["lane"][row]},"ts":{stage_columns[time][row]}e-3{bound}}}'
                 )
         return events
 

@@ -118,7 +118,7 @@ class Annotations(dict[bytes, str]):
         if self._of_torch:
             if raw.startswith(_NUMBERING):
                 return ""
-            if whole := self._whole(raw):
+            if whole := self._small_integer(raw):
                 return whole
         try:
             decoded = Annotation.FromString(raw)
@@ -127,7 +127,7 @@ class Annotations(dict[bytes, str]):
             return ""
         return remember(self, raw, f"{self._name_of(decoded)}:{self._value_of(decoded, 0)}")
 
-    def _whole(self, raw: bytes) -> str:
+    def _small_integer(self, raw: bytes) -> str:
         """Returns a small integer without the runtime and the cache (it differs in every event); empty for other
         annotations.
         """

@@ -54,20 +54,20 @@ class Packets:
         Empty packets are skipped.
         """
         data = bytearray()
-        offset, want = 0, self._chunk_bytes
+        offset, wanted_bytes = 0, self._chunk_bytes
         while True:
-            while len(data) < want and (block := self._stream.read(want - len(data))):
+            while len(data) < wanted_bytes and (block := self._stream.read(wanted_bytes - len(data))):
                 data += block
-            at_end = len(data) < want
+            at_end = len(data) < wanted_bytes
             ends: list[int] = []
             size = len(data)
-            end, need, intact = _whole_packets(data, ends)
+            end, next_bytes, intact = _complete_packets(data, ends)
             skipped = size - len(data)
             if end:
                 yield bytes(memoryview(data)[:end]), ends, offset
                 del data[:end]
             offset += end + skipped
-            if not intact or need > MAX_PACKET_BYTES:
+            if not intact or next_bytes > MAX_PACKET_BYTES:
                 what = "the following bytes are not a packet" if not intact else "a packet has an impossible length"
                 self._log.add("lost_packets", "dropped", offset, text=f"{what}; the rest of the file was skipped")
                 self.complete = False
@@ -77,7 +77,7 @@ class Packets:
                     self._log.add("truncated_packet", "dropped", offset)
                     self.complete = False
                 return
-            want = max(self._chunk_bytes, need)
+            wanted_bytes = max(self._chunk_bytes, next_bytes)
 
     def _unbundled(self, packets: list[Any]) -> list[Any]:
         unpacked = []
@@ -96,7 +96,7 @@ class Packets:
         if self._inflated > BOMB_BYTES and self._inflated > BOMB_RATIO * self._stream.text_bytes:
             raise UnreadableTrace("The packets unpack to an impossible size.", do="Record a new trace.")
         data = bytearray(text)
-        end, _, intact = _whole_packets(data, [])
+        end, _, intact = _complete_packets(data, [])
         if not intact or end < len(data) or not unpacking.eof:
             self._log.add("bad_bundle", "dropped")
         return self._parsed(bytes(memoryview(data)[:end]), 0)
@@ -113,7 +113,7 @@ class Packets:
             packets = []
             ends: list[int] = []
             data = bytearray(text)
-            _whole_packets(data, ends)
+            _complete_packets(data, ends)
             for start, end in pairwise([0, *ends]):
                 try:
                     packets += self._messages.FromString(bytes(data[start:end])).packet
@@ -122,23 +122,23 @@ class Packets:
             return packets
 
 
-def _whole_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
+def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
     """Returns the end of the last complete packet, the bytes that the next one needs (0: unknown), and whether it is
     valid.
 
     ``ends`` gets the end of each complete packet. Empty packets are removed from the data.
     """
     empty: list[tuple[int, int]] = []
-    end, need, intact = _scanned(data, ends, empty)
+    end, next_bytes, intact = _scanned(data, ends, empty)
     if not empty:
-        return end, need, intact
+        return end, next_bytes, intact
     kept = pairwise([0, *(place for run in empty for place in run), end])
     data[:end] = b"".join([data[start:stop] for start, stop in islice(kept, 0, None, 2)])
-    return end - sum(stop - start for start, stop in empty), need, intact
+    return end - sum(stop - start for start, stop in empty), next_bytes, intact
 
 
 def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> tuple[int, int, bool]:
-    """Scans like ``_whole_packets``, but leaves the data unchanged: ``empty`` gets the runs of empty packets."""
+    """Scans like ``_complete_packets``, but leaves the data unchanged: ``empty`` gets the runs of empty packets."""
     removed = 0
     position, size = 0, len(data)
     add = ends.append
@@ -186,7 +186,7 @@ def looks_like_packets(head: bytes) -> bool:
     """Returns True for bytes that start with complete packets of which the first decodes, or with a partial packet."""
     data = bytearray(head)
     ends: list[int] = []
-    end, _, intact = _whole_packets(data, ends)
+    end, _, intact = _complete_packets(data, ends)
     if not intact or not head:
         return False
     if _EMPTY.match(head):

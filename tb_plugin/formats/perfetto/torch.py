@@ -45,7 +45,7 @@ class _Description(NamedTuple):
     uuid: int
     head: str  # start of its event, as JSON
     launched: bytes
-    is_whole: bool
+    is_complete: bool
 
 
 class TorchText:
@@ -90,7 +90,7 @@ class TorchText:
                 ends.append(packet.timestamp)
                 end_tracks.append(known.uuid)
                 continue
-            args = _all_annotations(raw[at:]) if at >= 0 and known.is_whole else None
+            args = _all_annotations(raw[at:]) if at >= 0 and known.is_complete else None
             if args is None:
                 known, args = self.apart(raw)
             if known.kind == BEGIN:
@@ -164,7 +164,7 @@ class TorchText:
         try:
             event = TrackEvent.FromString(ahead)
         except DecodeError:
-            return remember(self._descriptions, ahead, _Description(0, 0, "", b"", is_whole=False))
+            return remember(self._descriptions, ahead, _Description(0, 0, "", b"", is_complete=False))
         return remember(self._descriptions, ahead, self._describe(event))
 
     def apart(self, raw: bytes) -> tuple[_Description, list[bytes]]:
@@ -173,7 +173,7 @@ class TorchText:
             event = TrackEvent.FromString(raw)
         except DecodeError:
             self._log.add("unreadable_packet", "dropped")
-            return _Description(_NONE, 0, "", b"", is_whole=False), []
+            return _Description(_NONE, 0, "", b"", is_complete=False), []
         return self._describe(event), list(event.annotations)
 
     def _describe(self, event: Any) -> _Description:
@@ -185,7 +185,7 @@ class TorchText:
             category = "overhead" if pid == "-1" else "cuda_sync"
         name = interned.names.get(event.name_iid, f"(name {event.name_iid})")
         head = f'"cat":{quoted(category)},"name":{quoted(name)},"pid":{pid},"tid":{tid},"args":{{'
-        return _Description(event.type, event.track_uuid, head, event.launched, is_whole=True)
+        return _Description(event.type, event.track_uuid, head, event.launched, is_complete=True)
 
     def note_launched(self, raw: bytes, correlation: int) -> None:
         """Notes the device work that a call launched, for work without a correlation of its own."""

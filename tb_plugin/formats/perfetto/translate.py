@@ -125,7 +125,7 @@ class Translated:
         separator, written = "", 0
         with self._opened(self.log, text.messages) as (stream, packets):
             for batch in packets.batches():
-                for events in _joined_events(text.events(batch)):
+                for events in _merged_events(text.events(batch)):
                     yield (separator + events).encode()
                     separator = ",\n"
                     written += len(events)
@@ -139,7 +139,7 @@ class Translated:
             self.file_bytes, self.text_bytes, self.complete = stream.file_bytes, stream.text_bytes, packets.complete
 
 
-def _joined_events(events: Iterable[str]) -> Iterator[str]:
+def _merged_events(events: Iterable[str]) -> Iterator[str]:
     """Joins non-empty events into pieces of about _PIECE_CHARS characters: each event may repeat a long name."""
     piece: list[str] = []
     size = 0

@@ -18,7 +18,7 @@ from tb_plugin.formats.stream import TextStream
 MAX_LINE = 1024 * 1024  # longer lines are not stacks
 MOST = 2**53  # larger values are skipped: floats would not be exact
 _LINE = r"^(?P<stack>.*[^ \t])[ \t]+(?P<value>\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?)$"
-_WHOLE = r"^[0-9]{1,15}$"
+_INTEGER = r"^[0-9]{1,15}$"
 _VALUE = re.compile(rb"\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?\Z")
 _EXAMINED_LINES = 50  # lines of the head that are examined
 _BATCH = 8 * 1024 * 1024
@@ -63,7 +63,7 @@ def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog
             log.add("event_too_large", "dropped", text=_TOO_LONG)
             rest = _after_line(stream, max(chunk_bytes, 64 * 1024))
         if not piece and not rest:
-            return lines.made()
+            return lines.finished()
 
 
 _TOO_LONG = "lines of over a megabyte were skipped"
@@ -100,7 +100,7 @@ class _Lines:
         self._drop_lines(lines.filter(pc.is_null(found)), "lines that do not end in a number were skipped")
         found = found.filter(pc.is_valid(found))
         stacks, texts = found.field("stack"), found.field("value")
-        whole = pc.match_substring_regex(texts, _WHOLE)
+        whole = pc.match_substring_regex(texts, _INTEGER)
         numbers = pc.if_else(whole, None, texts).cast(pa.float64())
         counts = pc.if_else(whole, texts, None).cast(pa.int64())
         large = pc.fill_null(pc.greater_equal(numbers, MOST), False)
@@ -120,7 +120,7 @@ class _Lines:
         if self._bytes > _BATCH:
             self._tables, self._bytes = [_summed(self._tables)], 0
 
-    def made(self) -> Folded:
+    def finished(self) -> Folded:
         table = _summed(self._tables)
         # Rounded once, half up: rounding each line would change the sum.
         values = table["value"].to_numpy() + np.floor(table["part"].to_numpy() + 0.5).astype(np.int64)

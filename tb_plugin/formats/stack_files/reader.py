@@ -101,7 +101,7 @@ def _speedscope(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     if not len(found.places.label):
         raise UnreadableTrace("The file contains no stacks.", do="Export it again.")
     return _profile(
-        found.names, found.places, found.threads, found.seen, found.counted, found.what, stream, log, found.is_whole
+        found.names, found.places, found.threads, found.seen, found.counted, found.what, stream, log, found.is_complete
     )
 
 
@@ -137,12 +137,12 @@ def _profile(
     names: pa.Array,
     places: Places,
     threads: tuple[str, ...],
-    seen: int,
+    total: int,
     counted: Counted,
     what: str,
     stream: TextStream,
     log: IssueLog,
-    is_whole: bool,
+    is_complete: bool,
 ) -> StackProfile:
     issues = log.issues()
     dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
@@ -151,11 +151,11 @@ def _profile(
         format=READER_ID,
         file_bytes=stream.file_bytes,
         text_bytes=stream.text_bytes,
-        events_seen=seen + outside,
-        events_kept=seen + outside - dropped,
+        events_seen=total + outside,
+        events_kept=total + outside - dropped,
         events_repaired=sum(issue.count for issue in issues if issue.outcome == "repaired"),
         events_dropped=dropped,
-        complete=is_whole and not is_packed_badly(issues),
+        complete=is_complete and not is_packed_badly(issues),
         issues=issues,
         records="stacks",
     )

@@ -72,12 +72,12 @@ class Profiles:
     counted: Counted
     what: str
     seen: int
-    is_whole: bool
+    is_complete: bool
 
 
 def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
     """Returns the stacks of a document. Raises UnreadableTrace if there are none."""
-    frames, profiles, is_whole = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
+    frames, profiles, is_complete = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
     names = [_name(frame) for frame in frames]
     threads: list[str] = []
     places: list[Places] = []
@@ -104,7 +104,9 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
             raise UnreadableTrace("The sum of the numbers is impossibly large.", do="Export it again.")
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
     counted, what = next(iter(units.items()), ("value", ""))
-    return Profiles(pa.array(names, pa.large_string()), joined(places), tuple(threads), counted, what, seen, is_whole)
+    return Profiles(
+        pa.array(names, pa.large_string()), joined(places), tuple(threads), counted, what, seen, is_complete
+    )
 
 
 def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
@@ -144,13 +146,13 @@ _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 def _name(frame: Any) -> str:
     try:
-        made = msgspec.convert(frame, _Frame)
+        parsed = msgspec.convert(frame, _Frame)
     except msgspec.ValidationError:
         return "(no name)"
-    name = made.name.replace("\n", " ").encode("utf-8", "replace").decode()[:MAX_TEXT] or "(no name)"
-    if not made.file or made.line is None:
+    name = parsed.name.replace("\n", " ").encode("utf-8", "replace").decode()[:MAX_TEXT] or "(no name)"
+    if not parsed.file or parsed.line is None:
         return name
-    return f"{made.file[:MAX_TEXT]}({made.line}): {name}".encode("utf-8", "replace").decode()
+    return f"{parsed.file[:MAX_TEXT]}({parsed.line}): {name}".encode("utf-8", "replace").decode()
 
 
 def _converted(raw: Any, log: IssueLog) -> _Profile | None:

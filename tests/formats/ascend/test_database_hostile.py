@@ -287,7 +287,9 @@ def test_pages_that_lie_in_themselves_end() -> None:
     """An inner page whose children are all the same leaf: many more rows than fit into the file."""
     content = bytearray(database({}, [MANY.format(30_000)]))
     page = 4096
-    root = within(bytes(content), lambda found, log: found._asked("SELECT rootpage FROM sqlite_master", "x"))[0][0]
+    root = within(bytes(content), lambda found, log: found._query_schema("SELECT rootpage FROM sqlite_master", "x"))[0][
+        0
+    ]
     begin = (root - 1) * page
     assert content[begin] == 5, "an inner page of a table"
     cells = int.from_bytes(content[begin + 3 : begin + 5], "big")

@@ -64,8 +64,8 @@ class Collection:
         self._report(int(unfinished.sum()), int(is_end.sum()) - len(ends))
         if unfinished.any():
             last = int((start + np.maximum(dur, 0)).max())
-            of = np.where(role == Role.BEGIN, thread, -1 - key)
-            dur[unfinished] = np.maximum(unended(of[unfinished], start[unfinished], last), 0)
+            owner = np.where(role == Role.BEGIN, thread, -1 - key)
+            dur[unfinished] = np.maximum(unended(owner[unfinished], start[unfinished], last), 0)
         rows = np.flatnonzero(~is_end)
         place = np.full(len(role) + 1, MISSING, np.int32)
         place[rows] = np.arange(len(rows), dtype=np.int32)
@@ -73,8 +73,8 @@ class Collection:
         named = np.where(name[begins] == self.interner.names[None], name[ends], name[begins])
         columns["name"] = name.copy()
         columns["name"][begins] = named
-        made = {column: values[rows] for column, values in columns.items()}
-        asynchronous = self._asynchronous(made, key[rows], self._dense("scope")[rows])
+        row_columns = {column: values[rows] for column, values in columns.items()}
+        asynchronous = self._asynchronous(row_columns, key[rows], self._dense("scope")[rows])
         late = is_end.astype(np.bool_)
         others = [_placed(column, place, late) for column in (*self.others, *self._clocks(role, begins, ends))]
         if (column := self._end_stacks(stack_frames)) is not None:
@@ -85,7 +85,7 @@ class Collection:
         if unmatched:
             self.log.add("unpaired_arrow", "note", count=unmatched)
         return {
-            **made,
+            **row_columns,
             "nth": rows.astype(np.int64),
             "asynchronous": asynchronous,
             "arrows": arrows,
@@ -99,20 +99,20 @@ class Collection:
         dense[rows] = values
         return dense
 
-    def _report(self, unfinished: int, alone: int) -> None:
+    def _report(self, unfinished: int, unmatched: int) -> None:
         if unfinished:
             self.log.add("unfinished_range", "note", count=unfinished)
-        if alone:
-            self.log.add("unmatched_end", "dropped", count=alone)
+        if unmatched:
+            self.log.add("unmatched_end", "dropped", count=unmatched)
 
     def _pairs(self, role: npt.NDArray[np.uint8], thread: Int64, key: Int64) -> tuple[Int64, Int64]:
         found = [
-            self._nested(np.flatnonzero((role == begin) | (role == end)), of, role == begin)
-            for begin, end, of in ((Role.BEGIN, Role.END, thread), (Role.ASYNC_BEGIN, Role.ASYNC_END, key))
+            self._nested(np.flatnonzero((role == begin) | (role == end)), owner, role == begin)
+            for begin, end, owner in ((Role.BEGIN, Role.END, thread), (Role.ASYNC_BEGIN, Role.ASYNC_END, key))
         ]
         return np.concatenate([begins for begins, _ in found]), np.concatenate([ends for _, ends in found])
 
-    def _nested(self, some: Int64, of: Int64, opens: Bool) -> tuple[Int64, Int64]:
+    def _nested(self, some: Int64, owner: Int64, opens: Bool) -> tuple[Int64, Int64]:
         """Returns starts and their ends within keys.
 
         An end with a name closes the innermost open range of that name, else the innermost range. If any end of a
@@ -120,7 +120,7 @@ class Collection:
         other's starts.
         """
         name = self.columns["name"][some]
-        thread, count = numbered(of[some])
+        thread, count = numbered(owner[some])
         nameless = np.zeros(count, np.bool_)
         nameless[thread[~opens[some] & (name == self.interner.names[None])]] = True
         key, _ = numbered(
@@ -129,23 +129,25 @@ class Collection:
         begins, ends = matched(key, self.columns["start_ns"][some], opens[some])
         return some[begins], some[ends]
 
-    def _asynchronous(self, made: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
+    def _asynchronous(self, row_columns: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
         """Assigns tracks to rows without a thread: process and name of the first row of their operation."""
         of_key = np.flatnonzero(key != MISSING)
-        operation, first = _operations(key[of_key], made["start_ns"][of_key], made["dur_ns"][of_key])
+        operation, first = _operations(key[of_key], row_columns["start_ns"][of_key], row_columns["dur_ns"][of_key])
         root = of_key[first[operation]]
-        made["pid"][of_key], made["tid"][of_key] = made["pid"][root], made["name"][root]
-        track, count = numbered(made["pid"][of_key].astype(np.int64) * len(self.interner.texts) + made["tid"][of_key])
+        row_columns["pid"][of_key], row_columns["tid"][of_key] = row_columns["pid"][root], row_columns["name"][root]
+        track, count = numbered(
+            row_columns["pid"][of_key].astype(np.int64) * len(self.interner.texts) + row_columns["tid"][of_key]
+        )
         if count > MOST_TRACKS:
             rows_on = np.bincount(track, minlength=count)
             rare = np.argsort(np.argsort(-rows_on, kind="stable")) >= MOST_TRACKS
-            made["tid"][of_key[rare[track]]] = self.interner.text(_OTHER_OPERATIONS)
+            row_columns["tid"][of_key[rare[track]]] = self.interner.text(_OTHER_OPERATIONS)
             self.log.add("many_operations", "note", count=int(rare.sum()))
         marked = np.flatnonzero(scope > 0)
         for each, title in _SCOPES.items():
             if (some := marked[scope[marked] == each]).size:
-                made["tid"][some] = self.interner.text(title)
-        made["pid"][marked[scope[marked] == Scope.TRACE]] = self.interner.keys[None]
+                row_columns["tid"][some] = self.interner.text(title)
+        row_columns["pid"][marked[scope[marked] == Scope.TRACE]] = self.interner.keys[None]
         row = np.concatenate((of_key, marked))
         number = np.concatenate((operation, len(first) + np.arange(len(marked))))
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))
@@ -194,12 +196,12 @@ def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
     """Returns the operation of each row and the first row of each operation: overlapping rows of one key."""
     if not len(key):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    of, _ = numbered(key)
-    begin, end = side_by_side((of, start), (of, start + dur))
+    owner, _ = numbered(key)
+    begin, end = side_by_side((owner, start), (owner, start + dur))
     order = np.lexsort((np.arange(len(key)), -dur, begin))
     reach = np.maximum.accumulate(end[order])[:-1]
     later, lasting = begin[order][1:], dur[order][1:] > 0
-    new = (of[order][1:] != of[order][:-1]) | (later > reach) | ((later == reach) & lasting)
+    new = (owner[order][1:] != owner[order][:-1]) | (later > reach) | ((later == reach) & lasting)
     number = np.concatenate(([0], np.cumsum(new)))
     operation = np.empty(len(key), np.int64)
     operation[order] = number

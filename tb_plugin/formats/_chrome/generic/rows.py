@@ -189,11 +189,11 @@ class Collected:
             (True, end_stack_of, [e.esf for e in events]),
             (True, end_stack_of, [e.estack for e in events]),
         )
-        for at_end, of, raw in stacks:
-            found = {i: stack for i in _stated(raw) if (stack := of(events[i])) is not None}
+        for at_end, get_stack, raw in stacks:
+            found = {i: stack for i in _present(raw) if (stack := get_stack(events[i])) is not None}
             self._stacks[at_end].add([self._count + i for i in found], list(found.values()))
         bound = [e.bind_id for e in events]
-        places = [i for i in _stated(bound) if events[i].flow_in or events[i].flow_out]
+        places = [i for i in _present(bound) if events[i].flow_in or events[i].flow_out]
         if places:
             self._arrows.add_bound(
                 [(bound[i], bool(events[i].flow_in)) for i in places],
@@ -239,7 +239,7 @@ def _operation(event: Event) -> tuple[Any, ...]:
     return (*key, event.name, as_text(event.pid)) if event.ph in "NOD" else key
 
 
-def _stated(values: Sequence[Any]) -> list[int]:
+def _present(values: Sequence[Any]) -> list[int]:
     """Returns the positions of values. Most columns have none, which one check finds."""
     if values.count(None) == len(values):
         return []
@@ -249,7 +249,7 @@ def _stated(values: Sequence[Any]) -> list[int]:
 def _clock(values: Sequence[Any]) -> tuple[Sequence[int], Int64]:
     places: Sequence[int] = range(len(values))
     if None in values:
-        places = _stated(values)
+        places = _present(values)
         values = [values[i] for i in places]
     try:
         return places, from_numbers(values)[0]

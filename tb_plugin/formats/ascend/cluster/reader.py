@@ -37,7 +37,7 @@ from tb_plugin.model.trace.report import ReadReport
 PER_BYTE = 14  # peak memory per byte of text or of a database (measured at 25 MB: 6 for calls, 11 for links)
 PACKED = 12  # bytes of text per stored byte of an archive
 _AGAIN = "Run the analysis again: msprof-analyze cluster -d <folder of the profiles> -m all."
-_LOST = frozenset({"file_lost", "truncated_tail", "database_cut", "database_damaged"})
+_INCOMPLETE_CODES = frozenset({"file_lost", "truncated_tail", "database_cut", "database_damaged"})
 
 
 class AscendClusterReader:
@@ -96,7 +96,7 @@ class _Reading:
             events_seen=rows + dropped,
             events_kept=rows,
             events_dropped=dropped,
-            complete=not any(issue.code in _LOST for issue in self._opened.issues),
+            complete=not any(issue.code in _INCOMPLETE_CODES for issue in self._opened.issues),
             issues=tuple(self._opened.issues),
             records="rows",
         )

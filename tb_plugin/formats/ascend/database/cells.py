@@ -97,7 +97,7 @@ def column_of(values: Sequence[Any], form: Form, log: IssueLog, where: str) -> p
     return pa.array(made, form.type)
 
 
-def _as_whole(value: Any) -> int | None:
+def _as_integer(value: Any) -> int | None:
     if isinstance(value, str):
         value = int(value) if _DIGITS.fullmatch(value) else None
     elif isinstance(value, float):
@@ -116,4 +116,4 @@ def _as_text(value: Any) -> str | None:
     return value if isinstance(value, str) else str(value) if isinstance(value, int | float) else None
 
 
-_READ: dict[Form, Callable[[Any], Any]] = {Form.WHOLE: _as_whole, Form.NUMBER: _as_number, Form.TEXT: _as_text}
+_READ: dict[Form, Callable[[Any], Any]] = {Form.WHOLE: _as_integer, Form.NUMBER: _as_number, Form.TEXT: _as_text}

@@ -36,7 +36,7 @@ from tb_plugin.model.trace.table import CounterEvents, Flows
 Int32 = npt.NDArray[np.int32]
 
 _OWN_SETTINGS = frozenset({"SCHEMA_VERSION_MAJOR", "SCHEMA_VERSION_MINOR", "SCHEMA_VERSION_MICRO"})
-_MOST_PAIRS = 10_000
+_MAX_PAIRS = 10_000
 # a database of a profile has one of these
 _TABLES = (
     "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD", "TASK", "COMMUNICATION_OP", "OVERLAP_ANALYSIS", "STEP_TIME",
@@ -79,7 +79,7 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
     return replace(
         made,
         tables={**made.tables, **tables},
-        about=_about(database),
+        about=_settings(database),
         rank=_rank(database),
         devices=_devices(database),
         figures=_figures(database, names, interner, texts),
@@ -133,8 +133,8 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     without_operator = np.flatnonzero(
         np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING)
     )
-    by = enqueuing_operator(columns, host.arrows, without_operator)
-    external[without_operator] = np.where(by != MISSING, by + 1, MISSING)
+    queued_by = enqueuing_operator(columns, host.arrows, without_operator)
+    external[without_operator] = np.where(queued_by != MISSING, queued_by + 1, MISSING)
     # The number of an operator is that of the work that it requested.
     requesting = np.unique(external[external > 0])
     external[requesting - 1] = requesting
@@ -163,7 +163,7 @@ def _has_steps(columns: Mapping[str, Any], interner: Interner) -> bool:
     return any(STEP_NAME.match(interner.texts[each]) for each in notes.tolist())
 
 
-def _about(database: Database) -> dict[str, Any]:
+def _settings(database: Database) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in _pairs(database, "META_DATA", "name", "value"):
         if key is not None and value is not None and key not in _OWN_SETTINGS:
@@ -200,5 +200,5 @@ def _devices(database: Database) -> dict[str, dict[str, Any]]:
 def _pairs(database: Database, table: str, one: str, other: str) -> list[tuple[str | None, str | None]]:
     read = database.read(table, text=f"{one} {other}")
     return list(zip(read.array(one, Form.TEXT).to_pylist(), read.array(other, Form.TEXT).to_pylist(), strict=True))[
-        :_MOST_PAIRS
+        :_MAX_PAIRS
     ]

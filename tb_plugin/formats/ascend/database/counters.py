@@ -30,7 +30,7 @@ _LEVELS = {"mataBwLevel": "Mata Bw Level", "l2BufferBwLevel": "L2 Buffer Bw Leve
 _LINKS = {"NIC": "NIC", "ROCE": "RoCE", "HCCS": "HCCS", "PCIE": "PCIe", "DDR": "DDR", "NETDEV_STATS": "Network"}
 _LINKS_ORDER = 24
 _TIME, _DEVICE, _PORT = "timestampNs", "deviceId", "funcId"
-_MOST_MODES = 64  # directions, sides and columns; real tables have two to twenty
+_MAX_MODES = 64  # directions, sides and columns; real tables have two to twenty
 
 
 class Counters:
@@ -119,7 +119,7 @@ class Counters:
         """Adds rates and counts of links and memory: one counter per column, except place and time."""
         place = {_TIME: Form.WHOLE, _DEVICE: Form.WHOLE, _PORT: Form.WHOLE}
         for order, (table, title) in enumerate(_LINKS.items()):
-            keys = [each for each in self._database.columns(table) if each not in place][:_MOST_MODES]
+            keys = [each for each in self._database.columns(table) if each not in place][:_MAX_MODES]
             read = self._database.read_as(table, {**dict.fromkeys(keys, Form.NUMBER), **place}, [_TIME])
             for key in keys if read.rows else ():
                 plain = key.replace("{", "{{").replace("}", "}}")
@@ -130,7 +130,7 @@ class Counters:
     def _modes(self, read: Columns, key: str, *, keep_case: bool = False) -> list[tuple[str, Int64, str]]:
         number = read.whole(key)
         found = []
-        for each in np.unique(number).tolist()[:_MOST_MODES]:
+        for each in np.unique(number).tolist()[:_MAX_MODES]:
             mode = self._names.cells(np.array([each]))[0].as_py() or ""
             found.append((mode, np.flatnonzero(number == each), mode if keep_case else mode.capitalize()))
         return found

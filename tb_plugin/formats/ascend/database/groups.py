@@ -26,7 +26,7 @@ _ENUMS = {
     "transportType": ("transport type", "ENUM_HCCL_TRANSPORT_TYPE"), "linkType": ("link type", "ENUM_HCCL_LINK_TYPE"),
     "rdmaType": ("rdma type", "ENUM_HCCL_RDMA_TYPE"), "dataType": ("data type", "ENUM_HCCL_DATA_TYPE"),
 }  # fmt: skip
-_WHOLE = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank": "dst rank"}
+_INTEGER_ARGUMENTS = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank": "dst rank"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
     read = database.read(
         "COMMUNICATION_TASK_INFO",
         needs="globalTaskId",
-        whole=" ".join(("taskType planeId groupName size opId", *_ENUMS, *_WHOLE)),
+        whole=" ".join(("taskType planeId groupName size opId", *_ENUMS, *_INTEGER_ARGUMENTS)),
         number="bandwidth",
     )
     number = tasks.read.whole("globalTaskId")
@@ -118,7 +118,7 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
     rows.fact("stream id", row, tasks.read.whole("streamId")[task])
     rows.fact("task id", row, tasks.read.whole("taskId")[task])
     rows.fact("bandwidth(GB/s)", row, read.number("bandwidth") / 1e9)
-    for key, title in _WHOLE.items():
+    for key, title in _INTEGER_ARGUMENTS.items():
         rows.fact(title, row, read.whole(key))
     for key, (title, table) in _ENUMS.items():
         rows.fact(title, row, _words(database, rows.interner, table, read.whole(key)))

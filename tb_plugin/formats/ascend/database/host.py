@@ -52,7 +52,7 @@ class Host:
     operators: OperatorArgs
     arrows: ArrowEnds
     pid: str  # process id on the host, "" for none
-    asked: Columns  # ``row`` of the requesting operator per ``connectionId``
+    connections: Columns  # ``row`` of the requesting operator per ``connectionId``
     python: PythonArgs  # rows of Python calls; a database does not number them
 
 
@@ -79,7 +79,7 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     category[begins] = rows.text("enqueue")
     pid, tid = _threads(rows, read.whole("globalTid"))
     row = rows.add(start_ns=start, dur_ns=dur, name=name, category=category, kind=kind, pid=pid, tid=tid)
-    asked, arrows = _connections(database, rows, read, row, begins, (start, pid, tid))
+    connections, arrows = _connections(database, rows, read, row, begins, (start, pid, tid))
     if not (what == _MSTX).any():
         _marks(database, rows, names)
     _calls(database, rows, names)
@@ -88,7 +88,7 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     calls = row[what == _PYTHON]
     none = np.full(len(calls), MISSING)
     return Host(
-        _operators(database, rows, names, read, row), arrows, host_pid, asked, PythonArgs(calls, none, none, none)
+        _operators(database, rows, names, read, row), arrows, host_pid, connections, PythonArgs(calls, none, none, none)
     )
 
 
@@ -203,11 +203,11 @@ def _connections(
     table = database.read("CONNECTION_IDS", needs="id connectionId")
     number, value = table.whole("id"), table.whole("connectionId")
     operators = np.flatnonzero((what == OPERATOR) & (identity >= 0))
-    by = first_with_key(identity[operators] + 1, operators, number + 1)
-    known = np.flatnonzero((by != MISSING) & (value > 0))
-    known = known[~_of_autograd(value[known], read.whole("sequenceNumber")[by[known]])]
-    asked = Columns(
-        {"connectionId": pa.array(value[known]), "row": pa.array(row[by[known]].astype(np.int64))}, len(known)
+    operator = first_with_key(identity[operators] + 1, operators, number + 1)
+    known = np.flatnonzero((operator != MISSING) & (value > 0))
+    known = known[~_is_autograd(value[known], read.whole("sequenceNumber")[operator[known]])]
+    connections = Columns(
+        {"connectionId": pa.array(value[known]), "row": pa.array(row[operator[known]].astype(np.int64))}, len(known)
     )
     queue = np.flatnonzero(what == _QUEUE)
     entry = first_with_key(number + 1, np.arange(len(number)), identity[queue] + 1)
@@ -229,10 +229,10 @@ def _connections(
         start_row=row[tail],
         end_row=row[head],
     )
-    return asked, arrows
+    return connections, arrows
 
 
-def _of_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
+def _is_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
     """Returns flags of connections between a forward and a backward operator with the same sequence number.
 
     Torch and CANN number independently, so such a number may also be that of a task.
@@ -273,9 +273,9 @@ def _are_shapes(rows: Rows, ids: Int32) -> bool:
     return all(_SHAPE.fullmatch(rows.interner.texts[each]) for each in np.unique(ids[ids != MISSING]).tolist())
 
 
-def _formed(rows: Rows, ids: Int32, of: Callable[[str], str]) -> Int32:
+def _formed(rows: Rows, ids: Int32, convert: Callable[[str], str]) -> Int32:
     distinct, place = np.unique(ids, return_inverse=True)
-    texts = [of(rows.interner.texts[each]) if each != MISSING else "" for each in distinct.tolist()]
+    texts = [convert(rows.interner.texts[each]) if each != MISSING else "" for each in distinct.tolist()]
     found: Int32 = np.array([rows.text(text) if text else MISSING for text in texts], np.int32)[place]
     return found
 

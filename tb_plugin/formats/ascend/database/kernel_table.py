@@ -55,12 +55,12 @@ def kernel_rows(
     interner: Interner,
     tasks: Tasks,
     operations: Operations,
-    at: tuple[Int32, Int64],
+    placed_operations: tuple[Int32, Int64],
 ) -> KernelRows:
-    """Returns facts of kernels and operations; ``at`` has the rows and devices of the operations."""
+    """Returns facts of kernels and operations; ``placed_operations`` has rows and devices of the operations."""
     task = np.flatnonzero(tasks.place != MISSING)
     descriptions, read = tasks.described.only(tasks.place[task].astype(np.int64)), tasks.read.only(task)
-    row, device = at
+    row, device = placed_operations
     count = len(row)
     none = np.full(count, MISSING)
     columns = {

@@ -88,7 +88,10 @@ class Rows:
         empty = np.empty(0, np.int32)
         none = (empty, empty, made["nth"][:0], empty)
         made["device_args"] = device_args(*(np.concatenate(each) for each in zip(none, *self._work, strict=True)))
-        return made | {"asynchronous": AsyncRows(), "others": tuple(_joined(parts) for parts in self._facts.values())}
+        return made | {
+            "asynchronous": AsyncRows(),
+            "others": tuple(_concatenated(parts) for parts in self._facts.values()),
+        }
 
 
 def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
@@ -112,7 +115,7 @@ def names_or_numbers(rows: Rows, ids: Int32, number: Int64) -> Int32:
     return made
 
 
-def _joined(parts: list[OpenColumn]) -> OpenColumn:
+def _concatenated(parts: list[OpenColumn]) -> OpenColumn:
     first = parts[0]
     same = [part for part in parts if part.is_text == first.is_text]
     row, value = (np.concatenate([getattr(part, key) for part in same]) for key in ("row", "value"))

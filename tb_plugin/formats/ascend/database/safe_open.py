@@ -125,7 +125,7 @@ class Database:
 
     def _batches(self, query: str, table: str) -> Iterator[list[tuple[object, ...]]]:
         """Yields the rows of a query in batches. A failing query ends early, which is logged."""
-        most = max(1000, self.size // LEAST_ROW_BYTES)
+        rows_left = max(1000, self.size // LEAST_ROW_BYTES)
         self._deadline = time.monotonic() + MOST_SECONDS
         batch: list[tuple[object, ...]] = []
         try:
@@ -133,8 +133,8 @@ class Database:
             # Small fetches: one damaged row loses all rows of its fetch.
             while part := cursor.fetchmany(_FETCH_ROWS):
                 batch += part
-                most -= len(part)
-                if most < 0:
+                rows_left -= len(part)
+                if rows_left < 0:
                     self._damaged(table, "it has more rows than fit into the file")
                     return
                 if len(batch) >= _BATCH:

@@ -57,7 +57,7 @@ _ANALYSED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "communication_links": ("CommAnalyzerMatrix", files.MATRIX, _COMMUNICATION),
 }
 _TEXTS = frozenset({"step", "hccl_op_name", "group_name", "type", "transport_type", "op_name", "src_rank", "dst_rank"})
-_MOST_COLUMNS = 64
+_MAX_COLUMNS = 64
 
 
 def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, TypedTable]:
@@ -66,7 +66,7 @@ def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, Type
     for name, (table, file, titles) in _ANALYSED.items():
         if file in texts or not database.has(table):
             continue
-        columns = [column for column in database.columns(table)[:_MOST_COLUMNS] if column.casefold() in titles]
+        columns = [column for column in database.columns(table)[:_MAX_COLUMNS] if column.casefold() in titles]
         forms = {each: Form.TEXT if each.casefold() in _TEXTS else Form.NUMBER for each in columns}
         read = database.read_as(table, forms)
         if read.rows:
@@ -80,8 +80,8 @@ def memory_tables(
 ) -> dict[str, TypedTable]:
     """Returns the ``wanted`` tables about memory, by file name."""
     found = {}
-    for file, of in ((files.BLOCKS, _blocks), (files.MEMORY, _totals), (files.MODULES, _modules)):
-        if wanted(file) and (table := of(database, names, interner)) is not None and table.rows:
+    for file, make in ((files.BLOCKS, _blocks), (files.MEMORY, _totals), (files.MODULES, _modules)):
+        if wanted(file) and (table := make(database, names, interner)) is not None and table.rows:
             found[file] = table
     return found
 

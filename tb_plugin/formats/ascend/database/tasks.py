@@ -30,7 +30,7 @@ DESCRIBED_NAMES = {
     "outputShapes": "Output Shapes", "outputDataTypes": "Output Data Types", "outputFormats": "Output Formats",
     "attrInfo": "Attributes",
 }  # fmt: skip
-_TASK_WHOLE = {"modelId": "Model Id", "taskId": "Task Id"}
+_TASK_INTEGERS = {"modelId": "Model Id", "taskId": "Task Id"}
 _BARS = {0: "Computing", 1: "Communication", 2: "Communication(Not Overlapped)", 3: "Free"}
 
 _UNKNOWN = (
@@ -98,7 +98,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
     rows.work(row, stream, *_copied(database, names, read.whole("globalTaskId")))
     rows.fact("Task Type", row, names.cells(read.whole("taskType")))
     rows.fact("connection_id", row, connection)
-    for key, title in _TASK_WHOLE.items():
+    for key, title in _TASK_INTEGERS.items():
         rows.fact(title, row, read.whole(key))
     return Tasks(read, start, dur, device, row, described, place)
 
@@ -126,8 +126,8 @@ def bar_rows(database: Database, rows: Rows) -> None:
 
 def operator_of_connection(host: Host, connection: Int64) -> Int64:
     """Returns the external id of the operator behind each connection, -1 for none."""
-    asked = first_with_key(host.asked.whole("connectionId"), host.asked.whole("row"), connection)
-    return np.where(asked != MISSING, asked.astype(np.int64) + 1, MISSING)
+    requested = first_with_key(host.asked.whole("connectionId"), host.asked.whole("row"), connection)
+    return np.where(requested != MISSING, requested.astype(np.int64) + 1, MISSING)
 
 
 def devices_in(read: Columns) -> Int64:
