@@ -42,7 +42,7 @@ TEXTS = {
     "bad_row": "rows without a name or a time, or with a wrong number of cells, were skipped",
     "bad_cell": "cells without a readable number count as empty",
     "added_up": "the total of both allocators is not recorded; it is the sum of their last totals",
-    "many_names": "totals of more than 2,000 allocators and components were skipped",
+    "many_names": "totals beyond 2,000 allocators and components were skipped",
     "many_columns": "columns beyond the first 512 were skipped",
     "missing_time": "events without a readable time were skipped",
     "missing_duration": "events without a duration count as 0 ns",

@@ -17,7 +17,6 @@ MAX_OBJECTS = 1 << 22  # objects in memory, about 1 GB; events leave the memo wh
 MAX_TEXT_SIZE = 1 << 28
 _KEY_NUMBERS = 65_536  # memo numbers that may be keys
 
-
 # what an object became: still an object (or nothing), an event, or the number of a stack, text or pool
 OBJECT, ROW, STACK, TEXT_ID, POOL_ID = range(5)
 

@@ -42,7 +42,6 @@ _BINDING = b'"bind_id"'
 _BOUND_CATEGORY = "mtia_insight"
 _FORBIDDEN_LETTERS = frozenset('\\"')
 
-
 # its class attributes give all of ``Args`` their defaults
 _AllDefaults: Any = msgspec.defstruct("Unstated", [], namespace=_DEFAULTS, gc=False)
 

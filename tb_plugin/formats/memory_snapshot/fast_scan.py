@@ -25,7 +25,6 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 _SALT = np.uint64(secrets.randbits(64))  # random, so that nobody can construct lists with equal hashes
 
-
 # forms of a value; no Enum, because member lookup is slower than the work itself
 ABSENT, NUMBER, REFERENCE, TEXT, PAIR, LIST, NONE, OTHER = range(8)
 

@@ -199,7 +199,7 @@ class _Reading:
                 rows.append((min(max(device, HOST), 2**15 - 1), name, int(stage == "START"), 1000 * time))
             else:
                 self.rows.dropped += 1
-                self.log.add("bad_annotation", "dropped", text="annotations without name, time or stage")
+                self.log.add("bad_annotation", "dropped", text="annotations without name, time or stage were skipped")
         columns.add_rows(rows)
         return columns.made()
 

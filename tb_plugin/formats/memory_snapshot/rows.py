@@ -104,7 +104,9 @@ class Rows(Store):
         size, time = values.get("size"), values.get("time_us")
         if text == MISSING or not is_number(address) or not is_number(size) or not size >= 0:
             example = valid_unicode(", ".join(key[:20] for key in list(values)[:10]))
-            self.log.add("bad_event", "dropped", example=example, text="events without action, address or size")
+            self.log.add(
+                "bad_event", "dropped", example=example, text="events without action, address or size were skipped"
+            )
             return None
         if code == Action.UNKNOWN:
             self.unknown_actions(text, 1)
@@ -130,7 +132,7 @@ class Rows(Store):
             self.spend(1)
             if not isinstance(item, dict) or not self._segment(item, is_host):
                 self.dropped += 1
-                self.log.add("bad_segment", "dropped", text="segments without a size")
+                self.log.add("bad_segment", "dropped", text="segments without a size were skipped")
 
     def _segment(self, item: dict[str, Any], is_host: bool) -> bool:
         size, address = item.get("total_size", item.get("size")), item.get("address")
@@ -163,7 +165,7 @@ class Rows(Store):
             size = block.get("size") if isinstance(block, dict) else None
             if not is_number(size) or size < 0:
                 self.dropped += 1
-                self.log.add("bad_block", "dropped", text="blocks without a size")
+                self.log.add("bad_block", "dropped", text="blocks without a size were skipped")
                 continue
             at = block["address"] if is_number(block.get("address")) else at
             frames, requested_bytes = _context(block)

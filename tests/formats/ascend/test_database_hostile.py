@@ -80,7 +80,7 @@ def test_of_a_database_that_was_cut_the_rest_is_read() -> None:
     assert 3000 < len(raw.start_ns) < 4000
     assert not raw.report.complete
     told = {issue.code: issue.text for issue in raw.report.issues}
-    assert f"ends after {cut // 4096} of {len(content) // 4096} pages" in told["database_cut"]
+    assert f"is truncated after {cut // 4096} of {len(content) // 4096} pages" in told["database_cut"]
     assert "table TASK could not be read to its end" in told["database_damaged"]
 
 
