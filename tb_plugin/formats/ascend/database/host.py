@@ -52,7 +52,7 @@ class Host:
     operators: OperatorArgs
     arrows: ArrowEnds
     pid: str  # process id on the host, "" for none
-    connections: Columns  # ``row`` of the requesting operator per ``connectionId``
+    asked: Columns  # ``row`` of the requesting operator per ``connectionId``
     python: PythonArgs  # rows of Python calls; a database does not number them
 
 
