@@ -27,10 +27,10 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.formats.kineto import collector, decoding
 from tb_plugin.lib import model_cache
-from tb_plugin.model.trace import arrow
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.model_kinds import trace as trace_model
+from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
@@ -339,7 +339,7 @@ def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypa
         return compute
 
     monkeypatch.setattr(trace_model, "assemble", counted("parse", assemble))
-    monkeypatch.setattr(arrow, "read", counted("open", arrow.read))
+    monkeypatch.setattr(TraceModel, "read", counted("open", TraceModel.read))
     for each in OF_TRACES:
         monkeypatch.setattr(type(each), "part", computed(type(each).part))
     workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))

@@ -10,11 +10,11 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays
-from tb_plugin.analysis.groupby import group, with_ancestors
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit

@@ -273,7 +273,7 @@ SHARED = Metrics(
             "compute_ns": ("Compute", "Time in which at least one kernel that is not communication runs."),
             "exposed_communication_ns": (
                 "Exposed communication",
-                "Communication that nothing hides. Of a device's window: its collective kernels run, and no other kernel.",
+                "Exposed communication. Of a device's window: its collective kernels run, and no other kernel.",
             ),
             "idle_ns": ("Idle", "No kernel, copy or set runs on any stream, and no unrecorded work."),
             "unrecorded_ns": (

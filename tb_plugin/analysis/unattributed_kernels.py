@@ -14,11 +14,11 @@ from tb_plugin.analysis.annotations import annotation_around
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.demangle import readable_names
-from tb_plugin.analysis.groupby import group, shares, with_ancestors
+from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
+from tb_plugin.lib.groupby import group, places_of, shares
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit

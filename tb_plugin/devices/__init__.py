@@ -177,8 +177,8 @@ def describe(
         matrix_unit=family.matrix_unit if family else "",
         multiprocessor=family.multiprocessor if family else "",
         peaks=peak.flops if peak else (),
-        bandwidth=peak.bandwidth if peak else None,
-        link_bandwidth=peak.link if peak and "pci" not in str(name).lower() else None,
+        bandwidth=float(peak.bandwidth) if peak else None,
+        link_bandwidth=float(peak.link) if peak and peak.link and "pci" not in str(name).lower() else None,
         facts=family.facts if family else None,
     )
 

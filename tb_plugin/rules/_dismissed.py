@@ -40,8 +40,8 @@ def unknown_notices(out: LeftOut) -> list[Notice]:
         Notice(
             rule="ignored_unknown",
             severity="low",
-            text="torch_trace_ignore names what is no rule of Findings: {ignored_rules}.",
-            todo="Correct the line: a rule is written as docs/reference/rules.md has it.",
+            text="torch_trace_ignore names unknown rules: {ignored_rules}.",
+            todo="Correct the rule ids; docs/reference/rules.md lists them.",
             figures=[METRICS.figure("ignored_rules", ", ".join(unknown))],
         )
     ]

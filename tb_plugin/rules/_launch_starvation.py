@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import device_busy
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import HOST, Cause
 from tb_plugin.analysis.idle.host import occupied
 from tb_plugin.analysis.launch_phases import launch_phases
 from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure

@@ -44,7 +44,7 @@ METRICS = SHARED.adding(
         {
             "saving_ratio": ("Of the step", "What mending it would save at most over the mean time of a step."),
             "earlier_work_share": ("Work from before the recording", "Its time divided by step time."),
-            "waiting_for_input": ("Waiting for input", "Data loader's part of the mean step."),
+            "waiting_for_input": ("Data loading", "Data loader's part of the mean step."),
         },
     ),
     define(

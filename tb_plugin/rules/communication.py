@@ -1,4 +1,4 @@
-"""Communication that nothing hides."""
+"""Exposed communication."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.advice import is_inference
 from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computing, exposed
-from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -31,8 +31,8 @@ Int64 = npt.NDArray[np.int64]
 EXPOSED_SHARE = 0.05
 """Share of the steps: the last gradients of a pass are reduced when nothing of it is left, and that may take half as much."""
 UNKNOWN = (
-    "While only communication runs, the device computes nothing. No launch is recorded, so that nobody knows what the step "
-    "waits for: what hiding it would save is not known."
+    "The device computes nothing while only communication runs. No launches were recorded, so the "
+    "saving from overlap is unknown."
 )
 
 METRICS = OF_RULES.adding(
@@ -80,18 +80,22 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(share),
-        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does "
-        "could hide {could_hide_ns}. "
-        + ("Most of it is of process group {process_group}: {group_exposed_ns}. " if worst else "")
+        text=(
+            "Exposed communication takes {communication_ns} of each {step_time_mean_ns} step. Other work "
+            "could overlap {could_hide_ns} of it. "
+        )
+        + ("Process group {process_group} has the largest part: {group_exposed_ns}. " if worst else "")
+        + ("Pipeline sends and receives are excluded; they have their own finding. " if apart else "")
         + (
-            "What stages of a pipeline send and receive is not in it: a finding of its own tells of that. "
-            if apart
+            "Sharding takes {shards_bare_ns} of it, including {gathers_bare_ns} to gather parameters. "
+            if shards
             else ""
         )
-        + ("Shards take {shards_bare_ns} of it, {gathers_bare_ns} to gather parameters. " if shards else "")
         + ONE_RANK,
-        todo="Distributed, with the traces of all ranks, tells waiting from moving data. Where this rank "
-        "waits, look at the one that arrives last; sending less would not help. Where data moves: "
+        todo=(
+            "Load the traces of all ranks: Distributed then separates waiting from transfer. If this rank "
+            "waits, find the late rank; sending less will not help. If data moves: "
+        )
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
         figures=[
@@ -116,9 +120,11 @@ def _look(s: Scene) -> Detection | None:
         measure="communication_exposed",
         threshold=EXPOSED_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
-        why="While only communication runs, the device computes nothing. The bounds are for sending as much as now "
-        "beside other work: at most as much is hidden as there is time without communication, at least what reducing "
-        "gradients as soon as they are there hides beneath the backward pass. Sending less saves more.",
+        why=(
+            "The device computes nothing while only communication runs. Upper bound: communication overlaps "
+            "all other work. Lower bound: gradients are reduced during the backward pass as soon as they "
+            "exist. Sending less data saves more."
+        ),
         confidence="medium",
     )
     count = len(s.steps.label)
@@ -177,7 +183,7 @@ def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
 
 RULE = Rule(
     __name__,
-    title="Communication that nothing hides",
+    title="Exposed communication",
     look=_look,
     order=210,
     detects="Collectives are exposed: nothing else runs on the GPU during them.",

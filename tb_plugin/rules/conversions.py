@@ -73,15 +73,17 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium" if share >= MEDIUM_SHARE else "low",
-        text=f"{s.each} {{conversions}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to give numbers "
-        "another layout or type, {conversion_ratio} of the kernel time ({conversions_ns}), most of it {conversion_operation}"
-        + (", launched by {conversion_operator}." if operator else "."),
+        text=f"{s.each} {{conversions}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to "
+        "change the layout or type of tensors: {conversion_ratio} of the kernel time ({conversions_ns}), mostly "
+        "{conversion_operation}" + (", launched by {conversion_operator}." if operator else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="conversion_ratio",
         threshold=CONVERSION_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Such a kernel reads and writes all numbers of a tensor and computes nothing. The upper bound is without all of "
-        "them; which of them a program needs a trace does not tell.",
+        why=(
+            "Such a kernel reads and writes a whole tensor and computes nothing. Upper bound: none of them "
+            "runs. The trace does not show which ones the program needs."
+        ),
         confidence="medium",
     )
     return Detection(notice, Bounds(Change(), Change(row=row, less_ns=time)), s.by_length(row), int(time.sum()))
@@ -89,7 +91,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Conversions of layout and type",
+    title="Layout and type conversions",
     look=_look,
     order=390,
     detects="Kernels only change the layout or type of numbers.",

@@ -66,15 +66,20 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(ratio),
-        text="The device idles {pair_gap_ns} between the work of decode steps right after each other, {pair_gap_ratio} of "
-        "the {pair_period_ns} from step to step: means of {decode_pairs} pairs, outliers among them.",
+        text=(
+            "The device idles {pair_gap_ns} between consecutive decode steps, {pair_gap_ratio} of the "
+            "{pair_period_ns} period (mean of {decode_pairs} pairs, outliers included)."
+        ),
         figures=[METRICS.figure(key, value) for key, value in values.items()],
         measure="pair_gap_ratio",
         threshold=SHARE,
         evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
-        why="No request gets a token meanwhile. The bounds are for a host that does what lies between steps while the device "
-        "works: the lower one for as much as it waited for the device in the step before, or what is beyond the shortest "
-        "time between two steps; the upper one leaves the whole gap out. Time between steps counts, though it is in no step.",
+        why=(
+            "No request receives a token during this time. The bounds assume that the host prepares the next "
+            "step while the device works. Upper bound: the whole gap disappears. Lower bound: the time that "
+            "the host waited for the device in the previous step, or the excess over the shortest gap. Time "
+            "between steps counts although it belongs to no step."
+        ),
         confidence="medium",
     )
     begin, end = numbers.last_ns[at - 1], numbers.first_ns[at]

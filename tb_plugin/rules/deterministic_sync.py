@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link
@@ -70,7 +70,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} {_told(s, said, kinds, times(place))}. Deterministic algorithms are the likely reason: no forward "
+        text=f"{s.each} {_told(s, said, kinds, times(place))}. Likely cause: deterministic algorithms. No forward "
         "operator behind it waits.",
         figures=[
             *said,
@@ -79,8 +79,11 @@ def _look(s: Scene) -> Detection | None:
             *([METRICS.figure("backward_sync_kinds", kinds)] if kinds > 1 else []),
         ],
         evidence=Link("backward", {}, "Show the backward pass"),
-        why="While the autograd engine waits it launches nothing, and the device runs dry. Whether deterministic algorithms "
-        "are on is not recorded. At least the waits go, at most also the operators and copies that they are made for.",
+        why=(
+            "The autograd engine launches nothing while it waits, so the device becomes idle. The trace does "
+            "not record whether deterministic algorithms are on. Lower bound: the waits disappear. Upper "
+            "bound: their operators and copies disappear too."
+        ),
         confidence="medium",
     )
     return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))

@@ -34,7 +34,7 @@ def _look(s: Scene) -> Detection | None:
     if notice is None:
         return None
     rows = s.by_length(usual_calls(s.trace, s.host))
-    why = "Each call holds the host up, and a release waits until the device has nothing to do."
+    why = "Each call blocks the host, and a release also waits until the device is idle."
     line = s.line(rows)
     if line:
         figures = [*notice.figures, METRICS.figure("driver_line", line)]
@@ -46,7 +46,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Driver calls for memory",
+    title="Memory allocation calls to the driver",
     look=_look,
     order=90,
     detects="The allocator calls the driver for memory inside of steps.",

@@ -58,8 +58,10 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="Tokens go to ranks unevenly: the rank with most of them gets {rank_tokens_ratio} times the mean. Experts take "
-        "{experts_ns} of each step here, and on that rank about {uneven_ns} more.",
+        text=(
+            "Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean. "
+            "Experts take {experts_ns} per step here, and about {uneven_ns} more on that rank."
+        ),
         figures=[
             METRICS.figure("rank_tokens_ratio", ratio),
             METRICS.figure("dispatches_told", s.per_step(int(mine.sum()))),
@@ -69,8 +71,10 @@ def _look(s: Scene) -> Detection | None:
         measure="rank_tokens_ratio",
         threshold=UNEVEN,
         evidence=Link("parallelism", {}, "Show roles"),
-        why="All ranks wait for the one with most tokens when results come back. Sizes are what this rank sends; others "
-        "may send other ones. At best what results wait for goes, up to what imbalance adds; at least nothing.",
+        why=(
+            "All ranks wait for the busiest rank when results return. Sizes are those that this rank sends; "
+            "other ranks may differ. Upper bound: the wait caused by the imbalance. Lower bound: zero."
+        ),
         confidence="low",
     )
     return Detection(
@@ -103,7 +107,7 @@ def _is_told(trace: TraceTable) -> bool:
 
 RULE = Rule(
     __name__,
-    title="Tokens go to ranks unevenly",
+    title="Uneven expert load",
     look=_look,
     order=230,
     detects="One rank receives many more tokens than the mean, and the others wait for its experts.",

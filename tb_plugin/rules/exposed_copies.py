@@ -57,9 +57,9 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} copies to the device run for {{exposed_copy_ns}} on the stream that computes while nothing else does"
+        text=f"{s.each} copies to the device run for {{exposed_copy_ns}} on the compute stream while nothing else runs"
         + (", {exposed_copy_bytes}" if size.any() else "")
-        + (", most of it at {exposed_copy_line}." if line else "."),
+        + (", mostly at {exposed_copy_line}." if line else "."),
         figures=[
             METRICS.figure("exposed_copy_ns", s.per_step(int(bare.sum()))),
             METRICS.figure("exposed_copies", s.per_step(len(copies))),
@@ -67,9 +67,11 @@ def _look(s: Scene) -> Detection | None:
             *([METRICS.figure("exposed_copy_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Work of one stream runs in turn: a kernel behind a copy waits for it, even if it needs something else. The "
-        "bounds hold if what is copied is there a step ahead: at least three quarters of the copies, at most all of them, "
-        "as far as the other work of the step can hide them.",
+        why=(
+            "A stream runs its work in order, so a kernel waits for the copy before it. The bounds assume "
+            "that the data is ready one step ahead. Other work then overlaps 75 % (lower bound) to 100 % "
+            "(upper bound) of these copies."
+        ),
         confidence="medium",
     )
     least, most = (Change(row=copies, less_ns=np.minimum(hidden(s, copies, low), bare)) for low in (True, False))

@@ -64,12 +64,14 @@ def _look(s: Scene) -> Detection | None:
         severity="low",
         text=f"{s.each} {{fallback_kernels}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
         "{fallback_core}, {fallback_ns}"
-        + (", most of it {fallback_operation}" if named["fallback_operation"] else "")
+        + (", mostly {fallback_operation}" if named["fallback_operation"] else "")
         + (", launched by {fallback_operator}." if named["fallback_operator"] else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="These cores take what the others have no kernel for, and need many times as long. The upper bound is without "
-        "these kernels; how long another kernel takes for the same a trace does not tell.",
+        why=(
+            "Operators without a kernel for the main cores run here, many times slower. Upper bound: these "
+            "kernels disappear. The trace does not show how long other kernels would take."
+        ),
         confidence="high",
     )
     return Detection(notice, Bounds(Change(), Change(row=row, less_ns=time)), s.by_length(row), int(time.sum()))

@@ -54,14 +54,17 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"Compiled code breaks off at {{breaks}} {noun(len(breaks), 'place')}, {{breaking_calls}} "
+        text=f"Compiled code has {{breaks}} {noun(len(breaks), 'graph break')}, reached {{breaking_calls}} "
         f"{noun(len(mine), 'time')} in all"
         + (", most often at {break_line}" if line else "")
-        + ": guards and wrappers behind the breaks take {breaking_ns}.",
+        + ". Guards and wrappers after the breaks take {breaking_ns}.",
         figures=figures,
         evidence=Link("compiled", {"group": "graph_breaks"}, "Show the breaks"),
-        why="What follows a break is compiled by itself: guards are checked again, and nothing is fused across. The bounds "
-        "are without these checks and wrappers; what fusing would save beside them nobody recorded.",
+        why=(
+            "The code after a break is compiled separately: guards are checked again, and nothing is fused "
+            "across the break. The bounds assume no such checks and wrappers. The saving from fusion is not "
+            "known."
+        ),
         confidence="high",
     )
     return Detection(notice, Bounds.exact(Change(cost)), s.by_length(regions.row[call]))

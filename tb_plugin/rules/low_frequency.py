@@ -90,8 +90,10 @@ def _look(s: Scene) -> Detection | None:
         measure="low_frequency_ratio",
         threshold=LOW_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Cores slow down where a device gets too hot or takes too much power. The upper bound is of kernels that are as "
-        "fast as their cores; those that wait for memory gain less. The other ranks wait for a rank that is slow.",
+        why=(
+            "Cores slow down when a device is too hot or draws too much power. Upper bound: kernels scale "
+            "with the frequency. Memory-bound kernels gain less. Other ranks wait for a slow rank."
+        ),
         confidence="high",
     )
     change = less > 0
@@ -101,7 +103,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Cores below their frequency",
+    title="Reduced core frequency",
     look=_look,
     order=400,
     detects="Kernels run while the cores are slower than their usual frequency.",

@@ -54,7 +54,7 @@ def _look(s: Scene) -> Detection | None:
         s.notice(
             RULE,
             severity="high",
-            text="Device {device} had {memory_peak_bytes} of its {memory_bytes} allocated.",
+            text="Peak allocation on device {device}: {memory_peak_bytes} of {memory_bytes}.",
             figures=figures,
             measure="memory_peak_ratio",
             threshold=MEMORY_SHARE,

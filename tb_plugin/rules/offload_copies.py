@@ -19,7 +19,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "offload_ns": ("Offloading", "Copies of offloaded tensors to the host and back, a mean over the steps."),
+            "offload_ns": ("Offloading", "Offloading copies to the host and back, a mean over the steps."),
             "offload_alone_ns": ("Alone", "Part of it beside which nothing else runs, a mean over the steps."),
         },
     ),
@@ -54,8 +54,11 @@ def _look(s: Scene) -> Detection | None:
             METRICS.figure("offload_to_device_bytes", s.per_step(int(size[~there].sum()))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Large copies between host and device inside of an optimizer's step, or of sharding: time for memory. At best "
-        "all of them go, with the calls that make them; at least what runs alone.",
+        why=(
+            "Offloading trades time for memory: large copies between host and device in the optimizer or in "
+            "sharding. Upper bound: all of these copies and their calls disappear. Lower bound: the exposed "
+            "part disappears."
+        ),
         confidence="medium",
     )
     calls = np.unique(trace.launch[rows])
@@ -72,7 +75,7 @@ def _is_offloading(trace: TraceTable) -> bool:
 
 RULE = Rule(
     __name__,
-    title="Copies of offloaded tensors",
+    title="Offloading copies",
     look=_look,
     order=70,
     detects="Offloaded tensors are copied to the CPU and back while nothing else runs.",

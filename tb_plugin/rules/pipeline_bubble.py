@@ -47,7 +47,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} this stage of the pipeline does nothing but wait for others, or move data to and from them, for "
+        text=f"{s.each} this pipeline stage only waits for other stages, or exchanges data with them, for "
         "{pipeline_bubble_ns}" + (" ({pipeline_ranges} passes of micro-batches)." if count else "."),
         figures=[
             METRICS.figure("pipeline_bubble_ns", s.per_step(bare)),
@@ -57,9 +57,11 @@ def _look(s: Scene) -> Detection | None:
         measure="pipeline_bubble_ratio",
         threshold=BUBBLE_SHARE,
         evidence=Link("parallelism", {}, "Show roles"),
-        why="While a stage waits its device computes nothing. A schedule with more micro-batches, or with several stages a "
-        "rank, leaves less of it. How much is waiting and how much is moving data one rank does not tell: at best all of it "
-        "goes, at least nothing.",
+        why=(
+            "The device of a waiting stage computes nothing. More micro-batches, or several stages per rank, "
+            "shorten the wait. One rank cannot separate waiting from transfer, so the bounds are zero and "
+            "all of it."
+        ),
         confidence="medium",
     )
     return Detection(
@@ -73,7 +75,7 @@ def _is_pipeline(trace: TraceTable) -> bool:
 
 RULE = Rule(
     __name__,
-    title="A stage of the pipeline waits",
+    title="Pipeline bubble",
     look=_look,
     order=220,
     detects="A stage of a pipeline does nothing but wait for other stages, or send and receive.",

@@ -67,8 +67,10 @@ def _look(s: Scene) -> Detection | None:
         + (f": {{failed_guards}} {noun(failed, 'check')} of guards found nothing that fits." if failed else "."),
         figures=figures,
         evidence=Link("compiled", {}, "Show the regions"),
-        why="A guard that fails means that a size, a type or a value differs from what the code was compiled for. The bounds "
-        "are without these compilations.",
+        why=(
+            "A failed guard means that a size, a type or a value changed since compilation. The bounds "
+            "assume no recompilation."
+        ),
         confidence="high",
     )
     return Detection(notice, Bounds.exact(Change(compiling)), s.by_length(made.row[again]))

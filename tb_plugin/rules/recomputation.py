@@ -56,8 +56,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} the backward pass calls forward code again {s.often(len(chosen), 'recompute_count')}: {takes}"
-        + (", most of it in {recompute_module} ({recompute_most_ns})." if module else "."),
+        text=f"{s.each} the backward pass runs forward code again {s.often(len(chosen), 'recompute_count')}: {takes}"
+        + (", mostly in {recompute_module} ({recompute_most_ns})." if module else "."),
         figures=[
             METRICS.figure("recompute_count", s.per_step(len(chosen))),
             *([METRICS.figure("recompute_device_ns", s.per_step(device))] if device else []),
@@ -69,8 +69,10 @@ def _look(s: Scene) -> Detection | None:
             ),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="What a backward pass needs and the forward pass did not keep is computed again: time for memory. The bounds are "
-        "for keeping all of it; whether the memory is there a trace of times does not tell.",
+        why=(
+            "Activation checkpointing trades time for memory: the backward pass computes dropped activations "
+            "again. The bounds assume that all activations stay in memory. Check that they fit."
+        ),
         confidence="high",
     )
     operators = found.operator[s.rows[found.operator]]
@@ -99,7 +101,7 @@ def _is_recomputing(trace: TraceTable) -> bool:
 
 RULE = Rule(
     __name__,
-    title="Forward work that is repeated",
+    title="Recomputation (activation checkpointing)",
     look=_look,
     order=330,
     detects="The backward pass runs forward code again (activation checkpointing).",

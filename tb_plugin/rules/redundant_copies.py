@@ -52,8 +52,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(time / total),
-        text="Copies of tensors into another layout take {layout_ns} of each step, {layout_ratio} of the kernel time"
-        + (", most of it from {layout_line}." if line else "."),
+        text="Layout copies of tensors take {layout_ns} per step, {layout_ratio} of the kernel time"
+        + (", mostly at {layout_line}." if line else "."),
         todo=s.todo(RULE, "convolutions" if of_convolutions else ""),
         figures=[
             METRICS.figure("layout_ns", s.per_step(time)),
@@ -63,8 +63,10 @@ def _look(s: Scene) -> Detection | None:
         measure="layout_ratio",
         threshold=COPY_SHARE,
         evidence=Link("kernels", {"where": "class:copy"}, "Show kernels"),
-        why="Such a copy computes nothing. The bounds hold if tensors are made in the layout in which they are used; where "
-        "two users want different ones, a copy stays.",
+        why=(
+            "Such a copy computes nothing. The bounds assume tensors created in the layout in which they are "
+            "used. Two uses with different layouts still need a copy."
+        ),
         confidence="medium",
     )
     row = np.sort(rows)
@@ -76,7 +78,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Copies into another layout",
+    title="Layout copies",
     look=_look,
     order=350,
     detects="Kernels copy tensors only to change their layout in memory.",

@@ -124,15 +124,17 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="low",
         text=f"{s.each} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}: they take "
-        "{small_packets_ratio} of the time of packets there, at {small_packets_rate}"
-        + (" ({large_packets_rate} for larger ones)" if others else "")
-        + ". The most of one operation are {most_packets} of {packet_bytes}, of {packet_call}.",
+        "{small_packets_ratio} of the packet time there, at {small_packets_rate}"
+        + (" ({large_packets_rate} for larger packets)" if others else "")
+        + ". {packet_call} sends the most: {most_packets} of {packet_bytes}.",
         figures=figures,
         measure="small_packets_ratio",
         threshold=SMALL_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
-        why="Each packet costs a link some time whatever its size, so that small ones never reach its rate. How much of "
-        "their time other ranks and other work would hide a trace does not tell.",
+        why=(
+            "Each packet has a fixed cost, so small packets never reach the rate of the link. The trace does "
+            "not show how much of this time overlaps with other work."
+        ),
         confidence="medium",
     )
     return Detection(notice, NO_SAVING)
@@ -144,7 +146,7 @@ def _sum(values: pa.ChunkedArray) -> float:
 
 RULE = Rule(
     __name__,
-    title="Packets too small for their links",
+    title="Small packets",
     look=_look,
     order=260,
     detects="Communication uses packets that are too small for their links.",

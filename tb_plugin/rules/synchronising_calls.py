@@ -67,9 +67,11 @@ def _look(s: Scene) -> Detection | None:
             *([METRICS.figure("sync_explicit_calls", s.per_step(len(explicit)))] if len(explicit) else []),
             *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),
         ],
-        evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show what waits"),
-        why="While the host waits it launches nothing: once the device is done it has nothing to do until the next launch. "
-        "At least the waits go, at most also the operators and copies that they are made for.",
+        evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show the wait"),
+        why=(
+            "The host launches nothing while it waits, so the device is idle until the next launch. Lower "
+            "bound: the waits disappear. Upper bound: their operators and copies disappear too."
+        ),
         confidence="high",
     )
     return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))
@@ -77,14 +79,14 @@ def _look(s: Scene) -> Detection | None:
 
 def _kind(s: Scene, explicit: int, every: int) -> str:
     if explicit in (0, every):
-        return " in a call that only synchronises" if explicit else " for a value"
-    return f" ({s.often(explicit, 'sync_explicit_calls')} in a call that only synchronises, otherwise for a value)"
+        return " in explicit synchronisation" if explicit else " to read a value"
+    return f" ({s.often(explicit, 'sync_explicit_calls')} in explicit synchronisation, otherwise to read a value)"
 
 
 def _where(line: str, lines: int) -> str:
     if not line:
         return ""
-    return ", at {sync_line}" if lines == 1 else ", most of it at {sync_line}, one of {sync_lines} lines"
+    return ", at {sync_line}" if lines == 1 else ", mostly at {sync_line} (one of {sync_lines} lines)"
 
 
 RULE = Rule(

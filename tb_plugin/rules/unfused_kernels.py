@@ -14,11 +14,11 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.driver_calls import set_up
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
-from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import subtract
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
@@ -179,7 +179,7 @@ def _look(s: Scene) -> Detection | None:
         severity="medium",
         text="{run_kernels} small kernels ({run_classes}) follow each other between products and attention: {runs_ns} per "
         f"step, {{runs_ratio}} of the kernel time, in {{fusible_runs}} {noun(s.per_step(len(longest)), 'run')}"
-        + (", most of it from {run_line}." if line else ".")
+        + (", mostly at {run_line}." if line else ".")
         + " If each run took as long as its longest kernel, they would take {fused_ns}.",
         figures=[
             METRICS.figure("run_kernels", s.per_step(len(row))),
@@ -193,8 +193,11 @@ def _look(s: Scene) -> Detection | None:
         measure="runs_ratio",
         threshold=MIN_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Each kernel reads what the one before it wrote, and needs a launch. A fused kernel takes about as long as the "
-        "longest of the run. Launches surely go; between elementwise kernels of equal shapes also what they write and read.",
+        why=(
+            "Each kernel needs a launch and reads the output of the previous one. A fused kernel takes about "
+            "as long as the longest of the run. Lower bound: the launches, and memory traffic between "
+            "elementwise kernels of equal shapes."
+        ),
         confidence="medium",
     )
     most = _all_but_longest(of, time)
@@ -292,7 +295,7 @@ def _names(trace: TraceTable, rows: Int64) -> str:
 
 RULE = Rule(
     __name__,
-    title="Small kernels that could be fused",
+    title="Fusible small kernels",
     look=_look,
     order=320,
     detects="Small kernels follow each other, and a compiler could fuse them.",

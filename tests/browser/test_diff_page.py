@@ -175,7 +175,7 @@ def test_the_waterfall_as_a_table(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="diff", **SPANS)
     card = frame.get_by_role("region", name="From the baseline's step to the experiment's")
-    assert "Waiting for input" in (card.get_by_role("img").get_attribute("aria-label") or "")
+    assert "Data loading" in (card.get_by_role("img").get_attribute("aria-label") or "")
     card.get_by_text("Table").click()
     payload = ask(tab.address, "view/diff", **SPANS)["payloads"]["waterfall"]
     rows = card.locator("tbody tr")

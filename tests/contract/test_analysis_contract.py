@@ -19,13 +19,13 @@ import pytest
 from tb_plugin.analysis.base import Analysis, Frame, Params, Part, matching, page
 from tb_plugin.analysis.base import rows_of as on_the_wire
 from tb_plugin.errors import BadRequest, NotFoundError
-from tb_plugin.model.category_memory.table import CategoryMemory
-from tb_plugin.model.cluster.table import Cluster
-from tb_plugin.model.execution_trace.table import ExecutionTrace
-from tb_plugin.model.flight_recorder.table import Flight
-from tb_plugin.model.memory_flow.table import MemoryFlow
+from tb_plugin.model.category_memory import CategoryMemory
+from tb_plugin.model.cluster import Cluster
+from tb_plugin.model.execution_trace import ExecutionTrace
+from tb_plugin.model.flight_recorder import Flight
+from tb_plugin.model.memory_flow import MemoryFlow
 from tb_plugin.model.snapshot.table import Snapshot
-from tb_plugin.model.stack_profile.table import StackProfile
+from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads.export import to_json
 from tb_plugin.views import ANALYSES

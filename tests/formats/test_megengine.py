@@ -18,7 +18,7 @@ from tb_plugin.analysis.step_shares import break_down
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
 from tb_plugin.formats.megengine import MegEngineReader
-from tb_plugin.formats.megengine.stacks import stack_of
+from tb_plugin.formats.megengine.events import stack_of
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import RawTrace, TraceTable

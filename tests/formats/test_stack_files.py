@@ -19,8 +19,8 @@ from tb_plugin.formats.base import ListedFile
 from tb_plugin.formats.stack_files import StackFilesReader
 from tb_plugin.formats.stack_files.folded import is_folded
 from tb_plugin.formats.unsupported_files import foreign
-from tb_plugin.model.stack_profile import table
-from tb_plugin.model.stack_profile.table import StackProfile
+from tb_plugin.model import stack_profile as table
+from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.service.answers.stack_export import write_stacks
 from tests.conftest import sample
 from tests.depth import examples

@@ -17,7 +17,6 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.timeline import pyramid
 from tb_plugin.analysis.timeline.tiles import Tile
 from tb_plugin.errors import CacheRefused, Cancelled, NotFoundError, StorageError
-from tb_plugin.model.trace import arrow
 from tb_plugin.model_kinds import trace as trace_model
 from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.payloads import Profile
@@ -174,13 +173,13 @@ def test_columns_that_only_a_worker_finds_damaged(opened, tmp_path, monkeypatch)
     assert isinstance(again.view(W0, "operators", Params()), Profile)
     assert again.load(W0).state == "ready"
     assert again.view(W0, "operators", Params()) == before
-    arrow.read(str(kept))
+    TraceModel().read(str(kept))
 
 
 def test_the_overview_after_a_start_needs_no_columns(opened, monkeypatch):
     before = overview(inline(opened))
     again = inline(opened)
-    monkeypatch.setattr(arrow, "read", lambda path: pytest.fail("the columns were opened"))
+    monkeypatch.setattr(TraceModel, "read", lambda model, path: pytest.fail("the columns were opened"))
     assert overview(again) == before
 
 
@@ -253,15 +252,15 @@ def test_a_cache_that_is_removed_while_it_runs(logs, opened, tmp_path):
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_cache_that_refuses_is_left_for_a_temporary_one(opened, tmp_path, monkeypatch, caplog, code):
-    real, cache = arrow.write, tmp_path / "cache"
+    real, cache = TraceModel.write, tmp_path / "cache"
 
-    def write(trace, path):
+    def write(model, trace, path):
         if Path(path).parent == cache:
             Path(path).write_bytes(b"half")
             raise OSError(code, os.strerror(code))
-        real(trace, path)
+        real(model, trace, path)
 
-    monkeypatch.setattr(arrow, "write", write)
+    monkeypatch.setattr(TraceModel, "write", write)
     workspace = inline(opened)
     assert overview(workspace)
     assert workspace._store.folder != cache and list(cache.iterdir()) == []
@@ -271,10 +270,10 @@ def test_a_cache_that_refuses_is_left_for_a_temporary_one(opened, tmp_path, monk
 
 
 def test_when_nothing_can_be_written_it_says_why(opened, monkeypatch):
-    def write(trace, path):
+    def write(model, trace, path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(arrow, "write", write)
+    monkeypatch.setattr(TraceModel, "write", write)
     workspace = inline(opened)
     with pytest.raises(CacheRefused) as error:
         workspace.load(W0)

@@ -1,4 +1,4 @@
-"""Communication that nothing hides: one number on both pages, for kernels and for process groups on the host."""
+"""Exposed communication: one number on both pages, for kernels and for process groups on the host."""
 
 from __future__ import annotations
 

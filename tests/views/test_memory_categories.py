@@ -17,7 +17,7 @@ from tb_plugin.analysis.device_memory.records import devices_of
 from tb_plugin.analysis.memory.categories import block_categories
 from tb_plugin.analysis.memory.owners import owners_of
 from tb_plugin.analysis.memory_categories import ORDER, Lives, When, categories_of
-from tb_plugin.model.category_memory.table import CATEGORIES
+from tb_plugin.model.category_memory import CATEGORIES
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown
 from tests.builders import model, part, trace

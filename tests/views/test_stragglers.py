@@ -19,7 +19,7 @@ from tb_plugin.lib.intervals import union
 from tb_plugin.payloads import Table
 from tb_plugin.views.distributed.job_data import job_data
 from tb_plugin.views.distributed.merge import join
-from tb_plugin.views.distributed.rank.exposed_calls import blocked_ns
+from tb_plugin.views.distributed.rank.profile import blocked_ns
 from tb_plugin.views.distributed.rank_sentence import verdict
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls

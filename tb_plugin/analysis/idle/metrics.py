@@ -19,7 +19,7 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
         "the driver was called for memory of the device or for pinned memory.",
     ),
     Cause.SYNCHRONISATION: ("Synchronising calls", "the host was still in a call that waits for a device."),
-    Cause.INPUT: ("Waiting for input", "the data loader was asked for the next batch."),
+    Cause.INPUT: ("Data loading", "the data loader was asked for the next batch."),
     Cause.GRAPH: (
         "Graph launch",
         "a captured graph was launched: the call, and the usual time until its first work began.",

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene
 from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, Lives, When, categories_of, passes_of
 from tb_plugin.analysis.range_patterns import OPTIMIZER
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, contains, union
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.model.trace.schema import MISSING, EventKind

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.snapshot.finding_metrics import DEFINITIONS, HISTORY, WITHOUT_BLOCK
 from tb_plugin.analysis.snapshot.moment_metrics import MOMENTS
-from tb_plugin.analysis.snapshot.rank_metrics import RANKS
+from tb_plugin.payloads import Metric
+
+PEAK = "the peak of allocated bytes of each rank"
+
+_RANKS: tuple[Mapping[str, Metric], ...] = (
+    define(
+        PEAK,
+        "bytes",
+        {
+            f"rank_{name}_bytes": (TITLES[name], f"Bytes of the category at the rank's peak. {MEANINGS[name]}")
+            for name in ORDER
+        },
+    ),
+    define(PEAK, "bytes", {"peaks_apart_bytes": ("Apart", "Largest peak of a rank less the smallest one.")}),
+    define("all ranks", "count", {"no_history_ranks": ("Without a history", "Ranks whose snapshots hold no history.")}),
+)
+
 
 MOMENT = "the chosen moment, else that of most allocated bytes"
 
@@ -75,7 +94,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(HISTORY, "text", {"event_action": ("Action", "What the event did, as recorded.")}),
-    *RANKS,
+    *_RANKS,
     define(MOMENT, "count", {"held_blocks": ("Blocks", "Blocks that are allocated.")}),
     define(
         HISTORY,

@@ -17,7 +17,7 @@ from tb_plugin.formats.execution_trace.nodes import Nodes
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import text_of
 from tb_plugin.formats.values import storable
-from tb_plugin.model.execution_trace.table import ExecutionTrace
+from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.report import ReadReport
 
 READER_ID = "execution_trace"

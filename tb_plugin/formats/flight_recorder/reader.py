@@ -19,7 +19,7 @@ from tb_plugin.formats.flight_recorder.records import Records, groups_of, status
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream, text_of
 from tb_plugin.formats.values import storable
-from tb_plugin.model.flight_recorder.table import RawFlight
+from tb_plugin.model.flight_recorder import RawFlight
 from tb_plugin.model.trace.report import ReadReport
 
 READER_ID = "flight_recorder"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.megengine.stacks import stack_of
 from tb_plugin.model.trace.extra_columns import OpenColumn
 
 Int64 = npt.NDArray[np.int64]
@@ -160,3 +160,17 @@ class Collected:
         if known is None:
             known = self._stacks[backtrace] = stack_of(backtrace)
         return known or None
+
+
+_FRAME = re.compile(r"^(?:Python Backtrace: ?)?(?P<file>.*?) , line (?P<line>\d+), in (?P<function>.*)$")
+_MAX_CHARS = 1 << 16  # characters of a backtrace
+
+
+def stack_of(backtrace: str) -> str:
+    """Returns frames as ``file(line): function``, innermost first, with ``;`` between; "" for none.
+
+    Lines with a scope are skipped: scopes are separate events.
+    """
+    found = (_FRAME.match(line) for line in backtrace[:_MAX_CHARS].splitlines())
+    frames = [f"{frame['file'].strip()}({frame['line']}): {frame['function'].strip()}" for frame in found if frame]
+    return ";".join(frame.replace(";", ",") for frame in reversed(frames))

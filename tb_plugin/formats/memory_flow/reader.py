@@ -20,9 +20,8 @@ from tb_plugin.formats._chrome.memory_estimate import PACKED
 from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.memory_flow.elements import Elements
-from tb_plugin.formats.memory_flow.units import SIZES, TIMES, addresses_of, numbers_of
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.model.memory_flow.table import RawMemoryFlow
+from tb_plugin.model.memory_flow import RawMemoryFlow
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
@@ -111,10 +110,10 @@ class _Tensors:
         texts = {tag: pa.array(found, pa.large_string()) for tag, found in self._texts.items()}
         for found in self._texts.values():
             found.clear()
-        address, has_address = addresses_of(texts["address"])
-        size, has_size = numbers_of(texts["size"], SIZES)
-        start, has_start = numbers_of(texts["produced"], TIMES)
-        end, has_end = numbers_of(texts["erased"], TIMES)
+        address, has_address = _addresses_of(texts["address"])
+        size, has_size = _numbers_of(texts["size"], _SIZES)
+        start, has_start = _numbers_of(texts["produced"], _TIMES)
+        end, has_end = _numbers_of(texts["erased"], _TIMES)
         has_operator = pc.fill_null(pc.match_substring_regex(texts["group"], "^[0-9]{1,18}$"), False)
         operator = pc.if_else(has_operator, texts["group"], str(MISSING)).cast(pa.int64()).to_numpy()
         bad = ~(has_address & has_size & has_start & has_end) | (size > MOST_BYTES)
@@ -173,3 +172,34 @@ class _Tensors:
             strings=StringTable(encoded.dictionary),
             report=report,
         )
+
+
+Bool = npt.NDArray[np.bool_]
+
+_SIZES = (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10), ("B", 1))
+_TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
+MOST = 2**62  # larger numbers are invalid
+
+
+def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int64, Bool]:
+    """Returns the numbers and which texts were readable; missing and empty texts are readable zeros."""
+    pattern = "^ *" + "".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit} *)?" for unit, _ in units) + "$"
+    texts = pc.fill_null(texts, "")
+    found = pc.extract_regex(texts, pattern)
+    known = found.is_valid().to_numpy(zero_copy_only=False)
+    total = np.zeros(len(texts), np.int64)
+    size = np.zeros(len(texts))
+    for unit, factor in units:
+        part = pc.fill_null(found.field(unit), "")
+        value = pc.if_else(pc.equal(part, ""), "0", part).cast(pa.int64()).to_numpy()
+        size += value.astype(np.float64) * factor
+        total += np.where(value <= MOST // factor, value, 0) * factor
+    return np.where(size < MOST, total, 0), known & (size < MOST)
+
+
+def _addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
+    """Returns hexadecimal numbers below 2**62, and which texts are such numbers."""
+    known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
+    low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)
+    known &= low < MOST
+    return np.where(known, low, 0).astype(np.int64), known

@@ -18,7 +18,7 @@ from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.memory_timeline.lists import OTHER, Lists
 from tb_plugin.formats.memory_timeline.sniffing import LEVEL_COLUMNS, READER_ID, candidate_of, form_of
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.model.category_memory.table import BEFORE, CATEGORIES, Action, RawCategoryMemory
+from tb_plugin.model.category_memory import BEFORE, CATEGORIES, Action, RawCategoryMemory
 from tb_plugin.model.trace.report import ReadReport
 
 Int64 = npt.NDArray[np.int64]

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from tb_plugin.formats._chrome.filenames import run_of
 from tb_plugin.formats.base import Candidate
-from tb_plugin.model.stack_profile.table import Counted
+from tb_plugin.model.stack_profile import Counted
 
 READER_ID = "stack_files"
 ENDINGS = (".folded", ".collapsed", ".stacks", ".folded.txt", ".speedscope.json", ".txt")

@@ -18,7 +18,7 @@ from tb_plugin.formats.stack_files.folded import is_folded, read_folded
 from tb_plugin.formats.stack_files.nodes import is_by_node, read_nodes
 from tb_plugin.formats.stack_files.speedscope import MOST_IN_ALL, SCHEMA, read_speedscope
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.model.stack_profile.table import Counted, Places, StackProfile, places_of_stacks
+from tb_plugin.model.stack_profile import Counted, Places, StackProfile, places_of_stacks
 from tb_plugin.model.trace.report import ReadReport
 
 PER_BYTE = 18  # peak memory per byte of text (measured: 15 for JSON, 13 for folded text of distinct stacks)

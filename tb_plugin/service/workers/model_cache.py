@@ -16,10 +16,8 @@ from tb_plugin.analysis.timeline.pyramid import Pyramid
 from tb_plugin.errors import CacheFileLost, NotFoundError
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
-from tb_plugin.model.stack_profile.nodes import captured_by_node
-from tb_plugin.model.stack_profile.table import StackProfile
+from tb_plugin.model.stack_profile import StackProfile, captured_by_node
 from tb_plugin.model.trace.graph_capture import Captured
-from tb_plugin.model.trace.graph_capture_merge import with_captured
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model_kinds.timeline_levels import levels_of
@@ -79,7 +77,7 @@ class OpenModels:
     def _told(self, file: ModelFile) -> TraceTable:
         """A trace with what its captures tell. Raises NotFound, KeptLost."""
         told = (_captured(self.made(each), name) for each, name in zip(file.captures, file.names, strict=True))
-        return with_captured(self.typed(file.alone, TraceTable), told, file.told_by)
+        return self.typed(file.alone, TraceTable).with_captured(told, file.told_by)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
         """Returns the model in a file, which must be of that type. Raises NotFound, KeptLost."""

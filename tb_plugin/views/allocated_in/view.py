@@ -20,7 +20,7 @@ from tb_plugin.analysis.memory.tables import module_names
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.track_names import track_names
 from tb_plugin.errors import BadRequest
-from tb_plugin.model.trace.numbering import distinct
+from tb_plugin.lib.groupby import distinct_values
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import climb_to_open
@@ -102,7 +102,7 @@ def _apart(time: Int64, at: int) -> Int64:
 
 def _by_time(trace: TraceTable, at: int) -> Frame:
     """The innermost operator of each thread that was open all through a microsecond."""
-    track = distinct(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
+    track = distinct_values(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
     return _frame(trace, track, np.full(len(track), at), MOMENT_NS)
 
 

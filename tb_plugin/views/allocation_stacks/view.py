@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analysis.groupby import preorder
+from tb_plugin.analysis.forest import preorder
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.model.snapshot.table import Snapshot
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Scalar, Table, Tree, View
 from tb_plugin.views.allocation_stacks.places import Places, places_of_stacks
 

@@ -24,13 +24,12 @@ from tb_plugin.analysis.base import (
     answer_view,
 )
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import Groups, group, shares, sum_by
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.module_paths import module_paths
 from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
 from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputed
 from tb_plugin.analysis.selection import Selection, select_rows
-from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.lib.groupby import Groups, group, places_of, shares, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit

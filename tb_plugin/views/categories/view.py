@@ -22,7 +22,7 @@ from tb_plugin.analysis.base import (
     int_param,
 )
 from tb_plugin.analysis.memory_categories import MEANINGS, TITLES
-from tb_plugin.model.category_memory.table import CATEGORIES, Action, CategoryMemory
+from tb_plugin.model.category_memory import CATEGORIES, Action, CategoryMemory
 from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Payload, Slice, Sort, Table, View
 from tb_plugin.views.categories.curve import Top, category_peak, curve_of, moments_in, peak_of, span_of
 from tb_plugin.views.categories.metrics import METRICS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.job_tables.metrics import METRICS
-from tb_plugin.model.cluster.table import Cluster
+from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import LINKS, OPERATIONS, STEP_TIMES
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
 from tb_plugin.views.cluster.payloads import TABLES, JobPayloads, job_payloads

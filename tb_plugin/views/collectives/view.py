@@ -12,7 +12,7 @@ from tb_plugin.analysis.flight_recorder.calls import calls_frame, calls_of, grou
 from tb_plugin.analysis.flight_recorder.headline import answered
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
 from tb_plugin.analysis.phrases import noun
-from tb_plugin.model.flight_recorder.table import Flight
+from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import CoverageInfo, Figures, Link, Notice, Payload, Table, View
 
 

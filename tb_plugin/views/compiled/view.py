@@ -24,10 +24,8 @@ from tb_plugin.analysis.selection import Selection, select_rows, steps_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Table, View
-from tb_plugin.views.compiled.kernels import kernels_frame
 from tb_plugin.views.compiled.metrics import METRICS
-from tb_plugin.views.compiled.steps import steps_frame
-from tb_plugin.views.compiled.tables import breaks_frame, regions_frame
+from tb_plugin.views.compiled.tables import breaks_frame, kernels_frame, regions_frame, steps_frame
 
 _FIGURES = (
     "compile_ns",

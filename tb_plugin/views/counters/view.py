@@ -22,13 +22,12 @@ from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.recorded_units import unit_and_factor, unit_in_name
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.lib.groupby import group, places_of, stable_order
 from tb_plugin.lib.intervals import union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.lib.step_function import Curve, binned, edges_of, presence, stacked
-from tb_plugin.model.trace.numbering import numbered, places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import stable_order
 from tb_plugin.payloads import Counter, Counters, Metric, Table, Unit, View
 
 EACH_BIN = "each bin of the window"
@@ -274,11 +273,9 @@ def _of_memory_title(what: Metric) -> str:
 def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
     """The series that the file records, those with most values first, and how many are left out."""
     counters = trace.counters
-    width = len(trace.strings) + 1
-    named, _ = numbered(counters.pid.astype(np.int64) * width + counters.name)
-    of, count = numbered(named * width + counters.series)
-    size = np.bincount(of, minlength=count)
-    order = stable_order(of)
+    groups = group(counters.pid, counters.name, counters.series)
+    size = groups.count()
+    order = stable_order(groups.of)
     begin = np.cumsum(size) - size
     devices = {track.pid for track in trace.tracks if track.is_device}
     devices -= {track.pid for track in trace.tracks if not track.is_device}
@@ -303,7 +300,7 @@ def _recorded(trace: TraceTable) -> tuple[list[_Known], int]:
                 process=pid,
             )
         )
-    return found, count - len(found)
+    return found, len(groups) - len(found)
 
 
 def _said(trace: TraceTable) -> dict[tuple[int, ...], tuple[str, str]]:

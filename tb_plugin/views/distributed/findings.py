@@ -11,7 +11,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.skipped_workers import LeftOut, failed_ranks, left_out
-from tb_plugin.lib.codes import codes, distinct, distinct_rows
+from tb_plugin.lib.groupby import distinct_rows, group_sorted
 from tb_plugin.payloads import Notice
 from tb_plugin.views.distributed.clock_notices import clock_notices
 from tb_plugin.views.distributed.comparable_profiles import not_compared
@@ -150,11 +150,11 @@ def _lacking(data: JobData) -> str:
     # Where nobody recorded who is in a group, those that lack its calls may be in none.
     stated = np.array([text != "" for text in listed], np.bool_)[ranks]
     rows = np.flatnonzero(np.isin(seen.match, seen.match[bound]) & stated)
-    group = distinct(numbers_of(seen.data, "group_code"))[1]
+    group = group_sorted(numbers_of(seen.data, "group_code")).of
     called, _ = distinct_rows(group[rows], seen.match[rows])
     calls = np.bincount(called, minlength=int(group.max(initial=-1)) + 1)
-    member, which = distinct(codes(group, seen.worker))
-    have = np.bincount(which[rows], minlength=len(member))
+    members = group_sorted(group, seen.worker)
+    member, have = members.first, np.bincount(members.of[rows], minlength=len(members))
     lacks = np.zeros(len(data.names), np.int64)
     np.add.at(lacks, seen.worker[member], np.maximum(calls[group[member]] - have, 0))
     order = np.argsort(-lacks, kind="stable")[: np.count_nonzero(lacks)].tolist()

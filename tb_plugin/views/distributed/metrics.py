@@ -309,7 +309,7 @@ METRICS = SHARED.adding(
                 "Receiving, at most",
                 "Time in calls that receive from another stage, as far as nothing hides communication: wait and transfer.",
             ),
-            "stage_communication_ns": ("Other communication", "Communication that nothing hides, less receiving."),
+            "stage_communication_ns": ("Other communication", "Exposed communication, less receiving."),
             "blocked_ns": (
                 "Blocked",
                 "Time of the call in which its worker computes nothing, without what belongs to a call that began later (of "

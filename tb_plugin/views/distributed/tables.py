@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed.clocks.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN

@@ -25,11 +25,11 @@ from tb_plugin.analysis.base import (
     answer_view,
     int_param,
 )
-from tb_plugin.analysis.groupby import Forest
+from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.errors import NotFoundError
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.execution_trace.table import ExecutionTrace
+from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
 

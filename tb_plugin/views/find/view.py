@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of, holding, int_param
 from tb_plugin.analysis.filters import EVENT, matching
-from tb_plugin.analysis.groupby import ratio, sum_by
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.track_names import track_names
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import ratio, sum_by
 from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.strings import StringTable

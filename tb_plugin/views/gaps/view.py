@@ -24,11 +24,11 @@ from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.intervals import Ranges, measure_within
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import stable_order
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
 
 HERE = "the window"

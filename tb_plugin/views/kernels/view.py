@@ -13,18 +13,17 @@ from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params,
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.graphs.attribution import is_eligible, operator_names
-from tb_plugin.analysis.groupby import Groups, group, ratio
 from tb_plugin.analysis.kernel_classes import class_slices, class_time, classify_kernels, word_of
-from tb_plugin.analysis.kernel_groups import STATISTICS, statistics
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units, matrix_uses
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.phrases import capital
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
-from tb_plugin.views.kernels.reported_kernels import cores, frames_of
+from tb_plugin.views.kernels.reported_kernels import STATISTICS, cores, frames_of, statistics
 
 METRICS = SHARED.adding(
     define("", "code", {"direction": ("Direction", "Where the copies go, as recorded beside their name.")}),

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analysis.groupby import Groups, Spans, group, outermost_of
+from tb_plugin.analysis.forest import Spans, outermost_of
 from tb_plugin.analysis.launches.launch_table import launched
 from tb_plugin.analysis.launches.queue_depth import queue_depths
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
 from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.intervals import union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable

@@ -12,13 +12,14 @@ import pyarrow as pa
 from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.compiled.graph_breaks import number_of
 from tb_plugin.analysis.compiled.regions import has_regions
+from tb_plugin.analysis.forest import NODES_SENT, Forest, cut, preorder
 from tb_plugin.analysis.graphs.attribution_payload import attribution_shares
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.groupby import NODES_SENT, Forest, cut, group, preorder
 from tb_plugin.analysis.host_calls import Called, HostCalls, UnmatchedBackward, host_calls, sums_of
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Table, Tree, View

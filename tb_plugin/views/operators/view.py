@@ -14,14 +14,15 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
 from tb_plugin.analysis.donuts import donut
+from tb_plugin.analysis.forest import outermost_of
 from tb_plugin.analysis.graphs.attribution_payload import REPLAYED, attribution_shares
-from tb_plugin.analysis.groupby import Groups, group, outermost_of, ratio, shares
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.operator_calls import Calls, operator_calls, reported_calls
 from tb_plugin.analysis.phrases import capital
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
+from tb_plugin.lib.groupby import Groups, group, ratio, shares
 from tb_plugin.model.trace.reported_operators import stated_operators
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable

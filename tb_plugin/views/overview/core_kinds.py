@@ -11,9 +11,9 @@ import numpy.typing as npt
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.core_frequency import core_frequency
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import WHOLE, define
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import intersect, measure, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.hardware import DeviceFacts

@@ -17,7 +17,7 @@ METRICS = OF_RULES.adding(
             "memcpy_ns": ("Memcpy", "Copies on a device while no kernel runs."),
             "memset_ns": ("Memset", "Memory sets on a device while none of the above runs."),
             "runtime_ns": ("Runtime", "Runtime and driver calls on the host while none of the above runs."),
-            "dataloader_ns": ("Waiting for input", "Waiting for the data loader while none of the above runs."),
+            "dataloader_ns": ("Data loading", "Waiting for the data loader while none of the above runs."),
             "cpu_ns": ("CPU", "Operators and annotations on the host while none of the above runs."),
             "other_ns": ("Other", "The rest of the step."),
         },

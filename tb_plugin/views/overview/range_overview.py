@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.host_threads import threads_of
 from tb_plugin.analysis.metrics import WHOLE
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.range_names import ranges_by_name
 from tb_plugin.analysis.stack_frames import FRAMES, labels_of, stack_frames, thread_numbers
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable

@@ -19,12 +19,12 @@ from tb_plugin.analysis.base import (
     Traits,
     answer_view,
 )
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.parallelism.experts import dispatched
 from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View

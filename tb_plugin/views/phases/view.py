@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from tb_plugin.analysis.annotations import COUNTERS, annotation_rows
 from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analysis.groupby import NODES_SENT, Forest, Groups, cut, group, preorder
+from tb_plugin.analysis.forest import NODES_SENT, Forest, cut, preorder
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import chosen_steps, select_rows
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Table, Tree, View

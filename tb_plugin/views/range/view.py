@@ -9,17 +9,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of
-from tb_plugin.analysis.groupby import group, ratio
 from tb_plugin.analysis.metrics import SHARED, WHOLE, define
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
+from tb_plugin.lib.groupby import group, numbered, places_of, ratio, side_by_side
 from tb_plugin.lib.intervals import measure, union
-from tb_plugin.model.trace.numbering import numbered, places_of
 from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import self_time, side_by_side
+from tb_plugin.model.trace.tree import self_time
 from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
 
 HERE = "the marked range"

@@ -16,7 +16,7 @@ from tb_plugin.analysis.flight_recorder.headline import answered
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.skipped_workers import left_out
-from tb_plugin.model.flight_recorder.table import Flight
+from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
 from tb_plugin.views.ranks_collectives.matching import (
     DIFFERS,

@@ -22,10 +22,10 @@ from tb_plugin.analysis.base import (
     answer_view,
     coverage_of,
 )
-from tb_plugin.analysis.groupby import group, ratio
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.skipped_workers import left_out
+from tb_plugin.lib.groupby import group, ratio
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Line, Metric, Notice, Notices, Payload, Series, Sort, Table, View

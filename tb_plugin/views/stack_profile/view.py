@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analysis.groupby import Forest, group
+from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
 from tb_plugin.analysis.merged_stacks.places import Laid, above, ordered
 from tb_plugin.analysis.merged_stacks.terms import Terms
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.stack_profile.table import StackProfile
-from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
 

@@ -5,15 +5,16 @@ Any file may be missing, truncated or unreadable.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.ascend.cluster import filenames as files
-from tb_plugin.formats.ascend.cluster.documents import document
 from tb_plugin.formats.ascend.cluster.filenames import READER_ID, candidates, kind_of
 from tb_plugin.formats.ascend.cluster.rows import Rows
 from tb_plugin.formats.ascend.cluster.tables import tables_into
@@ -30,7 +31,8 @@ from tb_plugin.formats.ascend.csv_table import read_table
 from tb_plugin.formats.ascend.open_files import OpenedFiles
 from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.model.cluster.table import Cluster
+from tb_plugin.formats.values import storable
+from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import GROUPS
 from tb_plugin.model.trace.report import ReadReport
 
@@ -120,7 +122,7 @@ class _Reading:
         content = self._opened.content(kind, log=rows.log)
         if content is None:
             return None
-        found = document(content, rows.log)
+        found = _document(content, rows.log)
         if found is None:
             self._note(kind, "file_lost", f"the file contains no JSON object or is damaged. {_AGAIN}")
             self._opened.tell(kind, rows.log)
@@ -151,3 +153,49 @@ def _more_groups(groups: Mapping[str, list[int]], rows: Rows) -> None:
             found.pop(0)["group"] = group
         else:
             group_into(rows, ranks, None, group)
+
+
+MOST_DEPTH = 64
+_DECODER = msgspec.json.Decoder(float_hook=str)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]|N/A|NaN|-?Infinity', re.DOTALL)
+_CLOSER = {b"{": b"}", b"[": b"]"}
+
+
+def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
+    """Returns the object in a file, None if there is none. Numbers with a decimal point are texts of their digits."""
+    for text in (content, None):
+        try:
+            found = _DECODER.decode(_repaired(content, log) if text is None else text)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            continue
+        return storable(found, content, log) if isinstance(found, dict) else None
+    return None
+
+
+def _repaired(content: bytes, log: IssueLog) -> bytes:
+    """Returns the text without words that are not JSON, closed after the last complete part."""
+    parts: list[bytes] = []
+    open_: list[bytes] = []
+    copied, whole, closers = 0, 0, b""
+    words = 0
+    for match in _TOKEN.finditer(content):
+        token = match[0]
+        if token in _CLOSER:
+            open_.append(_CLOSER[token])
+            if len(open_) > MOST_DEPTH:
+                return b""
+        elif token in (b"}", b"]"):
+            if not open_ or open_.pop() != token:
+                break
+            parts.append(content[copied : match.end()])
+            copied = match.end()
+            whole, closers = len(parts), b"".join(reversed(open_))
+        elif not token.startswith(b'"'):
+            parts += [content[copied : match.start()], b"null"]
+            copied = match.end()
+            words += 1
+    if words:
+        log.add("bare_word", "repaired", count=words)
+    if closers:
+        log.note("truncated_tail", "the file is truncated; the part before that is shown")
+    return b"".join(parts[:whole]) + closers

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import distinct
-from tb_plugin.lib.quantiles import TO_DEVIATION, quantile_by
+from tb_plugin.lib.groupby import MAD_TO_DEVIATION, group_sorted, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 from tb_plugin.views.distributed.clocks.fit import LARGEST_DRIFT
 
@@ -42,7 +41,7 @@ def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
     members = np.bincount(a.match)[a.match]
     free = max(len(off) - a.matches - parameters, 1) / (len(off) - a.matches)
     alone = np.abs(off) / np.sqrt((1 - 1 / members) * free)
-    group = distinct(a.group)[1]
+    group = group_sorted(a.group).of
     usual = quantile_by(group, np.rint(alone).astype(np.int64), int(group.max()) + 1, 50)
     of_group = _scatter(alone, group, usual.astype(np.float64))
     of_all = _scatter(alone, np.zeros_like(group), np.median(alone, keepdims=True))
@@ -52,7 +51,7 @@ def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
 
 def _scatter(alone: Float64, key: Int64, median: Float64) -> Float64:
     """The standard deviation of distances with each key; those beyond three of them (by the median) count three."""
-    near = np.minimum(alone, (3 * TO_DEVIATION * np.maximum(median, 1.0))[key])
+    near = np.minimum(alone, (3 * MAD_TO_DEVIATION * np.maximum(median, 1.0))[key])
     found: Float64 = np.maximum(np.sqrt(np.bincount(key, near * near) / np.bincount(key)), 1.0)
     return found
 
@@ -104,7 +103,7 @@ def _against_median(found: Float64, noise: Float64) -> Float64:
 
 def _told(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
     """For each worker and group: how much the ends there tell of the drift, in units of what is known without any."""
-    rows, group = np.arange(len(a.group)), distinct(a.group)[1]
+    rows, group = np.arange(len(a.group)), group_sorted(a.group).of
     ends = np.bincount(group)
     if len(ends) > MOST_GROUPS:
         kept = np.sort(np.argsort(-ends, kind="stable")[:MOST_GROUPS])
@@ -116,7 +115,7 @@ def _told(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
     told = np.bincount(key, ((end - mean[key]) * (_CERTAIN * LARGEST_DRIFT) / scatter_ns[rows]) ** 2)
     pairs = np.flatnonzero(told)
     worker, group = np.divmod(pairs, max(groups, 1))
-    return worker, distinct(group)[1], np.minimum(told[pairs], _MOST_TOLD)
+    return worker, group_sorted(group).of, np.minimum(told[pairs], _MOST_TOLD)
 
 
 def _sums(key: Int64, values: Float64, count: int) -> Float64:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.analysis.job_tables.stages import Stage, connected_stages
-from tb_plugin.lib.codes import distinct_rows
+from tb_plugin.lib.groupby import distinct_rows
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.payloads import Line, Series
 from tb_plugin.views.distributed.job_data import JobData

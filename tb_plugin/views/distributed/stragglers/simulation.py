@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
 from tb_plugin.views.distributed.stragglers.call_sequences import NEVER, Lanes, Meetings, Walk, lanes_of, raise_to
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.model.trace.numbering import firsts, numbered
+from tb_plugin.lib.groupby import group
+from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, named_scopes
 from tb_plugin.model.trace.report import ReadReport
-from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -109,14 +109,13 @@ class _Builder:
 
     def level(self, above: Int64, frame: Int64, thread: Int64) -> Int64:
         """Returns the place of each frame; ``above`` are the places around them, at the first level the threads."""
-        around, _ = numbered(above)
-        of, count = numbered(around * (int(frame.max()) + 1) + frame)
-        first = firsts(of, count)
+        places = group(above, frame)
+        first = places.first
         self._label.append(frame[first])
-        self._parent.append(above[first] if self._made else np.full(count, MISSING))
+        self._parent.append(above[first] if self._made else np.full(len(first), MISSING))
         self._thread.append(thread[first])
-        self._made += count
-        return of + (self._made - count)
+        self._made += len(first)
+        return places.of + (self._made - len(first))
 
     def made(self, node: Int64, value: Int64) -> Places:
         """Returns the places, with the sums of the values at them."""
@@ -127,3 +126,10 @@ class _Builder:
             np.concatenate(each or none).astype(np.int32) for each in (self._label, self._parent, self._thread)
         )
         return Places(label, parent, thread, own)
+
+
+def captured_by_node(profile: StackProfile) -> Captured:
+    """Returns the calls around the launch of each node; ids count into the names of the profile."""
+    places = profile.places
+    scopes = named_scopes(EventKind.PYTHON, places.label, places.parent)
+    return Captured(stacks=NodeStacks(profile.node, profile.node_place, scopes) if len(profile.node) else NodeStacks())

@@ -1,4 +1,4 @@
-"""Sums over groups of rows, vectorised: what a table of operators and one of kernels have in common."""
+"""Trees of rows: sums, paths, pre-order and outermost calls."""
 
 from __future__ import annotations
 
@@ -7,99 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.model.trace.numbering import firsts, numbered, places_of
-from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.model.trace.tree import side_by_side, stable_order
+from tb_plugin.lib.groupby import MISSING, group, places_of, side_by_side, stable_order
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
-Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 NODES_SENT = 20_000
 """A tree larger than this is cut breadth-first; ``Tree.total_nodes`` tells."""
-_EXACT = 2.0**52
-"""Sums of integers that stay below it, whatever the order, are exact as floats (2**53, less what rounding may hide)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """n rows in k groups: ``of`` names the group of each row, ``first`` a row of each group (the first)."""
-
-    of: Int64
-    first: Int64
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def count(self) -> Int64:
-        """Rows in each group."""
-        return np.bincount(self.of, minlength=len(self)).astype(np.int64)
-
-    def sum(self, values: npt.NDArray[np.integer]) -> Int64:
-        """Returns exact integer sums (int64)."""
-        size = float(np.abs(values, dtype=np.float64).sum()) if len(values) else 0.0
-        if size < _EXACT:
-            return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.int64)
-        total = np.zeros(len(self), np.int64)
-        np.add.at(total, self.of, values)
-        return total
-
-    def sum_real(self, values: Float64) -> Float64:
-        """Sums of real numbers."""
-        return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.float64)
-
-    def min(self, values: Int64) -> Int64:
-        """Returns the smallest value of each group."""
-        low = np.full(len(self), np.iinfo(np.int64).max)
-        np.minimum.at(low, self.of, values)
-        return low
-
-    def max(self, values: Int64) -> Int64:
-        """Returns the largest value of each group."""
-        high = np.full(len(self), np.iinfo(np.int64).min)
-        np.maximum.at(high, self.of, values)
-        return high
-
-    def any(self, flags: Bool) -> Bool:
-        """Returns whether any row of the group has the flag."""
-        return np.bincount(self.of[flags], minlength=len(self)) > 0
-
-    def percentiles(self, values: Int64, *shares: float) -> list[Float64]:
-        """Percentiles (0..1) of each group with linear interpolation between neighbours, like numpy's default."""
-        order = np.lexsort((values, self.of))
-        ordered = values[order].astype(np.float64)
-        count = self.count()
-        start = np.cumsum(count) - count
-        results = []
-        for share in shares:
-            place = (count - 1) * share
-            low = np.floor(place).astype(np.int64)
-            high = np.minimum(low + 1, count - 1)
-            below, above = ordered[start + low], ordered[start + high]
-            results.append(below + (above - below) * (place - low))
-        return results
-
-
-def group(*keys: npt.NDArray[np.integer]) -> Groups:
-    """Groups of rows that agree in all keys, numbered by the first row's position. By hashing: n, not n log n."""
-    of, count = numbered(keys[0])
-    for key in keys[1:]:
-        # One small number per key and row, then one number for the row: no key may overflow the product.
-        other, distinct = numbered(key)
-        of, count = numbered(of * distinct + other)
-    return Groups(of, firsts(of, count))
-
-
-def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float64:
-    """Returns ``part / whole``, 0 where ``whole`` is 0."""
-    shares: Float64 = np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
-    return shares
-
-
-def shares(values: npt.NDArray[np.number]) -> Float64:
-    """Returns the part that each value has of their sum, 0 where that is 0."""
-    return ratio(values, np.full(len(values), values.sum()))
 
 
 _FEW = 16
@@ -226,14 +141,6 @@ def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64,
         level = level[(level != MISSING) & ~needed[level]]
     rows = np.flatnonzero(needed)
     return rows, places_of(rows, len(parent))[parent[rows]]
-
-
-def sum_by(owner: npt.NDArray[np.integer], values: Int64, count: int) -> Int64:
-    """Returns exact sums over the rows of each of ``count`` owners; rows of none (-1) are left out."""
-    total = np.zeros(count, np.int64)
-    known = owner != MISSING
-    np.add.at(total, owner[known], values[known])
-    return total
 
 
 @dataclass(frozen=True, eq=False)
