@@ -29,11 +29,11 @@ TITLES: Mapping[str, str] = {
 """By id, in the order of stacking: what stays longest lies at the bottom."""
 MEANINGS: Mapping[str, str] = {
     "parameter": "Tensors that the optimizer updates, and buffers that count as such.",
-    "optimizer_state": "What the optimizer keeps for each parameter from step to step.",
+    "optimizer_state": "State that the optimizer keeps for each parameter between steps.",
     "gradient": "Gradients of parameters.",
-    "activation": "What the forward pass computed and kept for the backward pass.",
-    "autograd_detail": "What the backward pass computes on the way to the gradients.",
-    "input": "What depends on no parameter: batches, labels, masks.",
+    "activation": "Results of the forward pass, kept for the backward pass.",
+    "autograd_detail": "Intermediate results of the backward pass.",
+    "input": "Data that depends on no parameter: batches, labels, masks.",
     "temporary": "Allocated and released within one operator.",
     "unknown": "Memory that belongs to none of them, such as what the optimizer's step needs while it runs.",
 }

@@ -89,7 +89,7 @@ METRICS = SHARED.adding(
         },
     ),
     define(
-        "mean of the steps",
+        "mean per step",
         "bytes",
         {"all_reduced_bytes": ("All-reduced a step", "Bytes that a rank all-reduces in the group in a step.")},
     ),
@@ -120,7 +120,7 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
         }
     )
     key = ("state_category", "state_block_bytes")
-    return Frame(FRAME, "States of the training", METRICS.columns(*data.column_names), data, key, key[0])
+    return Frame(FRAME, "Training state", METRICS.columns(*data.column_names), data, key, key[0])
 
 
 def _most(begin: Int64, end: Int64, size: Int64) -> int:

@@ -63,26 +63,27 @@ class Reason(IntEnum):
 _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
     {
         Reason.OUTSIDE: (
-            "operator outside of the choice",
-            "Its operator began outside of the chosen steps or phase, though it was launched inside.",
+            "operator outside the selection",
+            "Its operator started outside the selected steps or phase, but the launch is inside.",
         ),
         Reason.GRAPH: (
             "graph replay",
-            "One call launched a whole captured graph: no operator runs then.",
+            "One call launched a captured graph, without running operators.",
         ),
         Reason.BARE: (
-            "launched outside of operators",
-            "A call launched it while no operator was open on its thread, as compiled code and other libraries do, or "
-            "operators were not recorded.",
+            "launched outside operators",
+            (
+                "The launch happened outside any operator: compiled code, another library, or operators were not "
+                "recorded."
+            ),
         ),
         Reason.BEFORE: (
             "launched before the recording",
-            "No launch is recorded, and its number is smaller than that of every recorded call; without numbers: it runs "
-            "ahead of all work of its stream that has a launch.",
+            "It has no recorded launch, and it was launched before the first recorded call.",
         ),
         Reason.UNRECORDED: (
             "no launch recorded",
-            "It was launched while the trace was recorded, or nobody knows when, and the launch is not in the trace.",
+            "The launch is missing from the trace.",
         ),
     }
 )

@@ -1,36 +1,20 @@
-"""The supported trace formats."""
+"""The supported trace formats.
+
+Each format is a folder that declares itself (``FORMATS``); there is no central list. ``READERS`` has the declarations in
+``order``: an uncertain file goes to the first one that accepts it. Decoders are imported when a file is read.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import pkgutil
+from importlib import import_module
 
-from tb_plugin.formats.ascend import AscendClusterReader, AscendReader
-from tb_plugin.formats.base import Reader
-from tb_plugin.formats.chrome_json import ChromeJsonReader
-from tb_plugin.formats.execution_trace import ExecutionTraceReader
-from tb_plugin.formats.flight_recorder import FlightRecorderReader
-from tb_plugin.formats.kineto import KinetoReader
-from tb_plugin.formats.megengine import MegEngineReader
-from tb_plugin.formats.memory_flow import MemoryFlowReader
-from tb_plugin.formats.memory_snapshot import MemorySnapshotReader
-from tb_plugin.formats.memory_timeline import MemoryTimelineReader
-from tb_plugin.formats.perfetto import PerfettoReader
-from tb_plugin.formats.stack_files import StackFilesReader
+from tb_plugin.formats.format_entry import FormatEntry
 
-_KINETO, _CHROME_JSON = KinetoReader(), ChromeJsonReader()
 
-READERS: tuple[Reader[Any], ...] = (
-    AscendReader(),
-    AscendClusterReader(),
-    _KINETO,
-    MegEngineReader(),
-    _CHROME_JSON,
-    PerfettoReader(of_torch=_KINETO, of_tools=_CHROME_JSON),
-    MemorySnapshotReader(),
-    MemoryTimelineReader(),
-    MemoryFlowReader(),
-    FlightRecorderReader(),
-    StackFilesReader(),
-    ExecutionTraceReader(),
-)
-"""An uncertain file goes to the first reader whose ``sniff`` accepts it: specific formats come before general ones."""
+def _declared() -> list[FormatEntry]:
+    folders = [each.name for each in pkgutil.iter_modules(__path__) if each.ispkg and not each.name.startswith("_")]
+    return [entry for name in folders for entry in import_module(f"{__name__}.{name}").FORMATS]
+
+
+READERS: tuple[FormatEntry, ...] = tuple(sorted(_declared(), key=lambda entry: entry.order))

@@ -158,7 +158,7 @@ def no_progress(state: ReadState) -> None:
 
 
 class Reader(Protocol[Raw_co]):
-    """A reader of one trace format. To add one, add a module here and a line in ``READERS``.
+    """A reader of one trace format, declared in ``formats/<format>/__init__.py`` (see ``format_entry.py``).
 
     All members are required. Optional abilities have protocols of their own, such as ``Windowed``.
     """
@@ -219,11 +219,6 @@ class Windowed(Protocol):
         ...
 
 
-def windowed(reader: Reader[Any]) -> Windowed | None:
-    """Returns the reader if it can open windows, else None."""
-    return reader if isinstance(reader, Windowed) else None
-
-
 @runtime_checkable
 class Identifying(Protocol):
     """A reader whose profiles name their rank and job, so that they are joined across folders and names."""
@@ -234,8 +229,3 @@ class Identifying(Protocol):
         ``head`` returns the first 64 KiB (uncompressed) of a file and may raise; nothing else is read.
         """
         ...
-
-
-def identifying(reader: object) -> Identifying | None:
-    """Returns the reader if it identifies profiles, else None."""
-    return reader if isinstance(reader, Identifying) else None

@@ -226,7 +226,7 @@ def test_devices_of_two_makers_stand_beside_each_other(open_tab: Open) -> None:
     for title in ("Overall", "Computing by family", "Communication by operation", "Memory"):
         assert any(text.startswith(title) for text in titles), title
     # What makes the comparison unfair stands before the first chart.
-    mind, chart = (next(i for i, text in enumerate(titles) if text.startswith(t)) for t in ("Mind when", "From the"))
+    mind, chart = (next(i for i, text in enumerate(titles) if text.startswith(t)) for t in ("Before you", "From the"))
     assert mind < chart
     groups = frame.get_by_role("radiogroup", name="Group rows by").inner_text().splitlines()
     assert "Kernels by operator" in groups and "Kernels" not in groups
@@ -299,7 +299,7 @@ def test_one_profile_has_nothing_to_compare_with(open_tab: Open, tmp_path: Path)
     frame = tab.open(view="diff")
     assert "No second profile to compare with" in frame.inner_text("#main")
     # Its steps can be compared with each other.
-    frame.get_by_role("button", name="Compare its steps").click()
+    frame.get_by_role("button", name="Compare with step").click()
     frame = tab.settle()
     assert_healthy(frame)
     assert len(_headline(frame)) == 4

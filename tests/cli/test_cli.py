@@ -92,7 +92,7 @@ def test_a_phase(capsys):
     assert 0 < profile["facts"]["kernels.calls"] < whole["facts"]["kernels.calls"]
     assert cli.main(["report", str(path), "--phase", phase, "--view", "kernels", "--view", "overview"]) == 0
     text = capsys.readouterr().out
-    assert f"Phase: {phase}" in text and f"Not limited to the phase {phase}. Its figures are" in text
+    assert f"Phase: {phase}" in text and f"Not limited to the phase {phase}. Overview covers" in text
     assert report(capsys, path, "--phase", "none", "--view", "kernels")[0] == 2
     (apart,) = report(capsys, path, "--pattern", r"[^\s\S]", "--view", "phases")[1]["profiles"]
     assert {"ProfilerStep#0", "ProfilerStep#5"} <= {row["phase"] for row in apart["tables"]["phases"]}

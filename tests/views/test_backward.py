@@ -202,7 +202,7 @@ CALLS = st.lists(
 
 
 @given(CALLS, st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=2))
-@examples(40, 500)
+@examples(25, 500)
 def test_any_calls_recounted(calls: Any, arrows: Any) -> None:
     builder = trace().op("aten::first", 0, 1, tid=3)
     for name, at, dur, tid, sequence, thread, does in calls:

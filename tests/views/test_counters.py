@@ -14,7 +14,7 @@ from tb_plugin.analysis.copy_directions import DIRECTIONS
 from tb_plugin.analysis.device_time import device_ratios
 from tb_plugin.errors import BadRequest
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable

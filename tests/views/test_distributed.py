@@ -31,6 +31,7 @@ from tests import synthetic as synthetic_traces
 from tests.builders import TraceBuilder, kernel, model, trace
 from tests.calls import Call, calls_table
 from tests.conftest import SAMPLE_FILES, SAMPLES, SHARED, loaded, needs_shared, sample
+from tests.depth import sampled
 
 VIEW = Distributed()
 Rows = list[dict[str, Any]]
@@ -245,7 +246,7 @@ def planted(name: str) -> tuple[list[Any], list[Part]]:
 
 
 @pytest.mark.parametrize("numbered", [True, False], ids=["by number", "aligned"])
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", sampled([*PLANTED], ["lost, absent and late", "tensor parallel"]))
 def test_planted_stragglers_and_waits_are_found(name: str, numbered: bool) -> None:
     """A tenth of the collectives of one rank is lost and one rank is absent: the generator knows every wait."""
     plan, (workers, every) = PLANTED[name], planted(name)

@@ -13,7 +13,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import TraceBuilder, analysis, kernel, part, row, rows, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 from tests.depth import examples, needs_time
 from tests.views.phase_recount import Recount, launched_by
 
@@ -61,7 +61,7 @@ def test_shares_are_called_after_what_they_are_of(steps: int) -> None:
     builder = trace().annotation("forward", 0, 10)
     found = part((builder.step(1, 0, 20) if steps else builder).table(), "phases").frames["phases"]
     titles = {column.metric.key: column.metric.title for column in found.columns}
-    assert titles["phase_step_ratio"] == ("Of the steps" if steps else "Of the trace")
+    assert titles["phase_step_ratio"] == ("Of the steps" if steps else "Share of trace")
 
 
 def test_what_the_autograd_engine_does_lies_in_the_annotation_around_backward() -> None:
@@ -279,7 +279,7 @@ def test_a_phase_holds_what_was_launched_in_it(table: TraceTable, phase: str) ->
 
 
 @needs_time
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_phases_of_samples_recounted(name: str) -> None:
     table = sample(name)
     if analysis("phases").missing(table) is None:

@@ -33,7 +33,7 @@ REPLAYED = define(
 
 WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
     {
-        Way.ANNOTATION: ("Annotations", "The recorder wrote beside the work what stands behind it."),
+        Way.ANNOTATION: ("Annotations", "The profiler recorded the operator with the kernel."),
         Way.CAPTURE: ("Capture in this trace", "The capture of the graph is in the same trace."),
         Way.CAPTURE_TRACE: (
             "Capture trace",
@@ -72,6 +72,4 @@ def attribution_shares(trace: TraceTable, work: Int64, kind: EventKind) -> Break
     ]
     if times.sum() == times[Way.GRAPH]:
         return None
-    return Breakdown(
-        "replayed", "Device time of replays", "How it is known what stands behind it", "ns", int(times.sum()), slices
-    )
+    return Breakdown("replayed", "Device time of replays", "Source of the operator", "ns", int(times.sum()), slices)

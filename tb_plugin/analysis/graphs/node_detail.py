@@ -50,7 +50,7 @@ class Origin:
             figures += [Figure(texts[key], self._trace.strings[i]) for key, i in ids.items() if i != MISSING]
         title, what = WAYS[self._way]
         figures.append(Figure(ORIGIN["known_by"], title.lower(), what))
-        return Figures("origin", "Origin", "what the replay stands for", figures)
+        return Figures("origin", "Origin", "captured operator", figures)
 
     def modules(self) -> str:
         """Returns the modules around the launch, of backward work around the forward operator, outermost first."""

@@ -22,7 +22,7 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
     Cause.INPUT: ("Data loading", "the data loader was asked for the next batch."),
     Cause.GRAPH: (
         "Graph launch",
-        "a captured graph was launched: the call, and the usual time until its first work began.",
+        "a captured graph was launched: the call, and the usual latency of its first kernel.",
     ),
     Cause.LAUNCH: ("Launch calls", "the host was in a call that launches work."),
     Cause.DISPATCH: (
@@ -32,9 +32,9 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
     Cause.PYTHON: ("Python", "no operator and no call was open on any thread that launches work of the device."),
     Cause.LAUNCH_LATENCY: (
         "Launch latency",
-        "the launch had returned, nothing was queued: the usual time until work begins.",
+        "launch latency: the usual time from the launch call to the kernel start.",
     ),
-    Cause.KERNEL_LATENCY: ("Between kernels", "the next work was queued already: the usual time until it begins."),
+    Cause.KERNEL_LATENCY: ("Between kernels", "the next work was already queued: the usual time until it starts."),
     Cause.DEPENDENCY: (
         "Other stream",
         "the next work waited for an event of another stream, as the device recorded it.",
@@ -43,7 +43,7 @@ TITLES: Mapping[Cause, tuple[str, str]] = {
         "Not recorded",
         "the call that launched the next work, or the work of the host, is not recorded.",
     ),
-    Cause.UNEXPLAINED: ("Unexplained", "the next work was launched, and began later than is usual; nothing says why."),
+    Cause.UNEXPLAINED: ("Unexplained", "work was queued but started late; the cause was not recorded."),
 }
 
 

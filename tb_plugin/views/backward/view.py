@@ -9,18 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.advice import todo_of
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analysis.backward_times import backward_times
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
 )
 from tb_plugin.analysis.code_lines import code_lines
@@ -29,11 +24,13 @@ from tb_plugin.analysis.module_paths import module_paths
 from tb_plugin.analysis.recomputation import METRICS as RECOMPUTATION
 from tb_plugin.analysis.recomputation import Recomputed, Sign, called_in, recomputed
 from tb_plugin.analysis.selection import Selection, select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group, places_of, shares, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import Column, Figure, Figures, Notice, Notices, Payload, Sort, Table, View
+from tb_plugin.views.backward import VIEW
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -137,21 +134,8 @@ class _Chosen:
         return "node_device_ns" if self.device_ns.sum() > self.host_ns.sum() else "node_host_ns"
 
 
-class BackwardPass:
+class BackwardPass(DeclaredView, entry=VIEW):
     """The view of backward operators."""
-
-    id = "backward"
-    title = "Backward"
-    model = TraceTable
-    traits = Traits("Work", whole="", tables=("backward_operators", "backward_lines"))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs backward operators."""
-        if len(backward_operators(trace).row):
-            return None
-        return Missing("The trace holds no backward pass.", todo_of(trace, "view.backward"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps and phase."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import Detail, Params, Part, answer_view, bounds_of, int_param
+from tb_plugin.analysis.base import Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.device_memory.records import allocators_of
 from tb_plugin.analysis.device_time import busy_title
@@ -22,6 +22,7 @@ from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.recorded_units import unit_and_factor, unit_in_name
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import group, places_of, stable_order
 from tb_plugin.lib.intervals import union
 from tb_plugin.lib.model_cache import remembered
@@ -29,6 +30,7 @@ from tb_plugin.lib.step_function import Curve, binned, edges_of, presence, stack
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Counter, Counters, Metric, Table, Unit, View
+from tb_plugin.views.counters import VIEW
 
 EACH_BIN = "each bin of the window"
 _OF_UNITS: Mapping[Unit, tuple[str, str]] = {
@@ -90,11 +92,8 @@ _SAYS_NOTHING = "value"
 OTHER_COPIES = ("copies", "Copies, other")
 
 
-class CountersAnalysis(Detail):
+class CountersAnalysis(DeclaredView, entry=VIEW):
     """The view of the counters in a window of the timeline."""
-
-    id = "counters"
-    title = "Counters"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the window and the number of bins; the steps are said, not applied."""

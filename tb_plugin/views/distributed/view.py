@@ -9,8 +9,8 @@ from typing import get_args
 
 import numpy as np
 
-from tb_plugin.analysis.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
-from tb_plugin.analysis.replicas import FRAME
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_of, page
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import (
@@ -25,6 +25,7 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
+from tb_plugin.views.distributed import VIEW
 from tb_plugin.views.distributed.bandwidth.payloads import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.views.distributed.collective_peers import PARTNERS, partners_frame
 from tb_plugin.views.distributed.collectives_in_range import TABLE as MEETINGS
@@ -57,44 +58,8 @@ _STEP_PARTS = (
 _BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
 
 
-GROUP_TABLES = (
-    "workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers", "bandwidths",
-    "bandwidth_fits", "nodes",
-)  # fmt: skip
-STATED_TABLES = ("traffic", "rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
-GROUP_FACTS = {
-    "compute_ns": "compute_ns",
-    "overlap_ns": "overlap_ns",
-    "exposed_communication_ns": "exposed_communication_ns",
-    "wait_ns": "wait_ns",
-    "transfer_ns": "transfer_ns",
-    "other_ns": "step_other_ns",
-}
-"""Numbers of a worker in a report, and their columns of the table of workers."""
-
-
-class Distributed:
+class Distributed(DeclaredView, entry=VIEW):
     """The view of all workers of a run and span."""
-
-    id = "distributed"
-    title = "Distributed"
-    model = TraceTable
-    traits = Traits(
-        "Ranks",
-        whole="It compares whole steps of all workers.",
-        tables=GROUP_TABLES,
-        where_stated=STATED_TABLES,
-        facts=GROUP_FACTS,
-        beside="ranks_collectives",
-    )
-    scope: Scope = "workers"
-    borrows: Mapping[str, Sequence[str]] = MappingProxyType({"memory_states": (FRAME,)})
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns why a trace without collectives has no such view, else None."""
-        if trace.is_collective.any():
-            return None
-        return Missing("The trace holds no communication between processes.", trace.recorder.todo("view.distributed"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns nothing to tell parts apart: one serves every question, steps are chosen in ``answer``."""

@@ -15,23 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
     int_param,
 )
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import NotFoundError
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
+from tb_plugin.views.execution_nodes import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
@@ -92,19 +90,8 @@ METRICS = SHARED.adding(
 )
 
 
-class ExecutionNodes:
+class ExecutionNodes(DeclaredView, entry=VIEW):
     """The view of an execution trace, and of one of its nodes."""
-
-    id = "execution_nodes"
-    title = "Execution trace"
-    model = ExecutionTrace
-    traits = Traits("Work", whole="An execution trace has no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: ExecutionTrace) -> Missing | None:
-        """Returns None: it always lists its nodes."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the node that is asked for."""
@@ -124,9 +111,7 @@ class ExecutionNodes:
             METRICS.figure("process_id", None if trace.process is None else str(trace.process)),
             METRICS.figure("execution_schema", trace.schema),
         ]
-        text = (
-            "It has no times: what it knows of tensors stands in the timeline of the trace that was recorded with it."
-        )
+        text = "It has no times. Open the trace of the same recording to see tensors on the timeline."
         todo = "Put both into one folder, and choose an operator of that timeline."
         payloads = {
             "answer": Notices("answer", "Answer", "answer", [Notice("execution_no_times", "info", text, todo)]),

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
@@ -24,12 +24,14 @@ from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.intervals import Ranges, measure_within
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Metric, Table, View
+from tb_plugin.views.gaps import VIEW
 
 HERE = "the window"
 METRICS = SHARED.adding(
@@ -140,11 +142,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class Gaps(Detail):
+class Gaps(DeclaredView, entry=VIEW):
     """The view of the gaps of devices and their streams in a window."""
-
-    id = "gaps"
-    title = "Gaps"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the window and how short a gap may be; the steps are said, not applied."""

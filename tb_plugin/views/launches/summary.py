@@ -99,17 +99,14 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo
 
 def _answer(all_of: Facts, todo: str) -> Notice:
     """How often a device waited for a launch, what that came to, and whether a graph would help."""
-    text = (
-        "{empty_queue_launches} of {launches} launches met an empty queue;"
-        " devices idled {starved_ns} until launched work began."
-    )
+    text = "{empty_queue_launches} of {launches} launches found the queue empty, costing {starved_ns} of idle time."
     keys = ["empty_queue_launches", "launches", "starved_ns"]
     if all_of["short_launches"] and all_of["capture_ns"]:
         text += " {short_launches} took longer than the kernel they launch:"
         text += " capturing those in a graph saves at most {capture_ns}."
         keys += ["short_launches", "capture_ns"]
     if all_of["late_launches"]:
-        text += " {late_launches} began unusually late."
+        text += " {late_launches} started unusually late."
         keys += ["late_launches"]
     if all_of["behind_launches"]:
         text += " {behind_launches} waited for unrecorded work: that is queue time, no latency."

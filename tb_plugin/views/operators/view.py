@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.forest import outermost_of
 from tb_plugin.analysis.graphs.attribution_payload import REPLAYED, attribution_shares
@@ -22,11 +22,12 @@ from tb_plugin.analysis.operator_calls import Calls, operator_calls, reported_ca
 from tb_plugin.analysis.phrases import capital
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.unattributed_kernels import kernels_without, reason_breakdown, reason_times
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group, ratio, shares
-from tb_plugin.model.trace.reported_operators import stated_operators
-from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, of_kind
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
+from tb_plugin.views.operators import VIEW
 
 METRICS = SHARED.adding(
     REPLAYED,
@@ -96,21 +97,8 @@ class _Shown:
     """Whether the work of operators was replayed."""
 
 
-class Operators:
+class Operators(DeclaredView, entry=VIEW):
     """The operator tables."""
-
-    id = "operators"
-    title = "Operators"
-    model = TraceTable
-    traits = Traits("Work", whole="", tables=("operators", "operators_by_shape"))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs host operators, or device time that could have had one."""
-        if of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any() or stated_operators(trace.stated) is not None:
-            return None
-        return Missing("The trace holds no operators.", trace.recorder.todo("view.operators"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps."""
@@ -350,9 +338,9 @@ def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Pay
     """
     titles = {
         "device_self_ns": "Device self time",
-        "device_total_ns": "Device total time of outermost operators",
+        "device_total_ns": "Device total time of top-level operators",
         "host_self_ns": "Host self time",
-        "host_total_ns": "Host total time of outermost operators",
+        "host_total_ns": "Host total time of top-level operators",
     }
     shown = [key for key in titles if has_device or key.startswith("host")]
     found: dict[str, Payload] = {}

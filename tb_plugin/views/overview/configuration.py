@@ -57,7 +57,7 @@ def configuration(trace: TraceTable) -> Figures:
     if options or not is_range_trace(trace):
         figures.append(_setting("profiler_options", "Profiler options", options or "none recorded"))
     figures += _rest(trace.metadata)
-    return Figures("configuration", "Configuration", "as the file states it", figures)
+    return Figures("configuration", "Configuration", "as recorded in the file", figures)
 
 
 def _rest(data: Mapping[str, object]) -> list[Figure]:

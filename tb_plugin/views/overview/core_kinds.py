@@ -86,7 +86,7 @@ def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
     ]
     return Breakdown(
         f"device_cores_{name}",
-        "Kernel time by kind of cores",
+        "Kernel time by core type",
         f"device {name}, durations summed, communication included",
         "ns",
         sum(times.values()),

@@ -24,7 +24,7 @@ from tb_plugin.payloads import Breakdown, Column, Slice
 
 Int64 = npt.NDArray[np.int64]
 
-MEAN = "mean of the steps"
+MEAN = "mean per step"
 MOST_DEVICES = 64
 """Devices whose stated steps are shown, at most."""
 METRICS = SHARED.adding(
@@ -205,7 +205,7 @@ def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tu
             Slice(METRICS.metric(key, window=MEAN), category, value)
             for (key, category), value in zip(_STATED_PARTS, values, strict=True)
         ]
-        title, subtitle = "Device time of a step, as the profile states it", "its kernels are not all recorded"
+        title, subtitle = "Device time per step, reported by the profiler", "some kernels are not recorded"
         yield (
             device,
             Breakdown(f"device_steps_{device}", title, f"device {device}; {subtitle}", "ns", sum(values), parts, "bar"),
@@ -253,7 +253,7 @@ def reported_frame(table: pa.Table) -> Frame:
     data["stated_difference_ns"] = pc.subtract(stated, pc.add(table["stage_ns"], table["bubble_ns"]))
     shown = pa.table(data)
     columns = [Column(METRICS.metric(key)) for key in data]
-    return Frame("stated_steps", "Steps as the profile states them", columns, shown, ("device", "step"), "step")
+    return Frame("stated_steps", "Steps reported by the profiler", columns, shown, ("device", "step"), "step")
 
 
 def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[str, float]]) -> dict[str, Number]:
@@ -288,7 +288,7 @@ def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | No
         for i, device in enumerate(trace.devices):
             if (len(stated) or device.facts is not None) and (each := device_steps(trace, i, steps)) is not None:
                 found[device.id] = each
-    title = "Device time of a step" if steps.recorded else "Device time of the recording"
+    title = "Device time per step" if steps.recorded else "Device time of the recording"
     if steps.recorded and len(steps.label) > 1:
         title += f", mean of {len(steps.label)} steps"
     bars = {device: steps_breakdown(device, each, title) for device, each in found.items()}

@@ -159,7 +159,7 @@ METRICS = OF_RULES.adding(
         {
             "findings_dismissed": ("Dismissed", "Rules that apply and that the question leaves out."),
             "findings_ignored": (
-                "Left out by torch_trace_ignore",
+                "Dismissed by torch_trace_ignore",
                 "Rules that apply and that a file of the log directory leaves out.",
             ),
         },

@@ -9,14 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
 )
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
@@ -24,10 +20,12 @@ from tb_plugin.analysis.parallelism.experts import dispatched
 from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
+from tb_plugin.views.parallelism import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
@@ -92,21 +90,8 @@ METRICS = SHARED.adding(
 )
 
 
-class Parallelism:
+class Parallelism(DeclaredView, entry=VIEW):
     """The view of device work with a role."""
-
-    id = "parallelism"
-    title = "Parallelism"
-    model = TraceTable
-    traits = Traits("Work", hidden=True, whole="", tables=("roles",))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs work with a role."""
-        if len(roles_of(trace)):
-            return None
-        return Missing("Nothing in the trace shards, hands on, offloads or serves experts.", "")
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps and phase."""

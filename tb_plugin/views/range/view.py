@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analysis.metrics import SHARED, WHOLE, define
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import group, numbered, places_of, ratio, side_by_side
 from tb_plugin.lib.intervals import measure, union
 from tb_plugin.model.trace.order import touching
@@ -20,6 +21,7 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKin
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import self_time
 from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
+from tb_plugin.views.range import VIEW
 
 HERE = "the marked range"
 METRICS = SHARED.adding(
@@ -72,11 +74,8 @@ _ON_THREADS = (*FRAMES["both"], EventKind.OVERHEAD)
 """Kinds of which those of one name on one thread lie inside each other: a call of a call of it."""
 
 
-class Range(Detail):
+class Range(DeclaredView, entry=VIEW):
     """Statistics of a range of time."""
-
-    id = "range"
-    title = "Range"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the range; the steps are said, not applied."""

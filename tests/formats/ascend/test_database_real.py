@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.formats.ascend import AscendReader
 from tb_plugin.formats.ascend.database import groups, tasks
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.lib.intervals import measure, union
 from tb_plugin.model.trace.assemble import assemble
