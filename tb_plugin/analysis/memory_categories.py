@@ -28,14 +28,14 @@ TITLES: Mapping[str, str] = {
 }
 """By id, in the order of stacking: what stays longest lies at the bottom."""
 MEANINGS: Mapping[str, str] = {
-    "parameter": "Tensors that the optimizer updates, and buffers that count as such.",
-    "optimizer_state": "State that the optimizer keeps for each parameter between steps.",
+    "parameter": "Tensors and buffers updated by the optimizer.",
+    "optimizer_state": "State of the optimizer per parameter.",
     "gradient": "Gradients of parameters.",
-    "activation": "Results of the forward pass, kept for the backward pass.",
+    "activation": "Forward results saved for the backward pass.",
     "autograd_detail": "Intermediate results of the backward pass.",
-    "input": "Data that depends on no parameter: batches, labels, masks.",
+    "input": "Batches, labels and masks.",
     "temporary": "Allocated and released within one operator.",
-    "unknown": "Memory that belongs to none of them, such as what the optimizer's step needs while it runs.",
+    "unknown": "Memory of no other category.",
 }
 ORDER = tuple(TITLES)
 """The codes that ``categories_of`` gives are positions in it."""

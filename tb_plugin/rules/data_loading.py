@@ -17,7 +17,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
-    define(STEPS, "ns", {"dataloader_mean_ns": ("Data loading", "Mean of the data loader's part of the steps.")}),
+    define(STEPS, "ns", {"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")}),
 )
 
 Int64 = npt.NDArray[np.int64]

@@ -78,7 +78,7 @@ ROUTES = (
             "(`folded`, `speedscope`)"
         ),
         (
-            "all [merged stacks](../metrics.md#stacks), cut nowhere: `folded`, text with a line "
+            "all [merged stacks](../concepts/attribution.md#stacks), cut nowhere: `folded`, text with a line "
             "`outermost;...;innermost N` each, or JSON for speedscope with a profile a thread. Both in "
             "nanoseconds. 404 where no stack has any of that time"
         ),

@@ -127,7 +127,7 @@ def test_the_recording_of_a_gather_names_its_layer_and_line() -> None:
 
 
 def recount(table: TraceTable) -> tuple[Counter[tuple[str, str | None, str | None]], dict[str, int]]:
-    """Calls by names and line, and sums, one event after the other, from the definitions in docs/metrics.md."""
+    """Calls by names and line, and sums, one event after the other, from the definitions in docs/concepts."""
     name = [table.strings[int(i)] for i in table.name]
     around = table.operator.tolist()
     by_hand = backward_by_hand(table)

@@ -401,8 +401,8 @@ def test_a_missing_rank_makes_waiting_a_lower_and_transfer_an_upper_bound() -> N
     view = view_of(parts)
     bars, headline = view.payloads["waiting"], view.payloads["headline"]
     assert isinstance(bars, Series) and isinstance(headline, Figures)
-    assert [line.metric.title for line in bars.lines] == ["Data transfer, at most", "Synchronizing, at least"]
-    assert "Waiting, at least" in {figure.metric.title for figure in headline.figures}
+    assert [line.metric.title for line in bars.lines] == ["Transfer (max)", "Wait (min)"]
+    assert "Wait share (min)" in {figure.metric.title for figure in headline.figures}
 
 
 def test_groups_that_are_whole_are_measured_though_the_job_has_more_ranks() -> None:

@@ -230,8 +230,8 @@ def test_bars_of_many_ranks_are_the_worst_the_median_and_the_best(job: Part, ran
 def test_the_headline_names_the_slow_rank_and_its_cost(job: Part) -> None:
     figures = {figure.metric.title: figure.value for figure in view_of(job).payloads["headline"].figures}
     assert next(iter(figures.items())) == ("Costs the others most", f"rank{SLOW}")
-    assert figures["Lost a step"] == table_of(job, "worst")[0]["lost_ns"] == pytest.approx(LATE_NS, rel=0.05)
-    assert figures["Lost share"] == pytest.approx(table_of(job, "worst")[0]["lost_share"])
+    assert figures["Cost per step"] == table_of(job, "worst")[0]["lost_ns"] == pytest.approx(LATE_NS, rel=0.05)
+    assert figures["Cost share"] == pytest.approx(table_of(job, "worst")[0]["lost_share"])
 
 
 def messages(parts: Sequence[Part]) -> list[Part]:

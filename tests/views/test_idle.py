@@ -190,7 +190,7 @@ def test_before_the_first_and_after_the_last_work() -> None:
     assert gap(builder, 100, 110) == {"python": 4, "dispatch": 6}
 
 
-# -- a plain recount, from docs/metrics.md
+# -- a plain recount, from docs/concepts
 
 NAMED = {
     Cause.INITIALISATION: {"cuModuleLoadDataEx"},

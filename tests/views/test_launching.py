@@ -140,7 +140,7 @@ def test_the_numbers_of_a_sequence() -> None:
     assert (found["start_ns"], found["dur_ns"]) == (10_000, 8_000)
 
 
-# -- plain recounts, from docs/metrics.md
+# -- plain recounts, from docs/concepts
 
 
 def asked_before(table: TraceTable, wait: int, work: int) -> bool:

@@ -16,7 +16,7 @@ ORIGIN = define(
     "",
     "text",
     {
-        "known_by": ("Known", "What tells which launch of the capture the replayed work stands for."),
+        "known_by": ("Known by", "Source of the match between the replayed work and its capture."),
         "input_types": ("Input types", "Element types of the operator's inputs (record_shapes=True)."),
     },
 )

@@ -20,7 +20,7 @@ VIEW = ViewEntry(
         payloads=(
             "In which operator of a trace a block was allocated that another recording of the process tells of, "
             "such as a snapshot. `matching` (Figures: by what it was "
-            "[matched](../metrics.md#from-an-allocation-to-its-operator), null where the time lies outside of the "
+            "[matched](../concepts/memory.md#memory), null where the time lies outside of the "
             "trace)."
         ),
         tables="`allocating_operators` (one row; several where it is ambiguous, none where no operator was open).",

@@ -35,8 +35,8 @@ def reported_headline(base: Part, exp: Part) -> Figures | None:
     if not one or other is None or not any(STATED_COMPUTE in side.facts for side in (base, exp)):
         return None
     figures = [
-        METRICS.figure("base_step_ns", one, "Baseline, stated"),
-        METRICS.figure("exp_step_ns", other, "Experiment, stated"),
+        METRICS.figure("base_step_ns", one, "Baseline, reported"),
+        METRICS.figure("exp_step_ns", other, "Experiment, reported"),
         METRICS.figure("delta_step_ns", other - one),
         METRICS.figure("step_ratio", other / one),
     ]

@@ -21,12 +21,12 @@ from tb_plugin.views.graphs.tables import TIES, graphs_table, nodes_table, parts
 
 _TOLD: Mapping[Tie, str] = MappingProxyType(
     {
-        Tie.ANNOTATION: "Annotations beside the work name regions or operators.",
-        Tie.CAPTURE: "The trace holds the capture, launch by launch.",
-        Tie.CAPTURE_TRACE: "A recording of the capture, or of the same work run eagerly, lies beside the trace or was named.",
-        Tie.EAGER: "The same kernels with equal grids and blocks ran outside a graph, at least 8 in a row.",
-        Tie.GRAPH: "Only what was open around the launch of the graph is known.",
-        Tie.NONE: "Nothing was open around the launch of the graph, or the launch is not recorded.",
+        Tie.ANNOTATION: "Operators or regions recorded beside the work.",
+        Tie.CAPTURE: "Operators of the capture in this trace.",
+        Tie.CAPTURE_TRACE: "Operators of the capture, or an eager run, in another trace.",
+        Tie.EAGER: "Operators of the same kernels run without a graph in this trace.",
+        Tie.GRAPH: "Events around the graph launch only.",
+        Tie.NONE: "No events around the graph launch.",
     }
 )
 LITTLE_KNOWN = 0.5

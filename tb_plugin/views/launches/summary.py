@@ -81,7 +81,7 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo
         return {}
     figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]
     if all_of["short_launches"]:  # of others the finding launch_bound speaks
-        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "A graph of short kernels saves at most"))
+        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "Graph saving (max)"))
     if len(depths) == 1:
         figures.insert(2, METRICS.figure("starved_ratio", depths[0].starved))
     empty = launches.latency_ns[~launches.is_queued]

@@ -43,7 +43,7 @@ VIEW = ViewEntry(
             "`devices` (Figures, one a device), `allocators`, `allocator_devices`, `allocator_peaks` and "
             "`component_counts` (Figures), `allocator_curve` (Series), `memory_allocators` and "
             "`memory_components` (Tables; these where the profile [states "
-            "totals](../metrics.md#totals-that-a-profile-states)), `memory_operators` (Table), `memory_shapes` "
+            "totals](../concepts/memory.md#memory)), `memory_operators` (Table), `memory_shapes` "
             "(Table; where input shapes change from step to step); only tables without memory events."
         ),
         tables=(

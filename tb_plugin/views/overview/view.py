@@ -307,7 +307,7 @@ def _frame(breakdown: StepShares) -> Frame:
 def _facts(
     trace: TraceTable, breakdown: StepShares, times: dict[str, DeviceTime], ratios: dict[str, DeviceRatios]
 ) -> dict[str, Number]:
-    """The flat facts of the machine interface (docs/metrics.md)."""
+    """The flat facts of the machine interface (docs/reference/facts.md)."""
     operator_category = trace.strings.where(lambda text: text.lower() in ("cpu_op", "operator"))[trace.category]
     facts: dict[str, Number] = {
         "trace.events": len(trace),
