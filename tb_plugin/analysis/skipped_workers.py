@@ -40,14 +40,14 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
         (worker, why), *others = out.failed
         reasons = [f"{{worker}} ({why.removesuffix('.')})"]
         named = _listed([*reasons, *(f"{name} ({reason.removesuffix('.')})" for name, reason in others)])
-        text = f"Not loaded and left out: {named}.{more}"
-        todo = "{worker} says, when it is opened, where its file is damaged and what to do."
+        text = f"Skipped because unreadable: {named}.{more}"
+        todo = "Open {worker} to see where its file is damaged and how to fix it."
         notices.append(Notice("worker_failed", "high", text, todo, [metrics.figure("worker", worker)]))
     if out.away:
         one = len(out.away) == 1
-        text = f"Left out: {_listed(out.away)}. "
-        text += "Its trace is not here, only its summary" if one else "Their traces are not here, only their summaries"
-        text += ", of which Distributed alone is made."
+        text = f"Skipped: {_listed(out.away)}. "
+        text += "Only its summary is available" if one else "Only their summaries are available"
+        text += ", which only Distributed can use."
         todo = f"Open the log directory that has the {'trace' if one else 'traces'}."
         notices.append(Notice("summary_alone", "info", text, todo, []))
     return notices

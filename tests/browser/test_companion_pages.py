@@ -23,7 +23,7 @@ LINES = """(cell) => {
 """How many lines the text of an element takes."""
 PAGES = [
     ("collectives", {"run": "flight_recorder_gloo", "worker": "rank0", "row": "1"}, "2 recorded calls are finished"),
-    ("ranks_collectives", {"run": "flight_recorder_gloo", "worker": "rank0"}, "called alike and are finished"),
+    ("ranks_collectives", {"run": "flight_recorder_gloo", "worker": "rank0"}, "match and are finished"),
     ("stack_profile", {"run": "export_stacks_cpu"}, "Most of it is in"),
     ("stack_profile", {"run": "export_stacks_cpu", "form": "functions"}, "Most of it is in"),
     ("execution_nodes", {"run": "execution_trace_cpu"}, "It has no times"),

@@ -400,8 +400,8 @@ def test_a_missing_rank_makes_waiting_a_lower_and_transfer_an_upper_bound() -> N
     view = view_of(parts)
     bars, headline = view.payloads["waiting"], view.payloads["headline"]
     assert isinstance(bars, Series) and isinstance(headline, Figures)
-    assert [line.metric.title for line in bars.lines] == ["Data transfer, at most", "Synchronizing, at least"]
-    assert "Waiting, at least" in {figure.metric.title for figure in headline.figures}
+    assert [line.metric.title for line in bars.lines] == ["Data transfer (upper bound)", "Synchronizing (lower bound)"]
+    assert "Waiting (lower bound)" in {figure.metric.title for figure in headline.figures}
 
 
 def test_groups_that_are_whole_are_measured_though_the_job_has_more_ranks() -> None:
@@ -719,7 +719,7 @@ def test_workers_of_one_rank_are_not_compared() -> None:
     notices = view_of(copied).payloads["findings"]
     assert isinstance(notices, Notices)
     (text,) = (notice.text for notice in notices.notices if notice.rule == "same_rank")
-    assert text == "Left out, another worker reports the same rank: zrank1."
+    assert text == "Ignored (another worker reports the same rank): zrank1."
 
 
 def test_two_launches_in_one_span_share_no_collective() -> None:

@@ -429,7 +429,8 @@ def blamed(made: Any) -> Blame:
 
 CAUSES = {
     "kernel": ("computation", "longer calls"), "work": ("computation", "more calls"),
-    "device": ("slow device", "slow device"), "input": ("input", None), "host": ("the host", None), "copy": ("copies", None),
+    "device": ("slow device", "slow device"), "input": ("data loading", None), "host": ("the host", None),
+    "copy": ("copies", None),
 }  # fmt: skip
 
 

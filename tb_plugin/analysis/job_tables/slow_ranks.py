@@ -98,21 +98,29 @@ def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[R
 
 def _slow_rank(slow: SlowRank) -> Notice:
     figures = [*_compared(slow), METRICS.figure("computing_ns", slow.time_ns)]
-    text = "Rank {job_rank} computes {computing_ns} a step, {above_median} above the median {median_ns} of {compared_count} "
+    text = "Rank {job_rank} computes {computing_ns} per step, {above_median} above the median {median_ns} of "
     todo = (
-        "Look at its input, its device (temperature, frequency) and what only this rank does; the others wait for it."
+        "Check its input, its device (temperature, clock frequency) and work that only it does. The others wait for it."
     )
     severity = severity_of(_above(slow))
-    return Notice("slow_rank", severity, f"{text}ranks{_of(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100)
+    return Notice(
+        "slow_rank",
+        severity,
+        f"{text}{{compared_count}} ranks{_of(slow)}.",
+        todo,
+        figures,
+        "above_median",
+        LEAST_PERCENT / 100,
+    )
 
 
 def _free_rank(slow: SlowRank) -> Notice:
     figures = [*_compared(slow), METRICS.figure("device_free_ns", slow.time_ns)]
     text = (
-        "The device of rank {job_rank} has nothing to do for {device_free_ns} a step, {above_median} above the median "
-        "{median_ns} of {compared_count} ranks"
+        "The device of rank {job_rank} is idle for {device_free_ns} per step, {above_median} above the median {median_ns} "
+        "of {compared_count} ranks"
     )
-    todo = "Its host is late: compare its processor, its data loading and what else runs on that machine."
+    todo = "Its CPU is late: compare its processor, its data loading and other processes on that machine."
     return Notice("free_rank", "medium", f"{text}{_of(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100)
 
 
@@ -129,10 +137,10 @@ def _slow_link(slow: SlowLink) -> Notice:
         METRICS.figure("link_kind", link.transport or ""),
     ]
     text = (
-        "The link from rank {link_source} to rank {link_destination} moves {link_bandwidth}, {below_median} below the median "
-        "{median_bandwidth} of {compared_count} links of its kind ({link_kind})."
+        "The link from rank {link_source} to rank {link_destination} reaches {link_bandwidth}: {below_median} below the "
+        "median {median_bandwidth} of {compared_count} links ({link_kind})."
     )
-    todo = "Check cable, port and switch between the two, and what else uses them."
+    todo = "Check the cable, port and switch between the two ranks, and other traffic on them."
     return Notice("slow_link", "medium", text, todo, figures, "below_median", LEAST_PERCENT / 100)
 
 
@@ -154,14 +162,14 @@ def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Not
         METRICS.figure("job_rank", slowest.ranks[0]),
         METRICS.figure("computing_ns", slowest.times["computing_ns"]),
     ]
-    text = "Computing differs by {spread_ratio} among {compared_count} ranks"
+    text = "Compute time differs by {spread_ratio} among {compared_count} ranks"
     text += f" of stage {label(tuple(each.ranks[0] for each in mine))}" if len(stages) > 1 else ""
-    text += "; none of them stands out. Rank {job_rank} computes longest, {computing_ns} a step."
+    text += "; no single rank is an outlier. Rank {job_rank} computes longest, {computing_ns} per step."
     yield Notice(
         "uneven_ranks",
         "low",
         text,
-        "Compare what these ranks are given to do.",
+        "Compare the work given to these ranks.",
         figures,
         "spread_ratio",
         LEAST_PERCENT / 100,
@@ -184,7 +192,7 @@ def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
         METRICS.figure("spread_ratio", share),
     ]
     text = (
-        f"The stage of ranks {{job_stage}} computes {{computing_ns}} a step, {{spread_ratio}} more than that of ranks "
+        f"The stage of ranks {{job_stage}} computes {{computing_ns}} per step, {{spread_ratio}} more than that of ranks "
         f"{label(shortest.ranks)}: a pipeline runs at the speed of its slowest stage."
     )
     severity: Severity = "medium" if share >= SEVERE_SHARE else "low"
@@ -192,7 +200,7 @@ def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
         "uneven_stages",
         severity,
         text,
-        "Move layers from it to the others.",
+        "Move layers from this stage to the others.",
         figures,
         "spread_ratio",
         LEAST_PERCENT / 100,

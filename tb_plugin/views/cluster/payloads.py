@@ -58,7 +58,7 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
         )
         pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
     if of_stages:
-        text = "each part its slowest rank's: no rank's step"
+        text = "each part from its slowest rank; not the step of a single rank"
         pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
     pictures += _call_bars(every[OPERATIONS], len(ranks))
     frames = (
@@ -101,8 +101,8 @@ def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
         for key, shown, category in _CALLS
     ]
     x = METRICS.metric("job_rank")
-    title, text = "Communication by rank", "mean step, calls one by one"
-    text += f"; {len(every):,} of {ranks:,} ranks state calls" if len(every) < ranks else ""
+    title, text = "Communication by rank", "mean step, sum over calls"
+    text += f"; {len(every):,} of {ranks:,} ranks report calls" if len(every) < ranks else ""
     return [Series("rank_calls", title, text, x, [str(row["rank"]) for row in rows], lines, "stacked_bars")]
 
 

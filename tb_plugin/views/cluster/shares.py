@@ -41,13 +41,11 @@ def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Ite
         METRICS.figure("exposed_ns", exposed // count),
         METRICS.figure("job_step_ns", length // count),
     ]
-    whose = f"On ranks {label(tuple(each.ranks[0] for each in worst))}" if len(found) > 1 else "On the mean rank"
-    text = (
-        f"{whose} communication that nothing hides takes {{exposed_share}} of a step, {{exposed_ns}} of {{job_step_ns}}"
-    )
+    whose = f"On ranks {label(tuple(each.ranks[0] for each in worst))}" if len(found) > 1 else "On the average rank"
+    text = f"{whose}, exposed communication takes {{exposed_share}} of the step ({{exposed_ns}} of {{job_step_ns}})"
     if bubble:
         figures.append(METRICS.figure("bubble_ns", bubble // count))
-        text += "; {bubble_ns} of it are the bubble, in which a stage receives from another one"
+        text += "; {bubble_ns} of this is the pipeline bubble: a stage receives from another one"
     todo = SEND_LESS[0].upper() + SEND_LESS[1:]
     if 2 * bubble > exposed:
         todo = "Use more micro-batches, or move layers so that no stage waits for another one."

@@ -18,7 +18,7 @@ class ClusterAnalysis:
     id = "cluster"
     title = "Cluster"
     model = Cluster
-    traits = Traits("Ranks", whole="The analysis of a job knows no phases.", tables=TABLES)
+    traits = Traits("Ranks", whole="A job analysis has no phases.", tables=TABLES)
     scope: Scope = "profile"
     borrows = NO_BORROWED_NUMBERS
 
@@ -66,7 +66,7 @@ def _notes(cluster: Cluster) -> list[Notice]:
     """What there is nothing of."""
     notes = []
     if not cluster.table(STEP_TIMES).num_rows:
-        notes.append(Notice("cluster_no_steps", "info", "The analysis states no times of steps.", ""))
+        notes.append(Notice("cluster_no_steps", "info", "The analysis reports no step times.", ""))
     if not cluster.table(LINKS).num_rows:
-        notes.append(Notice("cluster_no_links", "info", "The analysis states no links between ranks.", ""))
+        notes.append(Notice("cluster_no_links", "info", "The analysis reports no links between ranks.", ""))
     return notes

@@ -22,7 +22,7 @@ class Collectives:
     id = "collectives"
     title = "Collectives"
     model = Flight
-    traits = Traits("Work", whole="A flight recorder knows no phases.", tables=("recorded_calls", "group_progress"))
+    traits = Traits("Work", whole="A flight recorder has no phases.", tables=("recorded_calls", "group_progress"))
     scope: Scope = "profile"
     borrows = NO_BORROWED_NUMBERS
 
@@ -69,10 +69,13 @@ def _answer(flight: Flight, unfinished: int) -> Notice:
     figures = [METRICS.figure("recorded_calls_count", len(flight))]
     if not len(flight):
         return Notice(
-            "flight_empty", "info", "The recorder kept no call: none was made, or its buffer has no room.", ""
+            "flight_empty",
+            "info",
+            "The flight recorder contains no call: none was made, or its buffer is too small.",
+            "",
         )
     if not unfinished:
-        what = noun(len(flight), "The call that was recorded is", "All {recorded_calls_count} recorded calls are")
+        what = noun(len(flight), "The recorded call is", "All {recorded_calls_count} recorded calls are")
         return Notice("flight_finished", "info", f"{what} finished on this rank.", "", figures, evidence=link)
     calls = calls_of(flight)
     first = calls.filter(pc.invert(calls["call_finished"])).slice(0, 1).to_pylist()[0]

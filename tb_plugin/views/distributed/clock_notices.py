@@ -35,10 +35,10 @@ def _apart(data: JobData) -> Notice | None:
     if apart <= max(APART_NS, residual):
         return None
     text = (
-        "The clocks of the workers are up to {clock_range_ns} apart. Times are compared by corrected clocks, which are right "
-        "to {clock_residual_ns}."
+        "The clocks of the workers differ by up to {clock_range_ns}. Times are compared with corrected clocks, accurate to "
+        "{clock_residual_ns}."
     )
-    advice = "Synchronize the clocks of the hosts (PTP, NTP) where other tools shall compare the traces."
+    advice = "To compare the traces in other tools, synchronize the host clocks (PTP, NTP)."
     figures = [METRICS.figure("clock_range_ns", apart), METRICS.figure("clock_residual_ns", residual)]
     return Notice("clocks_apart", "info", text, advice, figures)
 
@@ -52,8 +52,8 @@ def _rough(data: JobData) -> Notice | None:
     if len(offset) < 2 or not rough.any():
         return None
     text = (
-        "Ranks are aligned to about {clock_residual_ns} only: on {clocks_rough} of {workers} workers the ends of collectives "
-        "scatter by that much, more than clocks differ ({clock_range_ns})."
+        "Ranks can only be aligned to about {clock_residual_ns}. On {clocks_rough} of {workers} workers, the end times of "
+        "collectives scatter by this much, more than the clocks differ ({clock_range_ns})."
     )
     figures = [
         METRICS.figure("clocks_rough", int(rough.sum())),
@@ -61,7 +61,7 @@ def _rough(data: JobData) -> Notice | None:
         METRICS.figure("clock_residual_ns", int(clocks.residual_ns[rough].max())),
         METRICS.figure("clock_range_ns", apart),
     ]
-    advice = "Believe waiting, which needs no clocks. Who began first is not known where begins are closer than that."
+    advice = "Waiting times are reliable. Arrival order is not known for calls closer than {clock_residual_ns}."
     return Notice("clocks_rough", "info", text, advice, figures)
 
 
@@ -71,8 +71,8 @@ def _unknown(data: JobData) -> Notice | None:
     if not len(lost) or len(data.first_rows) < FEWEST:
         return None
     text = (
-        "The clocks of {clocks_unknown} of {workers} workers cannot be compared with the others': fewer than three "
-        "collectives that all ranks leave together connect them. Who came late to collectives across them is not known."
+        "The clocks of {clocks_unknown} of {workers} workers cannot be compared with the others: they share fewer than "
+        "three synchronizing collectives. Late arrivals at collectives with these workers are not known."
     )
     figures = [METRICS.figure("clocks_unknown", len(lost)), METRICS.figure("workers", len(data.names))]
     return Notice("clocks_unknown", "low", text, "Record more steps, on all ranks.", figures)
@@ -84,15 +84,17 @@ def _suppressed(data: JobData) -> Notice | None:
     if below <= SUPPRESSED_SHARE * (below + known):
         return None
     text = (
-        "At {arrivals_suppressed} of {arrivals} collectives the workers came closer together than their clocks can tell "
-        "({clock_residual_ns}): nobody is called late there."
+        "At {arrivals_suppressed} of {arrivals} collectives, the workers arrived closer together than the clocks are "
+        "accurate ({clock_residual_ns}). No rank counts as late there."
     )
     figures = [
         METRICS.figure("arrivals_suppressed", below),
         METRICS.figure("arrivals", below + known),
         METRICS.figure("clock_residual_ns", int(data.clocks.residual_ns.max(initial=0))),
     ]
-    return Notice("arrivals_suppressed", "info", text, "Nothing is wrong: wait and transfer need no clocks.", figures)
+    return Notice(
+        "arrivals_suppressed", "info", text, "Nothing to fix: wait and transfer do not depend on clocks.", figures
+    )
 
 
 def _begins_later(data: JobData) -> Notice | None:
@@ -101,8 +103,8 @@ def _begins_later(data: JobData) -> Notice | None:
         return None
     begin = data.clocks.begin_ns[data.clocks.known]
     text = (
-        "Recordings begin up to {trace_begins_ns} after each other: so much of the lateness at the first collective of one "
-        "that begins later ({arrivals_later} of them) may be that its profiler was started later, and counts as nobody's."
+        "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace "
+        "({arrivals_later} of them) may come from the profiler start and does not count."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
@@ -118,8 +120,8 @@ def _transfer(data: JobData) -> Notice | None:
     if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):
         return None
     text = (
-        "How long data moved is uncertain: {transfer_ns} by the shortest call of each of {arrivals} collectives, "
-        "{arrival_transfer_ns} from the last begin to the last end. Ranks do not end these collectives together."
+        "Transfer time is uncertain: {transfer_ns} by the shortest call of each of {arrivals} collectives, "
+        "{arrival_transfer_ns} from the last start to the last end. The ranks do not end these collectives together."
     )
     figures = [
         METRICS.figure("transfer_ns", shortest),
@@ -127,7 +129,7 @@ def _transfer(data: JobData) -> Notice | None:
         METRICS.figure("arrival_transfer_ns", by_clocks),
     ]
     advice = (
-        "Believe bandwidths as far as both agree: see the columns Data transfer and Transfer by clocks of the table Single "
+        "Trust bandwidths only where both agree: see the columns Data transfer and Transfer by clocks of the table Single "
         "collectives."
     )
     return Notice("transfer_estimates", "info", text, advice, figures)

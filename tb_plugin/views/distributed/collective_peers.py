@@ -39,9 +39,9 @@ def partners_frame(joined: Part, params: Params) -> Frame:
     places = {key: int_param(params, key) for key in _PLACES}
     if not named or all(value is None for value in places.values()):
         raise BadRequest(
-            "A call is that of a worker, and has a place.",
+            "The request does not identify a call.",
             "of",
-            "Name the worker by of, and give call, event or start_ns.",
+            "Set of to the worker, and set call, event or start_ns.",
         )
     worker = numbers_of(calls, "worker")
     begin, end = _span(worker, names.index(named)) if named in names else (0, 0)

@@ -46,7 +46,7 @@ def stretches_of(texts: Sequence[str]) -> list[Stretch]:
         except ValueError:
             stretch = Stretch("", 0, 0)
         if not stretch.worker or stretch.end_ns <= stretch.start_ns or max(-stretch.start_ns, stretch.end_ns) > 1 << 62:
-            raise BadRequest("That is no stretch of time of a worker.", text[:100], "Write worker:start_ns:end_ns.")
+            raise BadRequest("This is not a time range of a worker.", text[:100], "Write worker:start_ns:end_ns.")
         found.append(stretch)
     if len({stretch.worker for stretch in found}) < len(found):
         raise BadRequest("A worker is named twice.", WITHIN, "Name each worker once.")

@@ -18,18 +18,18 @@ _LARGEST = 1 << 62
 _TOLD: dict[str, tuple[Severity, str, str]] = {
     NO_RANK: (
         "info",
-        "Left out, not part of this job: ",
-        "Put traces that belong to no job into a folder of their own.",
+        "Ignored (not part of this job): ",
+        "Move traces that belong to no job to a separate folder.",
     ),
     OTHER_TIME: (
         "medium",
-        "Left out, recorded at another time than the other workers: ",
-        "Put the traces of each launch into a folder of their own.",
+        "Ignored (recorded at another time than the other workers): ",
+        "Use a separate folder for the traces of each launch.",
     ),
     SAME_RANK: (
         "medium",
-        "Left out, another worker reports the same rank: ",
-        "Put the traces of each job into a folder of their own, and delete copies.",
+        "Ignored (another worker reports the same rank): ",
+        "Use a separate folder for the traces of each job, and delete copies.",
     ),
 }
 

@@ -40,7 +40,7 @@ def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
             METRICS.figure("bounded", total_of(rows, "bounded")),
             METRICS.figure("bus_bandwidth", largest(operations)[1]),
         ]
-    return Figures(FACTS, "Numbers of the job", "", figures)
+    return Figures(FACTS, "Job numbers", "", figures)
 
 
 def wait_share(data: JobData) -> float | None:

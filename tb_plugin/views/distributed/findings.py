@@ -26,7 +26,7 @@ from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 _NAMED = 3
 """So many workers that lack calls, or were not loaded, are named."""
-UNREAD = "What is not loaded is all that is missing: with it nothing would be left open."
+UNREAD = "Load the remaining traces to remove these bounds."
 
 
 def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
@@ -34,34 +34,34 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
 
     ``params`` name workers that could not be read, and those whose part did not come from elsewhere.
     """
-    notices = left_out(params, METRICS, " Waiting and transfer are those of the workers that are here.")
+    notices = left_out(params, METRICS, " Wait and transfer cover the loaded workers only.")
     if refused := params.get("refused"):
-        text = f"Computed from the trace here: {refused}."
+        text = f"Computed from the trace instead of its summary: {refused}."
         notices.append(
-            Notice("summary_refused", "info", text, "Nothing is missing; the next time may take as long.", [])
+            Notice("summary_refused", "info", text, "No data is missing; the next request may take as long.", [])
         )
     notices += not_compared(data.left_out)
     bounded, missing = total_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
     here = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
-    present = "{workers} of {world_size} ranks are here."
+    present = "{workers} of {world_size} ranks are loaded."
     if data.world_size is None:
-        present = "{workers} of at least {world_size} ranks are here."
+        present = "{workers} of at least {world_size} ranks are loaded."
     failed = [worker for worker, _ in LeftOut.of(params).failed]
     unread = failed_ranks(failed)
     if data.world_size is not None and missing:
         lacking = "" if unread is None else missing_ranks(data.ranks, data.world_size, unread)
         present = "; ".join(
             [
-                "{workers} of {world_size} ranks are here",
-                *([f"not loaded: {', '.join(failed[:_NAMED])}{_more(len(failed))}"] if failed else []),
+                "{workers} of {world_size} ranks are loaded",
+                *([f"unreadable: {', '.join(failed[:_NAMED])}{_more(len(failed))}"] if failed else []),
                 *([f"without a trace: {lacking}"] if lacking else []),
             ]
         )
         present += "."
     only_unread = unread and missing and missing_rank_count(data.ranks, data.world_size, unread) == 0
     if data.alone:
-        known = "urations of collectives include waiting; no bandwidth is claimed."
-        text = f"{present.replace(' are ', ' is ', 1)} D{known}" if missing else f"Only one worker is here: d{known}"
+        known = "ollective durations include wait time and bandwidth is not shown."
+        text = f"{present.replace(' are ', ' is ', 1)} C{known}" if missing else f"Only one rank is loaded, so c{known}"
         advice = "Put the traces of all ranks into one run folder."
         notices += _unsplit(rows[0], bool(data.stated))
         notices.append(Notice("one_worker", "medium" if missing else "info", text, advice, here))
@@ -69,44 +69,44 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", total_of(rows, "matched"))]
         text = f"{present} " if missing else ""
         unsaid = _bounded_without_group(data)
-        lacking = "may lack" if unsaid == bounded else "lack, or may lack," if unsaid else "lack"
-        why = ", for not all of them state their group" if unsaid else ""
+        lacking = "may be" if unsaid == bounded else "are, or may be," if unsaid else "are"
+        why = " (not all of them report their group)" if unsaid else ""
         text += (
-            f"{{bounded}} of {{matched}} matched calls {lacking} a rank of their group{why}: if that one arrived last, the "
-            "others waited for it unseen. Waiting is at least, transfer at most and bandwidth at least what is shown."
+            f"{{bounded}} of {{matched}} matched calls {lacking} missing a rank of their group{why}. "
+            "Wait and bandwidth are lower bounds, transfer an upper bound."
         )
-        todo = UNREAD if only_unread else "Record all ranks to know who arrives last."
+        todo = UNREAD if only_unread else "Record all ranks to see who arrives last."
         few = _lacking(data)
         if missing:
-            text += f" Calls are missing of {few}, too." if few else ""
+            text += f" Calls of {few} are missing, too." if few else ""
         else:
-            text += f" All ranks are here; calls are missing of {few}." if few else ""
-            todo = "Record the same steps on every rank, and see whether these lost events (length of their buffers)."
+            text += f" All ranks are loaded, but calls of {few} are missing." if few else ""
+            todo = "Record the same steps on every rank, and check whether these ranks lost events (buffer size)."
         notices.append(Notice("bounds", "medium", text, todo, figures))
     elif missing and not data.alone:
-        todo = UNREAD if only_unread else "Record all ranks to be sure."
+        todo = "Load the remaining traces." if only_unread else "Record all ranks to be sure."
         notices.append(Notice("workers_missing", "low", present, todo, here))
     if inferred := data.seen.data["inferred_group"].drop_null().value_counts().to_pylist():
         text = (
-            "{inferred_calls} calls that state no group count as those of {inferred_group}: all ranks are here, and just the "
-            "ranks of that group have such calls."
+            "{inferred_calls} calls report no group and are assigned to {inferred_group}: exactly the ranks of that group "
+            "have such calls."
         )
         figures = [
             METRICS.figure("inferred_calls", sum(each["counts"] for each in inferred)),
             METRICS.figure("inferred_group", ", ".join(sorted({each["values"] for each in inferred}))),
         ]
-        advice = "Nothing is wrong: see the column Inferred group of the table Single collectives."
+        advice = "Nothing to fix: see the column Inferred group of the table Single collectives."
         notices.append(Notice("groups_inferred", "info", text, advice, figures))
     if estimated := total_of(rows, "estimated"):
         text = (
-            "{estimated} calls lack a worker that probably arrived last: their transfer is estimated from the same "
-            "collective where nobody lacks it."
+            "{estimated} calls are missing a worker that probably arrived last. Their transfer is estimated from the same "
+            "collective where no worker is missing."
         )
         figures = [METRICS.figure("estimated", estimated)]
         notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
     unmatched = total_of(rows, "unmatched")
     if unmatched and not data.alone:
-        text = "{unmatched} calls are on one worker only; they are in no waiting, transfer or bandwidth."
+        text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
         figures = [METRICS.figure("unmatched", unmatched)]
         notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
     if data.alone:
@@ -175,10 +175,12 @@ def _waiting(rows: list[Row]) -> list[Notice]:
     worst = max(losing, key=_exposed)
     least, most = _limits(worst)
     text = (
-        "In {worker} communication that nothing hides takes {communication_exposed} of the steps, and most of its "
-        f"communication is waiting for others ({least}{{wait_ns}} a step, beside {most}{{transfer_ns}} of transfer)."
+        "Exposed communication takes {communication_exposed} of the step on {worker}. Most of its communication is waiting "
+        f"for other ranks: {least}{{wait_ns}} per step, against {most}{{transfer_ns}} of transfer."
     )
-    todo = "See who arrives last (Others waited and Arrived last in the table Workers) and why: sending less would not help."
+    todo = (
+        "Find the rank that arrives last (see Others waited and Arrived last in Workers). Sending less does not help."
+    )
     return [_about("communication_waiting", worst, len(losing), text, todo)]
 
 
@@ -194,26 +196,25 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
     middle = sorted(losing, key=_exposed)[len(losing) // 2]
     least, most = _limits(middle)
     text, whose = (
-        "In {worker} communication that nothing hides takes {communication_exposed} of the steps.",
+        "Exposed communication takes {communication_exposed} of the step on {worker}.",
         "its communication",
     )
     if len(losing) > 1:
         text, whose = (
-            "On {workers} workers communication that nothing hides takes more than a tenth of the steps "
-            f"({{communication_exposed}} on the {'one with more of it' if len(losing) == 2 else 'median one of them'}, "
-            "{worker}).",
+            "Exposed communication exceeds 10 % of the step on {workers} workers "
+            f"({'worst' if len(losing) == 2 else 'median'}: {{worker}}, {{communication_exposed}}).",
             "the communication of {worker}",
         )
     unknown = str(middle["worker"]) not in stated
     if unknown and 2 * total_of([middle], "bounded") > total_of([middle], "matched"):
         text += (
-            f" Of {whose} at least {{wait_ns}} a step is waiting and at most {{transfer_ns}} transfer: most of "
-            "these calls lack a rank, so nobody knows how it divides."
+            f" In {whose}, at least {{wait_ns}} per step is wait and at most {{transfer_ns}} is transfer. Most of "
+            "these calls are missing a rank, so the split is unknown."
         )
-        todo = "Record all ranks: only then is it known whether less has to be sent or somebody is late."
+        todo = "Record all ranks to see whether to send less or to find a late rank."
         notice = _about("communication_unsplit", middle, len(losing), text, todo)
         return [replace(notice, severity="medium")]
-    text += f" Most of {whose} is transfer: {most}{{transfer_ns}} a step, beside {least}{{wait_ns}} of waiting."
+    text += f" Most of {whose} is transfer: {most}{{transfer_ns}} per step, against {least}{{wait_ns}} of wait."
     return [_about("communication_transfer", middle, len(losing), text, SEND_LESS[0].upper() + SEND_LESS[1:])]
 
 
@@ -222,9 +223,9 @@ def _unsplit(row: Row, is_stated: bool) -> list[Notice]:
     if _exposed(row) <= COMMUNICATION_SHARE:
         return []
     text = (
-        f"In {{worker}} communication that nothing hides takes {{communication_exposed}} of the steps"
-        f"{', as the profile states' if is_stated else ''}. How much of it is waiting for other ranks is unknown: they are "
-        "not here."
+        f"Exposed communication takes {{communication_exposed}} of the step on {{worker}}"
+        f"{', as reported by the profiler' if is_stated else ''}. The share of waiting for other ranks is unknown: they are "
+        "not loaded."
     )
     figures = [
         METRICS.figure("worker", str(row["worker"])),
@@ -235,7 +236,7 @@ def _unsplit(row: Row, is_stated: bool) -> list[Notice]:
             "communication_unsplit",
             "medium",
             text,
-            "Record all ranks: only then is it known whether less has to be sent or somebody is late.",
+            "Record all ranks to see whether to send less or to find a late rank.",
             figures,
             "communication_exposed",
             COMMUNICATION_SHARE,
@@ -259,9 +260,9 @@ def _about(rule: str, row: Row, workers: int, text: str, todo: str) -> Notice:
     figures = [
         METRICS.figure("worker", str(row["worker"])),
         METRICS.figure("communication_exposed", share),
-        METRICS.figure("wait_ns", total_of([row], "wait_ns"), "Synchronizing a step", window=window),
-        METRICS.figure("transfer_ns", total_of([row], "transfer_ns"), "Data transfer a step", window=window),
-        METRICS.figure("workers", workers, "Workers of which this is true"),
+        METRICS.figure("wait_ns", total_of([row], "wait_ns"), "Synchronizing per step", window=window),
+        METRICS.figure("transfer_ns", total_of([row], "transfer_ns"), "Data transfer per step", window=window),
+        METRICS.figure("workers", workers, "Affected workers"),
     ]
     return Notice(rule, severity_of(share), text, todo, figures, "communication_exposed", COMMUNICATION_SHARE)
 

@@ -131,8 +131,8 @@ def nothing_called(calls: pa.Table) -> list[Notice]:
     """Returns that no worker of the run called any collective, where that is so."""
     if calls.num_rows:
         return []
-    text = "No worker of this run recorded communication between processes: there is nothing to compare."
-    return [Notice("no_communication", "info", text, "Put traces that belong to no job into a folder of their own.")]
+    text = "No worker of this run recorded communication between processes, so there is nothing to compare."
+    return [Notice("no_communication", "info", text, "Move traces that belong to no job to a separate folder.")]
 
 
 def recorder_notices(dumps: pa.Table) -> list[Notice]:
@@ -149,9 +149,9 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
         ]
         group = row["group_description"] or row["group"]
         text = "{worker} called nothing after number {last_sequence} ({last_collective}) of group {group}"
-        text += ", says its flight recorder; traces hold {not_called} later collectives of that group, without it."
+        text += ", according to its flight recorder. The traces contain {not_called} later collectives of that group."
         figures.append(METRICS.figure("group", group))
-        todo = "See what that process did then: its log, its stacks in the recorder, its machine."
+        todo = "Check that process at that time: its log, its stacks in the recorder, its machine."
         notices.append(Notice("rank_stopped", "high", text, todo, figures))
     stopped = {row["worker"] for row in behind}
     ran = {row["worker"] for row in rows if not row["has_trace"] and row["called_in_traces"]} - stopped
@@ -160,11 +160,9 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
         named = ", ".join(silent[:NAMED]) + (f" and {len(silent) - NAMED} more" if len(silent) > NAMED else "")
         met = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
         text = (
-            f"Without a trace, but in the flight recorder: {named}. They called {{called_in_traces}} of the collectives"
+            f"In the flight recorder but without a trace: {named}. They called {{called_in_traces}} of the collectives"
         )
-        text += " that the traces hold and no later one is missing: they ran."
+        text += " in the traces, and none after these is missing: they ran."
         figures = [METRICS.figure("called_in_traces", met)]
-        notices.append(
-            Notice("rank_recorded", "info", text, "Record a trace of all ranks to know who is late.", figures)
-        )
+        notices.append(Notice("rank_recorded", "info", text, "Record traces of all ranks to see who is late.", figures))
     return notices

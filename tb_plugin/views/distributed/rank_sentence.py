@@ -34,18 +34,18 @@ def _costs(data: JobData, at: int) -> Notice:
     lost = told.lost(at)[1]
     share = lost / told.mean_ns
     figures = [METRICS.figure("lost_ns", lost), METRICS.figure("lost_share", share)]
-    text = f"In the job: this rank costs the others {{lost_ns}} of {told.each} ({{lost_share}})"
+    text = f"This rank costs the other ranks {{lost_ns}} {told.each} ({{lost_share}})"
     slow = int(told.found.slow[at].sum())
     if told.count > 1 and slow < told.count:
         figures.append(METRICS.figure("worst_step", told.labels[int(np.argmax(told.found.lost_ns[at]))]))
-        text += ", most in step {worst_step} (a mean over all)"
+        text += ", mostly in step {worst_step} (mean over all steps)"
     cells = why(told, at)
     if cause := cells.get("late_cause"):
         figures.append(METRICS.figure("late_cause", str(cause)))
         text += "; cause: {late_cause}"
     if kernel := cells.get("late_kernel"):
         figures.append(METRICS.figure("late_kernel", str(kernel)))
-        text += ", most of it {late_kernel}"
+        text += ", mostly {late_kernel}"
     return _notice("job_costs", "high" if share >= _HIGH_SHARE else "medium", f"{text}.", figures)
 
 
@@ -55,19 +55,19 @@ def _waits(data: JobData, at: int) -> Notice | None:
         return None
     wait = float(data.times[1][at, :-1].sum()) / steps
     figures: list[Figure] = [METRICS.figure("wait_ns", wait)]
-    of = "of each step" if steps > 1 else "of the step"
+    per = "per step" if steps > 1 else "in the step"
     caused = float(data.caused[at, :-1].sum()) / steps
     if caused > wait * (len(data.names) - 1):
         # It may not stand out; but who looks for what holds it up would look at the wrong ranks.
         figures.append(METRICS.figure("caused_step_ns", caused))
-        text = f"In the job: {of} the others wait {{caused_step_ns}} for this rank, summed over them, and it waits "
-        return _notice("job_waits", "info", f"{text}{{wait_ns}}.", figures)
-    text = f"In the job: {of} this rank waits {{wait_ns}} for other ranks"
+        text = f"Other ranks wait for this rank {{caused_step_ns}} {per} (sum over all ranks); it waits {{wait_ns}} for them."
+        return _notice("job_waits", "info", text, figures)
+    text = f"This rank waits {{wait_ns}} {per} for other ranks"
     if (cause := _mostly(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
         if wait >= WORTH * blame(data).mean_ns:
-            text += ": what is saved on this rank alone turns into waiting"
+            text += ". Time saved on this rank alone turns into waiting"
     return _notice("job_waits", "info", f"{text}.", figures)
 
 

@@ -63,13 +63,13 @@ def _notice(found: Sequence[_Replicas]) -> Notice:
     most = max(found, key=lambda one: one.repeated.bytes)
     who = "Each of the ranks {group_ranks}" if most.ranks else "Each of {workers} ranks"
     text = (
-        f"{who} holds {most.repeated.said} in blocks of the same sizes, and all-reduces {{all_reduced_bytes}} a step, as "
-        "copies of one model do with their gradients; what was allocated before the trace is not counted."
+        f"{who} holds {most.repeated.said} in blocks of the same sizes and all-reduces {{all_reduced_bytes}} per step, like "
+        "copies of one model. Memory allocated before the trace is not counted."
     )
     figures = [METRICS.figure("all_reduced_bytes", most.all_reduced)]
     if most.ranks:
         figures.append(METRICS.figure("group_ranks", most.ranks))
     if others := len(found) - 1:
-        text += " It is so in {replica_groups} more groups." if others > 1 else " It is so in another group as well."
+        text += " {replica_groups} more groups look the same." if others > 1 else " One more group looks the same."
         figures.append(METRICS.figure("replica_groups", others))
     return redundant(most.repeated, text, figures)

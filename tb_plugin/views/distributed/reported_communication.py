@@ -28,8 +28,8 @@ _PARTS = (
     ("transit_ns", "transfer"), ("synchronization_ns", "wait"), ("wait_rest_ns", "sync"), ("call_idle_ns", "idle"),
 )  # fmt: skip
 _BESIDE = (
-    ". Transit counts only while data move and what is left of a call is idle; the measured data transfer is all of a call "
-    "once its last rank is there"
+    ". Reported transit covers only data movement; the rest of a call is idle. Measured data transfer covers the whole call "
+    "after its last rank arrived"
 )
 """Why stated and measured times of the same calls differ."""
 
@@ -41,7 +41,7 @@ def job_frames(job: ReportedJob) -> dict[str, Frame]:
     if not job:
         return {}
     every = (
-        _frame("rank_steps", "Steps, as stated", step_rows(job), ("worker", "step", "device"), "worker"),
+        _frame("rank_steps", "Steps, as reported", step_rows(job), ("worker", "step", "device"), "worker"),
         _frame("operation_types", "Kinds of calls", _type_rows(job), ("worker", "collective"), "collective"),
         _frame(
             "kinds_of_links", "Kinds of links", _band_rows(job), ("worker", "link_kind", "link_part_of"), "link_kind"
@@ -66,19 +66,19 @@ def job_notices(job: ReportedJob) -> list[Notice]:
     notices = []
     if job.alone:
         text = (
-            f"Of {', '.join(job.alone)} nothing but communication is recorded. Compute, overlap and the length of their "
-            "steps are those that the profile states."
+            f"Only communication is recorded for {', '.join(job.alone)}. Compute, overlap and step times come from the "
+            "vendor tables."
         )
         notices.append(Notice("communication_alone", "info", text, "Keep all files of the profile.", []))
     if job.cut:
         text = (
-            f"Of {', '.join(job.cut)} the profile states more computation than its kernels make up: whether communication is "
-            "hidden there is known from its stated steps only."
+            f"Kernels of {', '.join(job.cut)} are missing: the vendor tables report more computation than the kernels. The "
+            "overlap of communication there comes from the vendor tables."
         )
-        todo = "Files of the profile are missing, or cut off."
+        todo = "Check for missing or truncated files of the profile."
         notices.append(Notice("kernels_missing", "medium", text, todo, []))
     if job.lacking:
-        text = f"No communication is stated of {', '.join(job.lacking)}: tables and maps of calls and links lack it."
+        text = f"No communication is reported for {', '.join(job.lacking)}: tables and maps of calls and links skip it."
         notices.append(Notice("communication_unstated", "info", text, "Record all ranks with the same options.", []))
     return notices
 
@@ -176,7 +176,7 @@ def _step_times(job: ReportedJob) -> list[Series]:
     means = rank_means(numbered)
     if not means:
         return []
-    series = step_bars("step_times", "Step time, as stated", "mean step", "worker", means)
+    series = step_bars("step_times", "Step time, as reported", "mean step", "worker", means)
     names = [job.names[each.ranks[0]] for each in means]
     return [msgspec.structs.replace(series, x=[*names])]
 
@@ -204,8 +204,8 @@ def _call_times(job: ReportedJob, beside: str) -> list[Series]:
     return [
         Series(
             "call_times",
-            "Communication, as stated",
-            f"mean step, calls one by one{beside}",
+            "Communication, as reported",
+            f"mean step, sum over calls{beside}",
             x,
             [*names],
             lines,

@@ -75,7 +75,7 @@ def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -
     what, titles, row_of = _rows(ranks, nodes)
     cells = np.zeros((len(titles), len(titles)), np.int64)
     np.add.at(cells, tuple(row_of[np.searchsorted(ranks, each)] for each in (source, target)), size)
-    subtitle = f"from {what} (row) to {what} (column), as calls state it"
+    subtitle = f"from {what} (row) to {what} (column), as reported by the calls"
     if len(ranks) > len(titles):
         subtitle += f": sums of {len(ranks):,} ranks"
     metric, x = METRICS["traffic_bytes"], METRICS.metric("destination_rank", "To")

@@ -54,7 +54,7 @@ _STEP_PARTS = (
     ("exposed_communication_ns", "communication"),
     ("step_other_ns", "other"),
 )
-_BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
+_BOUNDED = {"wait_ns": "Synchronizing (lower bound)", "transfer_ns": "Data transfer (upper bound)"}
 
 
 GROUP_TABLES = (
@@ -94,7 +94,9 @@ class Distributed:
         """Returns why a trace without collectives has no such view, else None."""
         if trace.is_collective.any():
             return None
-        return Missing("The trace holds no communication between processes.", trace.recorder.todo("view.distributed"))
+        return Missing(
+            "The trace contains no communication between processes.", trace.recorder.todo("view.distributed")
+        )
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns nothing to tell parts apart: one serves every question, steps are chosen in ``answer``."""
@@ -165,7 +167,7 @@ def _meetings(data: JobData, params: Params) -> Frame:
     within = stretches_of(params.values(WITHIN))
     calls = frames(data)["collectives"].data
     found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
-    return frame(MEETINGS, "Meetings", found, ("match", "worker"), "collective")
+    return frame(MEETINGS, "Collectives", found, ("match", "worker"), "collective")
 
 
 def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
@@ -175,7 +177,7 @@ def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
     common = tuple(joined.frames[COMMON].data["step"].to_pylist())
     if not common and joined.steps:
         raise BadRequest(
-            "The windows of the workers have no step in common.", "window", "Choose a step for all of them."
+            "The windows of the workers have no step in common.", "window", "Choose a step that all of them contain."
         )
     return common or None
 
@@ -222,7 +224,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
             METRICS.figure(
                 "wait_share",
                 wait_share(data),
-                "Waiting, at least" if total_of(rows, "bounded") else "",
+                "Waiting (lower bound)" if total_of(rows, "bounded") else "",
             ),
             # Beside who is to blame it is a detail: of all groups together, which links of several kinds may carry.
             *([] if figures_of_slow else _fast(operations)),
@@ -247,7 +249,7 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
     if not count:
         return METRICS.figure("latency_ns", whole, "Communication, including wait")
     return METRICS.figure(
-        "latency_ns", round(whole / count), "Communication a step, including wait", window="mean of the chosen steps"
+        "latency_ns", round(whole / count), "Communication per step, including wait", window="mean of the chosen steps"
     )
 
 
@@ -259,7 +261,7 @@ def _slow(data: JobData) -> list[Figure]:
     worst = told.costly[0]
     lost = told.lost(worst)[1]
     most = lost >= max(told.lost(worker)[1] for worker in told.costly)
-    title, there = "Costs the others most" if most else "Late again and again", []
+    title, there = "Slowest rank" if most else "Repeatedly late", []
     if told.is_once(worst):
         step, lost_there, share = told.worst_step(worst)
         title = "Late once"
@@ -270,7 +272,7 @@ def _slow(data: JobData) -> list[Figure]:
     return [
         METRICS.figure("worker", data.names[worst], title),
         *there,
-        METRICS.figure("lost_ns", lost, "Lost a step"),
+        METRICS.figure("lost_ns", lost, "Lost per step"),
         METRICS.figure("lost_share", lost / told.mean_ns),
         METRICS.figure("step_total_ns", round(told.mean_ns), "Step"),
         METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
@@ -289,7 +291,7 @@ def _fast(operations: Frame) -> list[Figure]:
 
 def _size(data: JobData) -> Figure:
     at_least = data.world_size is None and data.size is not None
-    return METRICS.figure("world_size", data.size, "World size, at least" if at_least else "")
+    return METRICS.figure("world_size", data.size, "World size (lower bound)" if at_least else "")
 
 
 def _bars(

@@ -52,9 +52,7 @@ class RanksCollectives:
     id = "ranks_collectives"
     title = "Ranks"
     model = Flight
-    traits = Traits(
-        "Ranks", whole="A flight recorder knows no phases.", tables=("matched_collectives", "rank_progress")
-    )
+    traits = Traits("Ranks", whole="A flight recorder has no phases.", tables=("matched_collectives", "rank_progress"))
     scope: Scope = "workers"
     borrows = NO_BORROWED_NUMBERS
 
@@ -228,14 +226,12 @@ def _answer(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int
             yield _said(found, row, workers, gone[int(found.group[row])])
             return
     if len(found):
-        text = (
-            "All {matched_count} collectives were called alike and are finished on the {workers} ranks that are here."
-        )
+        text = "All {matched_count} collectives match and are finished on the {workers} loaded ranks."
         figures = [METRICS.figure("matched_count", len(found)), METRICS.figure("workers", len(workers))]
         yield Notice("flight_alike", "info", text if len(workers) > 1 else _ALONE, "", figures)
 
 
-_ALONE = "All {matched_count} collectives of the one rank whose dump is here are finished."
+_ALONE = "All {matched_count} collectives of the only loaded rank are finished."
 _GROUP = "{collective} number {sequence} of group {group}"
 
 
@@ -257,7 +253,7 @@ def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...
     unknown = ""
     if gone:
         figures.append(METRICS.figure("absent_names", ranks_text(gone)))
-        unknown = f" There is no dump of {noun(len(gone), 'rank', 'ranks')} {{absent_names}}: nobody knows whether "
+        unknown = f" There is no dump of {noun(len(gone), 'rank', 'ranks')} {{absent_names}}, so it is unknown whether "
         unknown += f"{noun(len(gone), 'it', 'they')} called it."
     verdict = int(found.verdict[row])
     if verdict == NOT_CALLED:
@@ -265,9 +261,9 @@ def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...
         figures += [METRICS.figure("missing_names", listed_workers(workers, ranks))]
         text = f"{{missing_names}} did not call {_GROUP}{line}{waits}.{unknown}"
         if waiting:
-            todo = "Find out what these ranks did instead: their own pages say what they called last."
+            todo = "Open the pages of these ranks to see what they called last."
             return Notice("flight_missing", "high", text, todo, figures)
-        text = f"{{missing_names}} had not called {_GROUP} when the dump was written; nobody waits for it."
+        text = f"{{missing_names}} had not called {_GROUP} when the dump was written; no rank waits for it."
         return Notice("flight_missing", "info", text, "", figures)
     if verdict == DIFFERS:
         ranks = found.differing_ranks(row)
@@ -277,20 +273,18 @@ def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...
             METRICS.figure("differs_in", differences(found, row)),
             METRICS.figure("other_call", _shape_of(other)),
         ]
-        text = f"{{differing_names}} called {{other_call}} where most ranks called {_GROUP}{line}: they differ in "
+        text = f"{{differing_names}} called {{other_call}} where most ranks called {_GROUP}{line}. The calls differ in "
         text += f"{{differs_in}}{waits}.{unknown}"
         return Notice(
-            "flight_differs", "high", text, "Ranks must call the same collectives in the same order.", figures
+            "flight_differs", "high", text, "Make all ranks call the same collectives in the same order.", figures
         )
     line = line.replace("others", "they")
-    who = "All ranks that are here" if gone else "All ranks"
-    text = f"{who} called {_GROUP}{line}, and it is not finished on {{ranks_waiting}} of them."
+    who = "All loaded ranks" if gone else "All ranks"
+    text = f"{who} called {_GROUP}{line}, but it is not finished on {{ranks_waiting}} of them."
     if gone:
-        todo = "Find that dump, or what that rank did last: it may be the one that all others wait for."
+        todo = "Find the missing dump: that rank may be the one that all others wait for."
         return Notice("flight_unfinished_everywhere", "high", f"{text}{unknown}", todo, figures)
-    todo = (
-        "No rank is missing: look at devices and network of these ranks, and at what runs before it on their streams."
-    )
+    todo = "No rank is missing. Check the devices and the network of these ranks, and earlier work on their streams."
     return Notice("flight_unfinished_everywhere", "high", text, todo, figures)
 
 
@@ -300,9 +294,9 @@ def _shape_of(call: dict[str, object]) -> str:
 
 def _notes(workers: Sequence[str], absent: tuple[int, ...]) -> Iterator[Notice]:
     if absent:
-        text = f"{{ranks_absent}} {noun(len(absent), 'rank has', 'ranks have')} no dump here: {ranks_text(absent)}."
-        todo = "Put their dumps into the same folder: a rank that wrote none may be the one that hangs or ended."
+        text = f"{{ranks_absent}} {noun(len(absent), 'rank has', 'ranks have')} no dump: {ranks_text(absent)}."
+        todo = "Put their dumps into the same folder. A rank without a dump may be the one that hangs or crashed."
         yield Notice("flight_absent", "high", text, todo, [METRICS.figure("ranks_absent", len(absent))])
     elif len(workers) == 1:
-        text = "Only one worker is here: nothing can be compared."
+        text = "Only one rank is loaded, so nothing can be compared."
         yield Notice("one_worker", "info", text, "Put the dumps of all ranks into one run folder.")

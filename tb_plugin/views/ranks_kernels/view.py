@@ -101,7 +101,7 @@ class RanksKernels:
         """Returns None where a kernel ran that is no communication."""
         if len(_kernels(trace, np.arange(len(trace)))):
             return None
-        return Missing("The trace holds no kernels.", trace.recorder.todo("view.kernels"))
+        return Missing("The trace contains no kernels.", trace.recorder.todo("view.kernels"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps: kernels are summed up for them."""
@@ -320,7 +320,7 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
         return
     slower = kind.slower
     if not kind.variance or slower is None:
-        text = "Every kernel takes as long on all {workers} workers."
+        text = "Every kernel takes equally long on all {workers} workers."
         yield Notice("kernels_alike", "info", text, "", [METRICS.figure("workers", workers)])
         return
     figures = [
@@ -331,10 +331,8 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
         METRICS.figure("fastest_mean_ns", kind.means[kind.fastest]),
         METRICS.figure("slowest_ratio", slower),
     ]
-    text = (
-        "The duration of {name} differs by most time: on {slowest_worker} it takes {slowest_mean_ns}, {slowest_ratio} "
-    )
-    text += "longer than the {fastest_mean_ns} on {fastest_worker}."
+    text = "The mean duration of {name} differs most: {slowest_mean_ns} on {slowest_worker}, {slowest_ratio} "
+    text += "longer than {fastest_mean_ns} on {fastest_worker}."
     yield Notice("kernels_differ", "info", text, "", figures)
     yield from _often(kinds, workers)
 
@@ -347,17 +345,17 @@ def _apart(kinds: Sequence[Kind]) -> Iterator[Notice]:
     figures = [METRICS.figure("name", kind.key[0]), METRICS.figure("longest_total_ns", max(kind.per_step))]
     if kind.only is not None:
         figures.append(METRICS.figure("only_worker", kind.only))
-        text = "{name} takes {longest_total_ns} a step and runs only on {only_worker}, of the workers with kernels."
+        text = "{name} takes {longest_total_ns} per step and runs only on {only_worker}, of the workers with kernels."
     else:
         worker = METRICS.figure("longest_worker", kind.workers[kind.longest])
         figures += [worker, METRICS.figure("shortest_total_ns", kind.shortest_ns)]
         text = (
-            "{name} takes {longest_total_ns} a step on {longest_worker}, and {shortest_total_ns} where it takes least: "
-            "no total differs more."
+            "The total time of {name} differs most: {longest_total_ns} per step on {longest_worker}, {shortest_total_ns} "
+            "where it takes least."
         )
     if (lone := sum(each.only is not None for each in kinds)) > 1:
         figures.append(METRICS.figure("lone_kinds", lone))
-        text += " {lone_kinds} kinds of kernels run on one worker alone."
+        text += " {lone_kinds} kinds of kernels run on one worker only."
     yield Notice("kernels_apart", "info", text, "", figures)
 
 
@@ -372,7 +370,7 @@ def _often(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
             METRICS.figure("slowest_kinds", count),
             METRICS.figure("shared_kinds", len(shared)),
         ]
-        text = "{slowest_worker} is the slowest at {slowest_kinds} of {shared_kinds} kinds of kernels that all workers ran."
+        text = "{slowest_worker} is the slowest for {slowest_kinds} of {shared_kinds} kinds of kernels that all workers ran."
         yield Notice("kernels_slow_rank", "info", text, "", figures)
 
 
@@ -404,5 +402,7 @@ def _notes(parts: Sequence[Part]) -> Iterator[Notice]:
     left_out, time = (sum(rest[key].to_pylist()) for key in (_LEFT_OUT, _LEFT_OUT_NS))
     if left_out:
         figures = [METRICS.figure(_LEFT_OUT, left_out), METRICS.figure(_LEFT_OUT_NS, time)]
-        text = f"Beyond the {MOST_GROUPS:,} kinds with most time of each worker {{left_out_kernels}} were left out, "
-        yield Notice("kernels_left_out", "info", text + "{left_out_kernels_ns} in all.", "", figures)
+        text = (
+            f"Only the {MOST_GROUPS:,} kinds with most time per worker are listed; {{left_out_kernels}} were skipped, "
+        )
+        yield Notice("kernels_left_out", "info", text + "{left_out_kernels_ns} in total.", "", figures)

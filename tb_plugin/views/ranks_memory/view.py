@@ -117,7 +117,7 @@ def _answer(data: pa.Table) -> Iterator[Notice]:
         METRICS.figure("most_allocated_bytes", most[top]),
         METRICS.figure("peaks_apart_bytes", most[top] - most[low]),
     ]
-    text = "Of {workers} ranks {worker} has the largest peak, {most_allocated_bytes}: {peaks_apart_bytes} above the smallest."
+    text = "{worker} has the largest peak of {workers} ranks: {most_allocated_bytes}, {peaks_apart_bytes} above the smallest."
     if most[top] == most[low]:
         text = "All {workers} ranks have the same peak, {most_allocated_bytes}."
     yield Notice("ranks_peaks", "info", text, "", figures)
@@ -132,7 +132,7 @@ def _bars(data: pa.Table) -> Series:
     sizes[unknown] = [peak if size is None else size for size, peak in peaks]
     lines = [Line(METRICS.metric(key), name, sizes[key]) for key, name in zip(_CATEGORIES, ORDER, strict=True)
              if any(sizes[key])]  # fmt: skip
-    title = "What the peaks consist of"
+    title = "Memory at the peak, by category"
     return Series(
         "rank_categories", title, "", METRICS.metric("worker"), data["worker"].to_pylist(), lines, "stacked_bars"
     )
@@ -142,12 +142,12 @@ def _notes(data: pa.Table) -> list[Notice]:
     notices = []
     without = data["history_events"].to_pylist().count(0)
     if without:
-        text = f"{{no_history_ranks}} of {{workers}} {noun(len(data), 'snapshot')} {noun(without, 'holds', 'hold')} no "
-        text += "history: figures at the moment of the dump stand in for the peak."
+        text = f"{{no_history_ranks}} of {{workers}} {noun(len(data), 'snapshot')} {noun(without, 'has', 'have')} no "
+        text += "history: the numbers are those at the dump, not at the peak."
         figures = [METRICS.figure("no_history_ranks", without), METRICS.figure("workers", len(data))]
         notices.append(Notice("ranks_without_history", "info", text, "", figures))
     if len(data) == 1:
-        text = "Only one worker is here: nothing can be compared."
+        text = "Only one rank is loaded, so nothing can be compared."
         notices.append(Notice("one_worker", "info", text, "Put the snapshots of all ranks into one run folder."))
     return notices
 

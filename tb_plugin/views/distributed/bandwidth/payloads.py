@@ -217,10 +217,10 @@ def slow_nodes(data: JobData) -> list[Notice]:
             ]
             where = "Between {nodes}" if row["node_count"] == 2 else "On {nodes}"
             text = (
-                f"{where} data move slowly: the same collectives take {{slowdown}} times the median of {{node_sets}} such "
-                "sets of nodes ({bus_bandwidth} on the bus)."
+                f"{where}, data moves slowly: the same collectives take {{slowdown}} times the median of {{node_sets}} sets "
+                "of nodes ({bus_bandwidth} bus bandwidth)."
             )
-            todo = "Check cables, ports and switches there, and what else uses them."
+            todo = "Check the cables, ports and switches there, and other traffic on them."
             least = 1 + LEAST_PERCENT / 100
             share = values[at] * 2 / twice_median(values) - 1
             notices.append(
@@ -242,9 +242,9 @@ def bandwidth_series(data: JobData) -> list[Series]:
     classes = classes_of(found, pool, found.bytes)
     of = pool[classes.first]
     sizes = np.unique(found.bytes[classes.first[np.isin(of, shown)]])
-    subtitle = "median transfer of each size; lines: latency and bandwidth that fit all sizes"
+    subtitle = "median transfer per size; lines: fit of latency and bandwidth over all sizes"
     if len(found) < len(every):
-        subtitle += "; sizes below 512 B, latency alone, are in the table Bandwidths"
+        subtitle += "; sizes below 512 B (latency only) are in the table Bandwidths"
     if len(sizes) > MOST_SIZES:
         drawn = np.isin(pool, shown)
         time_of = np.bincount(np.searchsorted(sizes, found.bytes[drawn]), weights=found.transfer_ns[drawn])

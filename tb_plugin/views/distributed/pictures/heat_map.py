@@ -56,7 +56,7 @@ def pictures(data: JobData, key: str) -> tuple[Heat, Series]:
     worst = np.where(shown.known.any(axis=0), known.argmax(axis=0), -1)
     subtitle = bare.subtitle
     if merged > 1:
-        subtitle += f"; a column is {merged} steps and shows the largest of them"
+        subtitle += f"; each column shows the maximum of {merged} steps"
     heat = Heat(
         bare.name, bare.title, subtitle, metric, bare.category, bare.row_metric, bare.x_metric, bare.rows, columns, merged,
         _values(shown), bare.means, worst.tolist(), bare.groupings, bare.choices,
@@ -122,7 +122,7 @@ def _bands(grid: Grid, columns: list[str], metric: Metric, merged: int) -> Serie
     ]
     subtitle = f"{grid.values.shape[0]:,} ranks, by step"
     if merged > 1:
-        subtitle += f"; of each rank the largest of {merged} steps"
+        subtitle += f"; per rank the maximum of {merged} steps"
     return Series(
         "spread", f"{metric.title}: spread of the ranks", subtitle, METRICS.metric("step"), [*columns], lines, "lines"
     )

@@ -92,7 +92,7 @@ def pipeline(data: JobData) -> tuple[Series, Frame] | None:
         Line(METRICS.metric(key, window="mean of the chosen steps"), category, [*means[key]])
         for key, category in _PARTS.items()
     ]
-    text = "mean step of a rank, stages as messages between ranks tell; receiving is at most"
+    text = "mean step per rank; stages inferred from messages; receiving is an upper bound"
     series = Series(
         "stages", "Pipeline stages", text, METRICS.metric("pipeline_stage"), [*names], lines, "stacked_bars"
     )

@@ -92,7 +92,7 @@ def grid_of(data: JobData, key: str) -> Grid:
     found = _grids(data) or dict.fromkeys(CATEGORIES, _nothing(data, 0))
     if key not in found:
         offered = ", ".join(measure for measure in CATEGORIES if measure in found)
-        raise BadRequest(f"There is no measure {key[:100]}.", "measure", f"It may be: {offered}.")
+        raise BadRequest(f"There is no measure {key[:100]}.", "measure", f"Use one of: {offered}.")
     return found[key]
 
 

@@ -21,7 +21,7 @@ MANY = 32
 """Of more workers bars are too thin to read: the worst, the median and the best are shown."""
 LEAST = 3
 """Of fewer workers nothing stands out: the bars show them all."""
-TITLES = {"lost_ns": "Lost a step", "caused_wait_ns": "Others waited, in all"}
+TITLES = {"lost_ns": "Lost per step", "caused_wait_ns": "Others waited, total"}
 REST = "step_other_ns"
 COMPARED = ("compute_ns", REST)
 """What a worker does while the others wait for it."""
@@ -81,10 +81,7 @@ def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
     kept = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
     says = {MOST: " (median)", MOST + 1: " (best)"}
     lines = [Line(line.metric, line.category, [line.values[at] for _, at in kept]) for line in series.lines]
-    subtitle = (
-        f"{series.subtitle}; the {MOST} of {len(names):,} that {_ranked(data)}, "
-        "the one in the middle of that order (median) and the last of it (best)"
-    )
+    subtitle = f"{series.subtitle}; the {MOST} of {len(names):,} that {_ranked(data)}, plus (median) and (best)"
     x: list[int | float | str] = [f"{chosen[number]}{says.get(number, '')}" for number, _ in kept]
     return msgspec.structs.replace(series, subtitle=subtitle, x=x, lines=lines)
 
@@ -126,7 +123,7 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     if "caused_step_ns" not in hidden:
         hidden.add("caused_wait_ns")  # which says the same
     columns = [Column(METRICS.metric(key, TITLES.get(key, "")), hidden=key in hidden) for key in table]
-    title = "Who costs the others most" if known else "Whom the others wait for"
+    title = "Slowest ranks" if known else "Ranks that others wait for"
     # Of stragglers those that are late again and again stand first: no column has that order.
     sort = None if known else Sort("caused_wait_ns" if "caused_step_ns" in hidden else "caused_step_ns", True)
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)

@@ -27,19 +27,18 @@ UNEVEN_SHARE = 0.05
 _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
 _UNEXPLAINED = 0.2
 """Where more than this share of the cost has no cause that differs, that is said."""
-_WHY = "A collective ends when its last rank is there: what that one loses all others wait."
+_WHY = "A collective finishes when the last rank arrives, so its delay stalls every rank."
 _TODO = {
-    COMPUTE: "Compare what this rank is given to compute with the others: length and shapes of its input, or work that only "
-    "it does.",
-    "communication": "See its communication in other groups: data that moves slowly, or a link that others share.",
-    "copy": "See which copies only this rank makes: checkpoints, logging, batches that are not pinned.",
-    "input": "Compare its input: workers of its data loader, its storage, the size of its samples.",
-    "host": "Compare its host: other processes, its processor's frequency and binding, collections of garbage, work that "
-    "only this rank does.",
-    "idle": "Record the host as well (CPU activity): nothing in the trace says why its device has nothing to do.",
-    "slow device": "Compare its device: temperature, power limit, clock frequency, errors; then swap it and see whether the "
+    COMPUTE: "Compare the work of this rank with the others: length and shapes of its input, or work that only it does.",
+    "communication": "Check its communication in other groups: slow transfers, or a link that other ranks share.",
+    "copy": "Find the copies that only this rank makes: checkpoints, logging, unpinned batches.",
+    "input": "Compare its data loading: DataLoader workers, storage, sample sizes.",
+    "host": "Compare its host: other processes, CPU frequency and binding, garbage collection, or work that only this rank "
+    "does.",
+    "idle": "Record CPU activity as well: the trace does not show why its device is idle.",
+    "slow device": "Check its device: temperature, power limit, clock frequency, errors. Then swap it and see whether the "
     "delay moves along.",
-    "": "Compare its compute with the others': uneven input, a throttled device, or work that only this rank does.",
+    "": "Compare its compute with the others: uneven input, a throttled device, or work that only this rank does.",
 }
 _KEYS = {title: key for key, title in CAUSES.items()}
 
@@ -57,9 +56,9 @@ def straggler_findings(told: Blame, rows: list[Row]) -> list[Notice]:
     notices = [_straggler(told, worker, rows) for worker in worth[:TOLD]]
     if len(worth) > TOLD:
         last = notices[-1]
-        figures = [*last.figures, METRICS.figure("stragglers", len(worth) - TOLD, "More of them")]
+        figures = [*last.figures, METRICS.figure("stragglers", len(worth) - TOLD, "More stragglers")]
         notices[-1] = replace(
-            last, text=f"{last.text} {{stragglers}} more stand in the table Stragglers.", figures=figures
+            last, text=f"{last.text} {{stragglers}} more are in the table Stragglers.", figures=figures
         )
     return notices
 
@@ -70,7 +69,7 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
     cells, once = why(told, worker), told.is_once(worker)
     figures = [
         METRICS.figure("worker", told.names[worker]),
-        METRICS.figure("lost_ns", high, "Lost a step"),
+        METRICS.figure("lost_ns", high, "Lost per step"),
         METRICS.figure("lost_share", high / told.mean_ns),
         METRICS.figure("last_share", float(told.found.last[row] / max(int(told.found.collectives[row]), 1))),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]
@@ -78,8 +77,7 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
     if once:
         text = _once(told, worker, figures)
     else:
-        per = "per step" if told.count > 1 else f"of {told.each}"
-        text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {per} ({{lost_share}})"
+        text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {told.each} ({{lost_share}})"
         text += _when(told, worker, figures)
     text += _reason(told, worker, cells, figures)
     text += f" It arrives last at {{last_share}} of {_which(told, row, figures)}."
@@ -92,7 +90,7 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
         figures=figures,
         measure="lost_share",
         threshold=WORTH,
-        title="A rank that the others wait for",
+        title="Straggler",
         why=_WHY,
         confidence=_confidence(told, worker, cells),
         saving=Saving(low, high, 0.0, told.mean_ns),
@@ -108,7 +106,7 @@ def _which(told: Blame, row: int, figures: list[Figure]) -> str:
     if int((found.worker == found.worker[row]).sum()) == 1:
         return "its collectives"
     figures.append(METRICS.figure("workers", int(found.size[row]), "Ranks of the group"))
-    return "the collectives of one of its groups, that of {workers} ranks without a name"
+    return "the collectives of one of its groups ({workers} ranks, no name)"
 
 
 def _once(told: Blame, worker: int, figures: list[Figure]) -> str:
@@ -122,7 +120,7 @@ def _once(told: Blame, worker: int, figures: list[Figure]) -> str:
     ]
     return (
         "{worker} cost {worst_lost_ns} in step {worst_step} alone ({worst_lost_share} of that step): the others waited until "
-        "it arrived. Spread over all {job_steps} steps that is {lost_ns} a step ({lost_share})."
+        "it arrived. Averaged over all {job_steps} steps, that is {lost_ns} per step ({lost_share})."
     )
 
 
@@ -135,7 +133,7 @@ def _when(told: Blame, worker: int, figures: list[Figure]) -> str:
     figures += [METRICS.figure("late_steps", late), METRICS.figure("job_steps", count)]
     if every := int(told.found.every[worker]):
         figures.append(METRICS.figure("late_every", every))
-        return ", at every {late_every} steps ({late_steps} of {job_steps}; a mean over all)."
+        return ", every {late_every} steps ({late_steps} of {job_steps}; mean over all steps)."
     return ", in {late_steps} of {job_steps} steps."
 
 
@@ -148,7 +146,7 @@ def _reason(told: Blame, worker: int, cells: dict[str, object], figures: list[Fi
     if excess.unexplained_ns <= _UNEXPLAINED * excess.cost_ns:
         return text
     figures.append(_figure(told, worker, "late_unexplained_ns", excess.unexplained_ns))
-    return f"{text} {{late_unexplained_ns}} of what it costs is not explained by this."
+    return f"{text} {{late_unexplained_ns}} remains unexplained."
 
 
 def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
@@ -160,43 +158,43 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
     begin = " Before it arrived there, " if told.is_once(worker) else " Before it arrives, "
     did = {
         COMPUTE: "it computes {late_cause_ns} longer than the others",
-        "communication": "it communicates {late_cause_ns} longer in other groups than the others",
+        "communication": "it communicates {late_cause_ns} longer than the others in other groups",
         "copy": "it copies {late_cause_ns} longer than the others while nothing computes",
-        "input": "its input takes {late_cause_ns} longer than that of the others",
-        "host": "its device has nothing to do for {late_cause_ns} longer than the others', while its host is busy or late",
-        "idle": "nothing happens for {late_cause_ns} longer than on the others",
+        "input": "its data loading takes {late_cause_ns} longer than that of the others",
+        "host": "its device is idle for {late_cause_ns} longer than the others, while its host is busy or late",
+        "idle": "it is idle for {late_cause_ns} longer than the others, without a recorded cause",
     }
     if not told.on_devices:
-        did["host"] = "its host is busy or late for {late_cause_ns} longer than those of the others"
-        did["input"] = "its host loads data for {late_cause_ns} longer than those of the others"
-    text = f"{begin}{did[excess.main]} ({{late_cause_share}} of what differs)"
+        did["host"] = "its host is busy or late for {late_cause_ns} longer than the others"
+        did["input"] = "its host loads data for {late_cause_ns} longer than the others"
+    text = f"{begin}{did[excess.main]} ({{late_cause_share}} of the extra time)"
     kernels = told.kernels.get(worker)
     if (slow := told.slow_groups.get(worker, -1)) >= 0:
         figures.append(METRICS.figure("held_up_in", told.groups[slow]))
         members = [w for w, its in told.slow_groups.items() if its == slow]
         if len(members) > 1:
             figures.append(METRICS.figure("stragglers", len(members), "Late for this reason"))
-            return f"{text}, most in group {{held_up_in}}, which makes {{stragglers}} ranks late together."
-        return f"{text}, most in group {{held_up_in}}."
+            return f"{text}, mostly in group {{held_up_in}}, which delays {{stragglers}} ranks together."
+        return f"{text}, mostly in group {{held_up_in}}."
     if excess.main != COMPUTE or kernels is None or not kernels.how:
         return f"{text}."
     if kernels.how == SLOW_DEVICE:
         figures.append(METRICS.figure("late_factor", kernels.factor))
-        return f"{text}: all its kernels take {{late_factor}} times as long, as on a slow device."
+        return f"{text}: all its kernels take {{late_factor}} times as long, which suggests a slow device."
     first, what = kernels.kernels[0], "kernel" if told.on_devices else "operator"
     figures.append(METRICS.figure("late_kernel", first.name))
     figures.append(_figure(told, worker, "late_kernel_ns", first.excess_ns))
-    more, these = ("more", "that step") if told.is_once(worker) else ("more a step", "these steps")
+    more, these = ("more", "that step") if told.is_once(worker) else ("more per step", "these steps")
     if kernels.how == MORE_CALLS:
         figures += [METRICS.figure("late_calls", first.calls), METRICS.figure("usual_calls", first.usual_calls)]
         return (
-            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}; it is called {{late_calls}} times in "
-            f"{these}, on the others {{usual_calls}} times."
+            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}, with {{late_calls}} calls in "
+            f"{these} instead of {{usual_calls}}."
         )
     figures.append(METRICS.figure("late_factor", first.factor))
     return (
-        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}; called as often, it takes {{late_factor}} "
-        "times as long, as with more or larger input."
+        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}. It is called as often, but each call takes "
+        "{late_factor} times as long: compare the sizes of its input."
     )
 
 
@@ -220,25 +218,25 @@ def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
         METRICS.figure("job_steps", told.count),
         METRICS.figure("lost_ns", high),
         METRICS.figure("lost_share", high / told.mean_ns),
-        METRICS.figure("worker", told.names[workers[0]], "Late most"),
+        METRICS.figure("worker", told.names[workers[0]], "Costs most"),
     ]
     text = (
-        "In {late_steps} of {job_steps} steps one rank is late, now this and now that one of {stragglers}: {lost_ns} of each "
-        "step ({lost_share}). {worker} costs most."
+        "{stragglers} ranks take turns being late ({late_steps} of {job_steps} steps), costing {lost_ns} per step "
+        "({lost_share}). {worker} costs most."
     )
     if common:
         figures.append(METRICS.figure("late_cause", common))
-        text += " What differs each time is {late_cause}."
+        text += " The cause is the same each time: {late_cause}."
     return Notice(
         rule="straggler",
         severity=_loud(high / told.mean_ns),
         text=text,
-        todo="No single machine is to blame. Even out what the ranks are given (lengths of sequences, sizes of samples), and "
-        "look for what comes by turns: other jobs, collections of garbage, storage.",
+        todo="No single machine is at fault. Balance the work of the ranks (sequence lengths, sample sizes). Look for "
+        "intermittent load: other jobs, garbage collection, storage.",
         figures=figures,
         measure="lost_share",
         threshold=WORTH,
-        title="Ranks that are late in turn",
+        title="Ranks take turns being late",
         why=_WHY,
         confidence="medium",
         saving=Saving(min(low, high), high, 0.0, told.mean_ns),
@@ -267,22 +265,22 @@ def uneven_compute(told: Blame, data: JobData, rows: list[Row]) -> Notice | None
         METRICS.figure("job_steps", int(compute.shape[1])),
     ]
     text = (
-        "Ranks compute unequally long: in each step the longest one {compute_spread_ns} "
-        "({compute_spread_share}) more than on average. "
+        "Compute time is uneven: per step, the slowest rank computes {compute_spread_ns} "
+        "({compute_spread_share}) longer than the average. "
         "{worker} computes longest in {late_steps} of {job_steps} steps."
     )
     return Notice(
         rule="load_imbalance",
         severity=_loud(high / told.mean_ns),
         text=text,
-        todo="Even out what ranks are given in a step: sort samples by length, pack sequences, split by tokens rather than "
-        "by samples, balance experts.",
+        todo="Balance the work per step: sort samples by length, pack sequences, split by tokens instead of samples, balance "
+        "experts.",
         figures=figures,
         measure="compute_spread_share",
         threshold=UNEVEN_SHARE,
         title="Uneven work",
-        why="All ranks of a collective wait for the one that computes longest. At most this is gained if all computed for as "
-        "long as they do on average, and no more than they wait.",
+        why="All ranks of a collective wait for the one that computes longest. Upper bound: the gain from perfectly even "
+        "compute, capped by the measured wait.",
         confidence="medium",
         saving=Saving(0.0, high, 0.0, told.mean_ns),
     )

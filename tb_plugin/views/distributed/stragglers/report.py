@@ -37,8 +37,8 @@ EXPLAINED = 10
 HIDDEN = 0.5
 """A straggler without which so small a share is gained of what it keeps others waiting is hidden by other stragglers."""
 CAUSES = {
-    "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "input",
-    "host": "the host", "idle": "idle without a reason that is recorded",
+    "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "data loading",
+    "host": "the host", "idle": "idle, cause not recorded",
 }  # fmt: skip
 """What a component is called where it is a cause."""
 
@@ -76,7 +76,7 @@ class Blame:
     @property
     def each(self) -> str:
         """Returns what a cost is of, in words."""
-        return "the recording" if self.labels == ("",) else "each step" if self.count > 1 else "the step"
+        return "in the recording" if self.labels == ("",) else "per step" if self.count > 1 else "in the step"
 
     def per_step(self, total: float) -> float:
         """Returns the mean over the steps."""
