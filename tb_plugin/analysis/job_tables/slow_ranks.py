@@ -1,4 +1,4 @@
-"""Which ranks and links of a job are slow, with the figures that say so."""
+"""Slow ranks and links of a job."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tb_plugin.analysis.job_tables.traffic import LinkTotal
 from tb_plugin.analysis.severity import SEVERE_SHARE, severity_of
 from tb_plugin.payloads import Figure, Notice, Severity
 
+# links that moved less than this part (1/n) of the busiest link are dominated by latency
 COMPARED_PART = 10
-"""A link that moved less than this part of what the busiest of its kind moved says little: the time is that of the start."""
+# the tables list the others
 NAMED = 5
-"""So many ranks or links are findings of their own; the tables show all."""
 
 
 @dataclass(frozen=True)
 class SlowRank:
-    """A rank whose time stands out of those of its stage."""
+    """A rank with an outlying time within its stage."""
 
     rank: int
     stage: Stage
@@ -33,7 +33,7 @@ class SlowRank:
 
 @dataclass(frozen=True)
 class SlowLink:
-    """A link whose bandwidth stands out of those of its kind."""
+    """A link with an outlying bandwidth among links of its kind."""
 
     link: LinkTotal
     bandwidth: int
@@ -42,9 +42,9 @@ class SlowLink:
 
 
 def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) -> list[SlowRank]:
-    """Returns the ranks of which a time stands out, the slowest first; each compared with those of its stage.
+    """Returns ranks with an outlying time, slowest first; each is compared with the ranks of its stage.
 
-    Without stages all are compared: stages of a pipeline do different work.
+    Without stages all ranks are compared. Stages of a pipeline do different work, so they are not compared.
     """
     found = []
     for among in by_stage(ranks, stages):
@@ -56,7 +56,7 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
 
 
 def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
-    """Returns the links between ranks of which the bandwidth is low among those of their kind, the slowest first."""
+    """Returns the links between ranks with low bandwidth for their kind, slowest first."""
     found = []
     kinds: dict[str, list[LinkTotal]] = defaultdict(list)
     for link in totals:
@@ -76,7 +76,7 @@ def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
 def findings(
     ranks: Sequence[RankTimes], stages: Sequence[Stage], of_stages: Sequence[RankTimes], totals: Sequence[LinkTotal]
 ) -> list[Notice]:
-    """Returns what the times and links say: slow ranks, ranks that wait for their host, uneven stages, slow links."""
+    """Returns the findings: slow ranks, ranks that wait for their host, uneven stages, slow links."""
     computing = slow_ranks(ranks, stages, "computing_ns")
     waiting = slow_ranks(ranks, stages, "free_ns")
     return [
@@ -89,7 +89,7 @@ def findings(
 
 
 def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[RankTimes]]:
-    """Returns the ranks of each stage; all of them where no stages are known."""
+    """Returns the ranks of each stage; one list of all ranks if no stages are known."""
     if not stages:
         return [list(ranks)]
     of = {each.ranks[0]: each for each in ranks}
@@ -145,7 +145,7 @@ def _slow_link(slow: SlowLink) -> Notice:
 
 
 def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """The stage whose ranks compute most unevenly, where no single rank stands out."""
+    """The stage with the most uneven compute time, if no single rank is an outlier."""
     worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
     for among in by_stage(ranks, stages):
         mine = [each for each in among if each.times.get("computing_ns")]
@@ -177,7 +177,7 @@ def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Not
 
 
 def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
-    """Stages of a pipeline of which one computes longer than the others: these wait for it."""
+    """A pipeline stage that computes longer than the others, so that they wait for it."""
     known = [each for each in stages if each.times.get("computing_ns")]
     if len(known) < 2:
         return
@@ -221,6 +221,6 @@ def _above(slow: SlowRank) -> float:
 
 
 def _of(slow: SlowRank) -> str:
-    """Which ranks it was compared with, and by which test."""
+    """Suffix with the test and the compared ranks."""
     test = "3 sigma" if len(slow.stage) >= MANY else "Dixon's Q test"
     return f" ({test}, ranks {label(slow.stage)})" if len(slow.stage) >= FEWEST else ""

@@ -1,4 +1,4 @@
-"""What is shown of tables about the ranks of a job."""
+"""Charts and tables of a job's ranks."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS,
 from tb_plugin.payloads import Figure, Line, Notice, Series
 from tb_plugin.views.cluster.shares import exposed_findings, step_figures
 
+# in the order of the page
 TABLES = ("job_steps", "job_communication", "job_bands", "job_links", "job_groups")
-"""Names of the frames, in the order in which they are shown."""
 
+# reported key, metric key, colour
 _CALLS = (
     ("transit_ns", "transit_ns", "transfer"), ("wait_ns", "call_wait_ns", "wait"), ("idle_ns", "call_idle_ns", "idle"),
 )  # fmt: skip
-"""Parts of the duration of calls, as they are shown, and their colours."""
+# bars that fit on a page; the table has all ranks
 MOST_DRAWN = 1024
-"""Ranks of the bars: a page has no room for more rows; the table has all of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class JobPayloads:
-    """Findings, pictures and tables of a job."""
+    """Findings, charts and tables of a job."""
 
     ranks: int
-    """How many ranks state times."""
+    """Number of ranks with reported times."""
     stages: tuple[Stage, ...]
     groups: int
     step: list[Figure]
-    """Length of the step and what of it is communication."""
+    """Length of the step and its share of communication."""
     findings: list[Notice]
     pictures: list[Series]
-    """Bars by rank and by stage, and maps of links; those of which nothing is stated are not there."""
+    """Bars by rank and stage, and maps of links; charts without reported data are missing."""
     frames: dict[str, Frame]
 
 
 def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
-    """Returns what is shown of tables by the names of ``trace.job_tables``; one that is not there is empty."""
+    """Returns findings, charts and tables of the ``trace.job_tables``, keyed by name; missing tables count as empty."""
     every = {name: tables.get(name, job_table(name, {})) for name in SCHEMAS}
     times, stages = every[STEP_TIMES], stages_of(every)
     ranks, of_stages = rank_means(times), stage_means(times, stages)
@@ -80,7 +80,7 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
 
 
 def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
-    """A bar for each rank: what its calls of communication spend their time with, a mean over the steps that have any."""
+    """A bar per rank with the parts of its communication calls, mean over the steps that have calls."""
     keys = [key for key, _, _ in _CALLS]
     found = calls.group_by("rank", use_threads=False).aggregate(
         [("step", "count_distinct", pc.CountOptions("all")), *((key, "sum") for key in keys)]

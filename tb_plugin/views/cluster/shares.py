@@ -1,4 +1,4 @@
-"""How long a step is in the mean of the ranks, and how much of it is communication that nothing hides, or the bubble."""
+"""Mean step time of ranks, with shares of exposed communication and bubble."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tb_plugin.analysis.job_tables.stages import Stage
 from tb_plugin.analysis.job_tables.steps import RankTimes, label
 from tb_plugin.payloads import Figure, Notice
 
+# of the step; exposed communication above it is a finding
 MUCH = 1 / 3
-"""From this share of the step on exposed communication is a finding."""
 _WHOLE = ("computing_ns", "exposed_ns", "free_ns")
 
 
 def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
-    """Returns the step's length and the shares of exposed communication and bubble; none where times of steps are lacking."""
+    """Returns the step time and the shares of exposed communication and bubble; empty without step times."""
     length, exposed, bubble = _sums(ranks)
     if not length:
         return []
@@ -27,7 +27,7 @@ def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
 
 
 def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """Yields the stage (without stages: the job) with the largest share of exposed communication, where that is much."""
+    """Yields the stage (or the job) with the largest share of exposed communication, if it is above the threshold."""
     found = [(_sums(mine), mine) for mine in by_stage(ranks, stages)]
     known = [each for each in found if each[0][0]]
     if not known:
@@ -57,7 +57,7 @@ def _stating(ranks: Sequence[RankTimes]) -> list[RankTimes]:
 
 
 def _sums(ranks: Sequence[RankTimes]) -> tuple[int, int, int]:
-    """Length of a step, exposed communication and bubble, summed up over the ranks that state a whole step."""
+    """Step time, exposed communication and bubble, summed over the ranks that report a whole step."""
     times = [each.times for each in _stating(ranks)]
     length = sum(each[key] for each in times for key in _WHOLE) + sum(each.get("preparing_ns", 0) for each in times)
     return length, sum(each["exposed_ns"] for each in times), sum(each.get("bubble_ns", 0) for each in times)

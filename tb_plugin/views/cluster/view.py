@@ -1,4 +1,4 @@
-"""Cluster: what an analysis of a whole job says of its ranks, stages, groups and links."""
+"""Cluster: ranks, stages, groups and links of a job analysis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_plugin.views.cluster.payloads import TABLES, JobPayloads, job_payloads
 
 
 class ClusterAnalysis:
-    """The view of an analysis of a job."""
+    """The view of a job analysis."""
 
     id = "cluster"
     title = "Cluster"
@@ -23,11 +23,11 @@ class ClusterAnalysis:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, cluster: Cluster) -> Missing | None:
-        """Returns None: whatever is there is shown."""
+        """Returns None: missing tables are left out of the page."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on nothing."""
+        """Returns a constant: one part serves all parameters."""
         return ()
 
     def part(self, cluster: Cluster, params: Params) -> Part:
@@ -63,7 +63,6 @@ def _headline(shown: JobPayloads, calls: int) -> Figures:
 
 
 def _notes(cluster: Cluster) -> list[Notice]:
-    """What there is nothing of."""
     notes = []
     if not cluster.table(STEP_TIMES).num_rows:
         notes.append(Notice("cluster_no_steps", "info", "The analysis reports no step times.", ""))

@@ -1,4 +1,4 @@
-"""Collectives: what a rank called last, by its flight recorder, and how far each call came."""
+"""Collectives of one rank, from its flight recorder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tb_plugin.payloads import CoverageInfo, Figures, Link, Notice, Payload, Tab
 
 
 class Collectives:
-    """The view of the calls of one rank."""
+    """The view of one rank's calls."""
 
     id = "collectives"
     title = "Collectives"
@@ -27,15 +27,15 @@ class Collectives:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, flight: Flight) -> Missing | None:
-        """Returns None: a dump always says what was called."""
+        """Returns None: every dump has this view."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns nothing to tell parts apart."""
+        """Returns a constant: one part serves all parameters."""
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the calls, the groups and what to say of them."""
+        """Returns the calls, the groups and the answer about them."""
         calls, groups = calls_frame(flight), groups_frame(flight)
         unfinished = int(np.sum(~calls_of(flight)["call_finished"].to_numpy()))
         figures = [
@@ -64,7 +64,7 @@ class Collectives:
 
 
 def _answer(flight: Flight, unfinished: int) -> Notice:
-    """What the rank hangs in, if it does."""
+    """The sentence about the call in which the rank hangs, if any."""
     link = Link("ranks_collectives", {}, "Compare all ranks")
     figures = [METRICS.figure("recorded_calls_count", len(flight))]
     if not len(flight):

@@ -1,4 +1,4 @@
-"""What is to be said of clocks: how far apart they are, what they cannot tell, and where two estimates of transfer differ."""
+"""Notices about clocks and their accuracy."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
+# smaller differences do not matter when traces are compared side by side
 APART_NS = 1_000_000
-"""Clocks that differ less disturb nobody who looks at traces beside each other."""
+# visible when timelines are compared side by side
 ROUGH_NS = 50_000
-"""Who lays timelines beside each other sees calls that are so far apart."""
 SUPPRESSED_SHARE = 0.5
 TRANSFER_DIFFERENCE = 0.2
 
 
 def clock_notices(data: JobData) -> list[Notice]:
-    """Returns notices about the clocks of several workers and about what they tell of the chosen steps."""
+    """Returns notices about the clocks of several workers and their effect on the selected steps."""
     if data.alone or not data.seen.matched.any():
         return []
     every = (_apart(data), _rough(data), _unknown(data), _suppressed(data), _begins_later(data), _transfer(data))
@@ -44,7 +44,7 @@ def _apart(data: JobData) -> Notice | None:
 
 
 def _rough(data: JobData) -> Notice | None:
-    """Clocks that are known less well than they differ: correcting them aligns ranks no better than leaving them alone."""
+    """Clocks with a larger error than their differences: correcting them does not improve alignment."""
     clocks = data.clocks
     offset = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
     apart = int(offset.max() - offset.min()) if len(offset) else 0
@@ -66,7 +66,7 @@ def _rough(data: JobData) -> Notice | None:
 
 
 def _unknown(data: JobData) -> Notice | None:
-    """Workers that share no collectives with those of the largest set."""
+    """Workers without collectives in common with the largest set."""
     lost = np.flatnonzero(data.clocks.connected != 0)
     if not len(lost) or len(data.first_rows) < FEWEST:
         return None
@@ -111,7 +111,7 @@ def _begins_later(data: JobData) -> Notice | None:
 
 
 def _transfer(data: JobData) -> Notice | None:
-    """Both estimates of transfer, where they differ: the shortest call, and from the last begin to the last end."""
+    """Two estimates of transfer that disagree: the shortest call, and last start to last end."""
     seen, first = data.seen, data.first_rows
     both = first[data.sure.moved[first] & (seen.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
     # A clock may be wrong by its residual in each of them: less is no difference.

@@ -1,4 +1,4 @@
-"""The same collective on all workers, of one call: who had it when, who waited, who was last."""
+"""The same collective on all workers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 PARTNERS = "partners"
+# a call is identified by its number on its worker, its row in the trace, or its start
 _PLACES = ("call", "event", "start_ns")
-"""What a call may be named by: its number on its worker, its row in the trace, its begin."""
 
 
 def partners_frame(joined: Part, params: Params) -> Frame:
-    """Returns a row for each worker that has the collective of one call, the latest first.
+    """Returns a row per worker that has the collective of a call, latest first.
 
-    That is by clocks where they tell who came when, else who waited least.
-    The call is that of the worker ``of`` with this ``call``, ``event`` or ``start_ns``. It stands alone where no other worker
-    has it, and there is no row where there is no such call. Raises BadRequest where no worker or no place is named.
+    Ordered by clocks if they are accurate enough, else by least wait. The call belongs to worker ``of`` and has this
+    ``call``, ``event`` or ``start_ns``. One row if no other worker has the collective, no row without such a call. Raises
+    BadRequest if the worker or the call is missing from the parameters.
     """
     calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
     names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()
@@ -55,13 +55,13 @@ def partners_frame(joined: Part, params: Params) -> Frame:
 
 
 def _span(worker: Int64, mine: int) -> tuple[int, int]:
-    """The rows of a worker; calls are worker by worker."""
+    """Row range of a worker."""
     begin, end = np.searchsorted(worker, (mine, mine + 1))
     return int(begin), int(end)
 
 
 def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
-    """Which calls are at a place."""
+    """Marks calls with these values."""
     keep = np.ones(calls.num_rows, np.bool_)
     for key, value in places.items():
         if value is not None and key in calls.column_names:

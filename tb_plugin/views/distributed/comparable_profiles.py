@@ -1,4 +1,4 @@
-"""The profiles of a run that are compared as ranks of one job."""
+"""Profiles of a run that are compared as ranks of one job."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Part
 from tb_plugin.payloads import Notice, Severity
 
+# reasons to ignore a profile, also rules of the notices
 NO_RANK, OTHER_TIME, SAME_RANK = "no_rank", "other_time", "same_rank"
-"""Why a profile is not compared: also the rules of the notices about it."""
+# between recordings of one job: host clocks differ
 SLACK_NS = 10 * 10**9
-"""How far apart recordings of one job may lie: clocks of hosts differ."""
 _NAMED = 8
 _LARGEST = 1 << 62
 _TOLD: dict[str, tuple[Severity, str, str]] = {
@@ -35,16 +35,16 @@ _TOLD: dict[str, tuple[Severity, str, str]] = {
 
 
 def fact(part: Part, name: str) -> int | None:
-    """Returns a whole number that a part states, None where it states none, or one that nothing real has."""
+    """Returns an integer fact of a part; None if missing or implausibly large."""
     value = part.facts.get(name)
     return value if isinstance(value, int) and abs(value) < _LARGEST else None
 
 
 def why_not_compared(parts: Sequence[Part]) -> list[str]:
-    """Returns for each profile why it is not compared with the others; empty for the ranks of the job.
+    """Returns for each profile the reason why it is ignored; empty for ranks of the job.
 
-    Any trace may lie in the same folder. Where the ranks state the size of their job, a profile that does not and has no call
-    is none of them. Of recordings at several times those of the most workers count, of workers of one rank the first.
+    Any trace may be in the same folder. If the ranks report a world size, a profile without a world size and without calls is
+    ignored. Among recordings at several times, those with most workers count; among workers with the same rank, the first.
     """
     states = [fact(part, "distributed.world_size") is not None for part in parts]
     calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
@@ -65,9 +65,9 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
 
 
 def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
-    """The places of profiles whose calls lie at another time than those of most; those without a clock are compared.
+    """Positions of profiles whose calls are at another time than most; profiles without a clock are compared.
 
-    Distinct ranks are those of one job, whatever their clocks show.
+    Distinct ranks belong to one job, whatever their clocks show.
     """
     ranks = [fact(part, "distributed.rank") for part in parts if part]
     if None not in ranks and len(set(ranks)) == len(ranks):
@@ -85,7 +85,7 @@ def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
 
 
 def _extent(part: Part) -> tuple[int, int] | None:
-    """From when to when a profile has calls, nanoseconds since 1970; None where that is not known."""
+    """Time range of a profile's calls, ns since 1970; None if unknown."""
     base, calls = fact(part, "distributed.base_time_ns"), part.frames["collectives"].data
     if base is None or not calls.num_rows:
         return None
@@ -94,7 +94,7 @@ def _extent(part: Part) -> tuple[int, int] | None:
 
 
 def not_compared(left_out: Sequence[tuple[str, str]]) -> list[Notice]:
-    """Returns which workers are not compared; ``left_out`` are (worker, why)."""
+    """Returns the notices about ignored workers; ``left_out`` are (worker, reason)."""
     notices = []
     for why, (severity, text, advice) in _TOLD.items():
         names = [worker for worker, reason in left_out if reason == why]

@@ -1,4 +1,4 @@
-"""What the numbers of the workers say: who is late, what the others lose to it, and what cannot be known."""
+"""Findings of a job: late ranks, their cost, and missing data."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from tb_plugin.views.distributed.stragglers.findings import straggler_findings, 
 from tb_plugin.views.distributed.stragglers.report import blame
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
+# workers listed by name, the others are counted
 _NAMED = 3
-"""So many workers that lack calls, or were not loaded, are named."""
 UNREAD = "Load the remaining traces to remove these bounds."
 
 
 def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
-    """Returns what the numbers of the workers (``rows``, one each) say, with ``held``, what is said of their memory.
+    """Returns the findings of the workers (``rows``), including ``held``, the notices about memory.
 
-    ``params`` name workers that could not be read, and those whose part did not come from elsewhere.
+    ``params`` name unreadable workers, and workers whose summary was refused.
     """
     notices = left_out(params, METRICS, " Wait and transfer cover the loaded workers only.")
     if refused := params.get("refused"):
@@ -135,14 +135,14 @@ def _more(count: int) -> str:
 
 
 def _bounded_without_group(data: JobData) -> int:
-    """How many of the bounded calls are of a group whose size no rank states: nobody knows whether one is missing."""
+    """Number of bounded calls whose group has no reported size."""
     seen = data.seen
     bound = seen.waiting.timing == TIMINGS.index(BOUND)
     return int((bound & (numbers_of(seen.data, "ranks_of_group") < 1)).sum())
 
 
 def _lacking(data: JobData) -> str:
-    """Names the workers that lack calls which others of their group have, those that lack most first; empty: nobody knows."""
+    """Workers with missing calls that other ranks of their group have, those with most first; empty if unknown."""
     seen, one_each = data.seen, data.first_rows
     bound = one_each[seen.waiting.timing[one_each] == TIMINGS.index(BOUND)]
     # Texts by their codes: written out for every call, lists of a thousand ranks are gigabytes.
@@ -163,12 +163,12 @@ def _lacking(data: JobData) -> str:
 
 
 def _mean_step(row: Row, count: int) -> Row:
-    """The row of a worker with waiting and transfer of its mean step."""
+    """The row of a worker with wait and transfer per step."""
     return {**row, **{key: round(total_of([row], key) / max(count, 1)) for key in ("wait_ns", "transfer_ns")}}
 
 
 def _waiting(rows: list[Row]) -> list[Notice]:
-    """The worker that loses most to waiting, where no single straggler is to blame. Times are those of the mean step."""
+    """The worker that loses most to wait, if there is no straggler. Times are per step."""
     losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and _waits(row)]
     if not losing:
         return []
@@ -185,9 +185,9 @@ def _waiting(rows: list[Row]) -> list[Notice]:
 
 
 def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
-    """The median worker where it loses to moving data: of a single one that does nobody knows whether sending less helps.
+    """The median worker among those that lose to transfer. A single one would not prove that sending less helps.
 
-    Where most calls lack a rank nobody knows it either, but of workers (``stated``) that state for how long data moved.
+    Nothing is claimed if most calls are missing a rank, except for workers (``stated``) with reported transit times.
     """
     # Where no call was matched both are 0, and nothing is known.
     losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
@@ -219,7 +219,7 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
 
 
 def _unsplit(row: Row, is_stated: bool) -> list[Notice]:
-    """Of one worker alone: that it communicates much, and that nobody knows how much of that is waiting."""
+    """Communication of a single worker, whose share of wait is unknown."""
     if _exposed(row) <= COMMUNICATION_SHARE:
         return []
     text = (
@@ -245,12 +245,12 @@ def _unsplit(row: Row, is_stated: bool) -> list[Notice]:
 
 
 def _limits(row: Row) -> tuple[str, str]:
-    """What stands before waiting and before transfer: limits where calls lack a rank."""
+    """Prefixes of wait and transfer: bounds if calls are missing a rank."""
     return ("at least ", "at most ") if total_of([row], "bounded") else ("", "")
 
 
 def _moved_less(data: JobData, row: Row) -> bool:
-    """Whether the worker states that its data moved for less than half of what is, at most, transfer: a rank is missing."""
+    """Whether the reported transit is below half of the upper bound of transfer: a rank is missing."""
     moved = data.stated.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")
 
@@ -268,7 +268,6 @@ def _about(rule: str, row: Row, workers: int, text: str, todo: str) -> Notice:
 
 
 def _exposed(row: Row) -> float:
-    """Share of a worker's steps."""
     return exposed_share([row]) or 0.0
 
 

@@ -1,4 +1,4 @@
-"""Operations of all workers in a few rows: a collective, its type and what its groups are for, over all who call it."""
+"""Operations of all workers by collective, type and group purpose."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HUNDREDTHS = (5, 50, 95)
 
 
 def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
-    """Returns the table of ``operations`` (a row for each worker) over the workers, longest first; none of one worker."""
+    """Returns the table of ``operations`` (a row per worker) merged over workers, longest first; empty for one worker."""
     if data.alone or not operations.num_rows:
         return {}
     described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
@@ -79,7 +79,7 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
 
 
 def _kinds(data: pa.Table, described: Mapping[str, str]) -> tuple[Int64, _Title]:
-    """A code for the kind of each row, and what tells the titles of a row."""
+    """Code of each row's kind, and a function from a row to its titles."""
     (collective, titles), (dtype, types), (group, names) = (
         texts_of(data, key) for key in ("collective", "dtype", "group")
     )
@@ -90,16 +90,15 @@ def _kinds(data: pa.Table, described: Mapping[str, str]) -> tuple[Int64, _Title]
 
 
 def _different(kind: Int64, values: Int64, count: int) -> list[int]:
-    """How many different values the rows of each kind have."""
     first, _ = distinct(codes(kind, values))
     found: list[int] = np.bincount(kind[first], minlength=count).tolist()
     return found
 
 
 def _groups(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
-    """How many groups the calls of each kind are made in: told apart by their ranks, whatever each rank calls them.
+    """Number of groups per kind, separated by their ranks, whatever names the ranks use.
 
-    Calls that state none are of the group that the ranks which have them tell, else of one.
+    Calls without a reported group count for the inferred group, else for one group.
     """
     inferred, _ = texts_of(seen.data, "inferred_group")
     first, _ = distinct(codes(kind, numbers_of(seen.data, "group_code"), inferred))
@@ -112,7 +111,7 @@ def _groups(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles
 def _awaited(
     seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
 ) -> dict[int, tuple[int, int, Int64]]:
-    """By kind the worker that others waited for most in its calls, how long, summed over them, and these calls."""
+    """For each kind the worker with the largest wait of others, that wait in ns (sum), and these calls."""
     chosen = np.flatnonzero((seen.waiting.last >= 0) & (seen.waiting.last != seen.worker) & seen.matched)
     if not len(chosen):
         return {}

@@ -1,4 +1,4 @@
-"""What the job says of one of its ranks, in a sentence: what it costs the others, or how long it waits, and for whom."""
+"""Sentence about one rank: its cost for the others, or its wait."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tb_plugin.views.distributed.stragglers.detection import WORTH
 from tb_plugin.views.distributed.stragglers.report import blame, why
 from tb_plugin.views.distributed.waiting import caused_by
 
+# parameter: the worker
 OF = "of"
-"""Parameter: the worker that is spoken of."""
 VERDICT = "verdict"
+# share of a rank's wait above which it waits mostly for one other rank
 _MOSTLY = 0.5
-"""Share of its waiting above which a rank waits mostly for one other."""
 _HIGH_SHARE = 0.1
 
 
 def verdict(data: JobData, worker: str) -> Notices:
-    """Returns what the job says of a worker; nothing where it is no rank of it, or alone, or no step has a length."""
+    """Returns the sentence about a worker; empty for unknown or single workers, and without step times."""
     told = []
     if not data.alone and worker in data.names:
         at = data.names.index(worker)
@@ -72,7 +72,7 @@ def _waits(data: JobData, at: int) -> Notice | None:
 
 
 def _mostly(data: JobData, at: int) -> int | None:
-    """The worker at the root of more of the waits of another one than all others together, in steps; None where none is."""
+    """The worker that causes more than half of another one's wait within steps; None if there is none."""
     seen, width = data.seen, len(data.labels)
     root = blame(data).roots.by
     cause_of = np.where(root >= 0, root, seen.waiting.last)

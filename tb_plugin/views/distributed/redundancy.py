@@ -1,7 +1,7 @@
-"""What ranks repeat: process groups whose ranks hold the same and sum up their gradients, as copies of one model do.
+"""Process groups with equal memory contents, as replicas of one model.
 
-Equal sizes alone do not tell copies from shards, which are of one size as well. What keeps copies alike is that they
-all-reduce as many bytes in a step as their gradients have; shards scatter theirs.
+Equal sizes do not separate replicas from shards, which have equal sizes too. Replicas all-reduce as many bytes per step as
+their gradients have; shards scatter theirs.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.analysis.replicas import METRICS, Repeated, counts_of, redundant, repeated
 from tb_plugin.payloads import Notice
 
+# all-reduced bytes per step over gradient bytes: allocators round, and a loss or a norm is reduced as well
 AS_MANY = (0.9, 1.1)
-"""Bytes all-reduced in a step over those of the gradients: allocators round, and a loss or a norm is summed up besides."""
 
 
 @dataclass(frozen=True)
 class _Replicas:
     ranks: str
-    """As the calls state them; empty: they do not."""
+    """As reported by the calls; empty if unreported."""
     repeated: Repeated
     all_reduced: int
 
 
 def redundancy(parts: Sequence[Part]) -> list[Notice]:
-    """Returns the notice about the group of ranks that repeats most; none where nothing is known of what ranks hold."""
+    """Returns the notice about the group of ranks with most repeated bytes; empty without memory data."""
     reduced: dict[tuple[str | None, str | None], list[tuple[Part, int]]] = {}
     sizes: dict[tuple[str | None, str | None], object] = {}
     for part in parts:
@@ -49,7 +49,7 @@ def redundancy(parts: Sequence[Part]) -> list[Notice]:
 
 
 def _all_reduced(part: Part) -> list[dict[str, Any]]:
-    """The bytes that a rank all-reduces in steps, by process group."""
+    """Bytes that a rank all-reduces within steps, by process group."""
     if not part.frames["steps"].data.num_rows or not counts_of(part):
         return []
     calls = part.frames["collectives"].data

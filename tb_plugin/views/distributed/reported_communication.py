@@ -1,4 +1,4 @@
-"""What ranks state of their communication, side by side: times, kinds of calls and links, and links between ranks."""
+"""Reported communication of all ranks: times, kinds of calls and links, and links."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from tb_plugin.views.distributed.reported_links import link_maps, link_rows, lin
 _PARTS = (
     ("transit_ns", "transfer"), ("synchronization_ns", "wait"), ("wait_rest_ns", "sync"), ("call_idle_ns", "idle"),
 )  # fmt: skip
+# explains why reported and measured times of the same calls differ
 _BESIDE = (
     ". Reported transit covers only data movement; the rest of a call is idle. Measured data transfer covers the whole call "
     "after its last rank arrived"
 )
-"""Why stated and measured times of the same calls differ."""
 
 Row = dict[str, Any]
 
 
 def job_frames(job: ReportedJob) -> dict[str, Frame]:
-    """Returns the tables: communication by step, by what calls do, by kind of link, and links; those that have rows."""
+    """Returns the non-empty tables: communication by step, by kind of call, by kind of link, and links."""
     if not job:
         return {}
     every = (
@@ -52,9 +52,9 @@ def job_frames(job: ReportedJob) -> dict[str, Frame]:
 
 
 def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
-    """Returns pictures: what steps consist of, what calls spend their time with, and maps of links.
+    """Returns charts: parts of steps, parts of calls, and maps of links.
 
-    ``measured`` says whether waiting and transfer that are made of rows stand beside them.
+    ``measured`` tells whether measured wait and transfer are on the page as well.
     """
     if not job:
         return []
@@ -62,7 +62,7 @@ def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
 
 
 def job_notices(job: ReportedJob) -> list[Notice]:
-    """Returns what the numbers are not about."""
+    """Returns notices about missing data."""
     notices = []
     if job.alone:
         text = (
@@ -84,7 +84,7 @@ def job_notices(job: ReportedJob) -> list[Notice]:
 
 
 def job_findings(job: ReportedJob) -> list[Notice]:
-    """Returns what stands out of times of steps and of links: the same of ranks here as of an analysis of a whole job."""
+    """Returns outliers among reported step times and links, by the same rules as for a job analysis."""
     if not job:
         return []
     times = _in_schema(STEP_TIMES, job.tables[STEPS])
@@ -104,7 +104,7 @@ def _in_schema(name: str, table: pa.Table) -> pa.Table:
 
 
 def step_rows(job: ReportedJob) -> list[Row]:
-    """Returns a row for each worker and step with the times that are stated of it."""
+    """Returns a row per worker and step with its reported times."""
     rows: dict[tuple[str, str | None], Row] = {}
     more: list[Row] = []
     for row in job.tables[STEPS].to_pylist():
@@ -168,7 +168,7 @@ def _band_rows(job: ReportedJob) -> list[Row]:
 
 
 def _step_times(job: ReportedJob) -> list[Series]:
-    """A bar for each worker: what its mean step consists of."""
+    """A bar per worker with the parts of its mean step."""
     table = job.tables[STEPS]
     place = pc.index_in(table["worker"], pa.array(job.names)).cast(pa.int64())
     columns = {key: table[key].combine_chunks() for key in table.column_names if key != "worker"}
@@ -182,7 +182,7 @@ def _step_times(job: ReportedJob) -> list[Series]:
 
 
 def _call_times(job: ReportedJob, beside: str) -> list[Series]:
-    """A bar for each worker: what its calls spend their time with in the mean step."""
+    """A bar per worker with the parts of its calls per step."""
     found = summed(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}
     names = [name for name in job.names if name in by_worker]
@@ -215,7 +215,7 @@ def _call_times(job: ReportedJob, beside: str) -> list[Series]:
 
 
 def _call_times_of(row: Row) -> Row:
-    """Times of calls as they are shown: waiting is split into that before data move and the rest."""
+    """Times of calls for the page: wait is split into synchronization and the rest."""
     made = {shown: row[key] for key, shown in CALL_COLUMNS.items()}
     wait, before = row["wait_ns"], row["synchronization_ns"]
     made["wait_rest_ns"] = None if wait is None or before is None else wait - before
@@ -258,7 +258,7 @@ _TYPES = {
 
 
 def _bounded(value: object) -> object:
-    """A sum of numbers that a file states may be larger than any number of a table."""
+    """Clips sums of reported numbers to the range of a table."""
     return min(max(value, -_LARGEST), _LARGEST) if isinstance(value, int) else value
 
 

@@ -1,4 +1,4 @@
-"""The tables of the view: workers, steps, operations, single collectives, groups and devices."""
+"""Tables of workers, steps, operations, single collectives, groups and devices."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+# most important columns first: narrow terminals drop the last ones
 WORKER = {
     "worker": pa.string(), "lost_ns": pa.float64(), "caused_wait_ns": pa.int64(), "held_up_by": pa.string(),
     "last_share": pa.float64(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
@@ -37,12 +38,11 @@ WORKER = {
     "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
     "arrived_last": pa.int64(),
 }  # fmt: skip
-"""What an answer is made of stands first: of a narrow terminal the last columns are left out."""
+# the table has sums over the steps, and one mean
 WORKER_TITLES = {
     "lost_ns": "Lost per step", "caused_wait_ns": "Others waited, total", "last_share": "Arrives last, all groups",
     "step_total_ns": "Step time, total",
 }  # fmt: skip
-"""The table has sums over the steps, beside one mean."""
 CLOCK = {
     "worker": pa.string(), "clock_how": pa.string(), "clock_offset_ns": pa.int64(), "clock_drift_ppb": pa.float64(),
     "clock_drift_error_ppb": pa.float64(),
@@ -50,8 +50,9 @@ CLOCK = {
     "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
     "arrivals_later": pa.int64(),
 }  # fmt: skip
+# characters; longer lists of ranks are shortened
 LONGEST = 128
-"""Characters of a list of ranks that is shown as it was recorded."""
+# first columns of single collectives
 _SINGLE_FIRST = (
     "worker", "step", "collective", "dtype", "comm_bytes", "group", "inferred_group",
     "dur_ns", "wait_ns", "transfer_ns", "timing",
@@ -59,7 +60,6 @@ _SINGLE_FIRST = (
     "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
     "matched_workers",
 )  # fmt: skip
-"""Columns of single collectives that a person looks for stand first."""
 
 
 @remembered
@@ -136,12 +136,12 @@ def frames(data: JobData) -> Mapping[str, Frame]:
 
 
 def nothing_in(data: pa.Table) -> tuple[str, ...]:
-    """Returns the columns of which no row has a value: they are shown where somebody asks for them."""
+    """Returns the columns without any value, which are hidden by default."""
     return tuple(key for key in data.column_names if data.num_rows and data[key].null_count == data.num_rows)
 
 
 def _shortened(data: pa.Table) -> pa.Table:
-    """The same with long lists of ranks in a few characters: a thousand of them in each row are more than an answer holds."""
+    """The same with shortened lists of ranks, to limit the size of the answer."""
     at = data.column_names.index("group_ranks")
     places, texts = texts_of(data, "group_ranks")
     short = pa.array([_short(text) for text in texts], pa.string())
@@ -156,7 +156,7 @@ def _short(text: str) -> str:
 
 @remembered
 def worker_rows(data: JobData) -> list[Row]:
-    """Returns one row a worker: sums over the chosen steps, and what each costs the mean one."""
+    """Returns a row per worker: sums over the selected steps, and the cost per step."""
     seen, alone = data.seen, data.alone
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
     one_each = data.first_rows
@@ -197,7 +197,7 @@ def worker_rows(data: JobData) -> list[Row]:
 
 
 def _totals(data: JobData) -> Mapping[str, list[int | None]]:
-    """Sums of what the workers say of their steps; null of a worker that does not know the value of one of them."""
+    """Sums of reported step times; null for a worker with an unknown value."""
     worker, totals = data.step_places[0], {}
     for key in STEP:
         if key != "step":
@@ -209,7 +209,7 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 
 
 def clock_rows(data: JobData) -> list[Row]:
-    """Returns one row a worker: what is known of its clock, and at how many of its calls that tells who came when."""
+    """Returns a row per worker: its clock, and the calls whose arrival order the clock shows."""
     clocks = data.clocks
     told = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
     rows: list[Row] = []
@@ -236,7 +236,7 @@ def clock_rows(data: JobData) -> list[Row]:
 
 
 def _steps(data: JobData) -> pa.Table:
-    """A row for each worker and step."""
+    """A row per worker and step."""
     at = data.step_places
     nothing = np.full(len(at[0]), data.alone)
     latency, wait, transfer = (times[at] for times in data.times)
@@ -291,9 +291,9 @@ def _operations(data: JobData) -> pa.Table:
 
 
 def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float64]:
-    """For each of ``count`` places the bytes of its matched calls over their transfer time, and that times the factor.
+    """Algorithm and bus bandwidth of matched calls, for each of ``count`` places.
 
-    Bytes per second; NaN where a size, a factor or a group size that they need is unknown.
+    Bytes per second; NaN if a size, factor or group size is unknown.
     """
     m = seen.matched
     at, size = place[m], seen.bytes[m]
@@ -334,7 +334,7 @@ def _singles(data: JobData) -> pa.Table:
 
 
 def _of_several(seen: JobCalls) -> Bool:
-    """Calls of groups that are not known to have one rank alone."""
+    """Calls of groups that may have more than one rank."""
     found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
     return found
 
@@ -346,10 +346,9 @@ def _sums(place: Int64, values: Int64, count: int) -> Int64:
 
 
 def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:
-    """Null where not known."""
     return pa.array(values) if known.all() else pa.array(values, mask=~known)
 
 
 def _worded(place: Int64, known: Bool, words: Sequence[str]) -> pa.Array:
-    """One of a few words; null where not known."""
+    """Words for positions; null if unknown."""
     return pa.DictionaryArray.from_arrays(_known(place.astype(np.int8), known), pa.array(words, pa.string()))

@@ -1,4 +1,4 @@
-"""Which rank sent how much to which: transfers between two ranks, and all-to-alls that state what each place gets."""
+"""Bytes from rank to rank: transfers, and all-to-alls with reported splits."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tb_plugin.views.distributed.metrics import METRICS
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# pairs of ranks in the table; the largest are kept
 MOST_PAIRS = 1 << 16
-"""Pairs of ranks of the table; those that moved most are kept."""
 
 
 def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None]) -> Frame | None:
-    """Returns the table of what went from rank to rank; None where no call says it.
+    """Returns the table of bytes from rank to rank; None without sized messages.
 
-    ``calls`` are those of all workers as ``joined`` has them, ``members`` the ranks of each ``group_code``, ``ranks`` the
-    rank of each worker. A message counts once though both of its ends are here: what its sender states. One whose size or
-    ends nobody states is not there.
+    ``calls`` are those of all workers after ``join``, ``members`` the ranks of each ``group_code``, ``ranks`` the rank of
+    each worker. A message with both ends loaded counts once, as reported by its sender. Messages with unknown size or ends
+    are left out.
     """
     here = _ranks(calls, ranks)
     own = here[numbers_of(calls, "worker")]
@@ -66,9 +66,9 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
 
 
 def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -> Series:
-    """Returns the map of bytes from row to column: of ranks, of more than ``MOST_DRAWN`` of their nodes, else of blocks.
+    """Returns the map of bytes from row to column: ranks, or above ``MOST_DRAWN`` ranks their nodes, else blocks of ranks.
 
-    ``nodes`` is the node of each rank, where it is known. Blocks are neighbouring ranks, as many in each, from rank 0 on.
+    ``nodes`` has the known nodes of ranks. Blocks contain equally many neighbouring ranks, starting at rank 0.
     """
     source, target, size = (frame.data[key].to_numpy() for key in ("source_rank", "destination_rank", "traffic_bytes"))
     ranks = np.unique(np.concatenate((source, target)))
@@ -91,7 +91,7 @@ def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -
 
 
 def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64]:
-    """What a row of the map is, what each is called, and the row of each rank."""
+    """Kind of the map's rows, their titles, and the row of each rank."""
     if len(ranks) <= MOST_DRAWN:
         return "rank", [str(rank) for rank in ranks.tolist()], np.arange(len(ranks))
     named = [nodes.get(rank) for rank in ranks.tolist()]
@@ -109,7 +109,7 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
 
 @dataclass(frozen=True, eq=False)
 class _Messages:
-    """Messages as columns: the row of the call that says it, who sends, who receives, bytes, and whether the ends differ."""
+    """Messages as columns: row of the reporting call, sender, receiver, bytes, and whether the ends disagree."""
 
     row: Int64
     source: Int64
@@ -119,17 +119,15 @@ class _Messages:
 
     @staticmethod
     def none() -> _Messages:
-        """Returns no message."""
         empty = np.empty(0, np.int64)
         return _Messages(empty, empty, empty, empty, np.empty(0, np.bool_))
 
     def only(self, keep: Bool) -> _Messages:
-        """Returns some of them."""
         return _Messages(self.row[keep], self.source[keep], self.target[keep], self.size[keep], self.differs[keep])
 
 
 def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
-    """The rank of each worker, -1 = not known: as stated, else the one whose sends and receives it has."""
+    """The rank of each worker, -1 = unknown: as reported, else from its sends and receives."""
     here = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
     worker, (collective, names) = numbers_of(calls, "worker"), texts_of(calls, "collective")
     for word, key in (("send", "source_rank"), ("recv", "destination_rank")):
@@ -141,10 +139,10 @@ def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
 
 
 def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
-    """Messages between two ranks. A receive counts where its sender is not here, or lacks calls that the receiver has.
+    """Messages between two ranks. A receive counts if its sender is not loaded, or lacks calls.
 
-    Of two ranks those calls that nothing was matched with are as many messages as the end says that has more of them: no
-    message is of two sends, or of two receives.
+    Unmatched calls of two ranks count as many messages as the end with more of them has, since a message never consists of
+    two sends or two receives.
     """
     collective, names = texts_of(calls, "collective")
     is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
@@ -167,11 +165,10 @@ def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
 
 
 def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool, Bool]:
-    """For each send and receive the place of its other end, and whether there is one; ``ends`` are codes of both, if known.
+    """Position of the other end of each send and receive, whether it exists; ``ends`` are codes of both ranks, if ``known``.
 
-    And which are left without one between two ranks of which the receiver has more such calls. Where of the calls between
-    two ranks as many sends as receives are left without a match, these are pairs in their order: their sizes differ, else
-    they would have been matched.
+    Also marks calls without another end, if the receiver has more of them. If two ranks have equally many unmatched sends and
+    receives, they are pairs in order: their sizes differ, otherwise they would be matched.
     """
     left = (match < 0) & known
     code = match + 1
@@ -191,7 +188,7 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
 
 
 def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
-    """Messages of all-to-alls that state how much each place gets. What is received counts where its sender says nothing."""
+    """Messages of all-to-alls with reported splits. A received part counts if its sender reports nothing."""
     unit = _units(calls)
     sent, got = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
     if not len(sent.row) and not len(got.row):
@@ -218,10 +215,9 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list
 
 
 def _of_more(ends: Int64, sent: Bool, got: Bool) -> Bool:
-    """Between which ends more messages were received without a match than sent without one.
+    """Ends with more unmatched received messages than unmatched sent ones.
 
-    Of a call without a match nobody knows which call of another worker here is its other end. So that no message counts
-    twice, those count of the end that has more of them.
+    The other end of an unmatched call is unknown. To count no message twice, the end with more of them counts.
     """
     gave, took = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, got))
     found: Bool = (gave < took)[ends]
@@ -229,10 +225,10 @@ def _of_more(ends: Int64, sent: Bool, got: Bool) -> Bool:
 
 
 def _units(calls: pa.Table) -> Int64:
-    """The bytes of what splits count, of each call: an element, or a row of several, 0 where nobody knows the type.
+    """Bytes per unit of each call's splits: an element, or a row of elements; 0 for unknown types.
 
-    A program may state rows: then what a call sends is so many times larger than its splits add up to. All ranks of a
-    collective have rows of one size.
+    A program may report rows: then a call sends a multiple of the sum of its splits. All ranks of a collective have rows of
+    one size.
     """
     dtype, names = texts_of(calls, "dtype")
     width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
@@ -252,13 +248,13 @@ def _units(calls: pa.Table) -> Int64:
 
 
 def _lengths(lists: pa.Array) -> Int64:
-    """How many values each list has; 0 for null."""
+    """Lengths of lists; 0 for null."""
     found: Int64 = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 
 
 def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
-    """What each place of a group gets or gives, of calls whose group, rank and type are known."""
+    """Parts per group position that calls send or receive, if group, rank and type are known."""
     if key not in calls.column_names:
         return _Messages.none()
     lists = calls[key].combine_chunks()

@@ -1,4 +1,4 @@
-"""Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved."""
+"""Distributed: steps, waits and transfers of all workers of a run."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ GROUP_TABLES = (
     "bandwidth_fits", "nodes",
 )  # fmt: skip
 STATED_TABLES = ("traffic", "rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
+# fact of a worker in a report -> column of the table of workers
 GROUP_FACTS = {
     "compute_ns": "compute_ns",
     "overlap_ns": "overlap_ns",
@@ -70,7 +71,6 @@ GROUP_FACTS = {
     "transfer_ns": "transfer_ns",
     "other_ns": "step_other_ns",
 }
-"""Numbers of a worker in a report, and their columns of the table of workers."""
 
 
 class Distributed:
@@ -91,7 +91,7 @@ class Distributed:
     borrows: Mapping[str, Sequence[str]] = MappingProxyType({"memory_states": (FRAME,)})
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns why a trace without collectives has no such view, else None."""
+        """Returns the reason if the trace has no collectives, else None."""
         if trace.is_collective.any():
             return None
         return Missing(
@@ -99,22 +99,21 @@ class Distributed:
         )
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns nothing to tell parts apart: one serves every question, steps are chosen in ``answer``."""
+        """Returns a constant: one part serves all parameters, since ``answer`` selects the steps."""
         return ()
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns what one worker contributes. Raises BadRequest for unknown steps."""
+        """Returns the data of one worker. Raises BadRequest for unknown steps."""
         return profile_part(trace, params)
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-        """Returns the parts of all workers as one, matched; ``beside`` are those of flight recorders."""
+        """Merges the parts of all workers; ``beside`` are those of flight recorders."""
         return join(parts, beside)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made.
+        """Returns the page, or a page of one table, from all parts or from the result of ``join``.
 
-        With the parameter ``measure`` it is the map of that measure and its bands alone, with ``of`` what is said of one
-        worker.
+        With the parameter ``measure`` only the map and the bands of that measure, with ``of`` the sentence about one worker.
         """
         joined = parts[0] if is_merged(parts) else join_again(parts)
         if params.table == PARTNERS:
@@ -171,7 +170,7 @@ def _meetings(data: JobData, params: Params) -> Frame:
 
 
 def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
-    """The chosen steps; where workers were opened as windows, those that all of them hold. Raises BadRequest."""
+    """The selected steps; for windows, the steps common to all workers. Raises BadRequest."""
     if params.steps is not None or joined.coverage.window is None:
         return params.steps
     common = tuple(joined.frames[COMMON].data["step"].to_pylist())
@@ -183,7 +182,6 @@ def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
 
 
 def _traffic(joined: Part, data: JobData) -> dict[str, Frame]:
-    """The table of what went from rank to rank, where calls say it."""
     ranks = joined.frames[RANKS].data["rank"].to_pylist()
     found = traffic_frame(data.seen.data, joined.frames[MEMBERS].data, ranks)
     return {} if found is None else {found.name: found}
@@ -237,13 +235,13 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 
 
 def _exposed(data: JobData, rows: list[Row]) -> list[Figure]:
-    """The part of the steps in which communication is all that happens, of the workers of which that is known."""
+    """Share of exposed communication in the steps of the workers with known kernels."""
     share = exposed_share([row for row in rows if row["worker"] not in data.stated.cut])
     return [] if share is None else [METRICS.figure("communication_exposed", share)]
 
 
 def _latency(data: JobData, rows: list[Row]) -> Figure:
-    """How long the only worker communicates, in the mean step where it has steps."""
+    """Communication time of a single worker, per step if it has steps."""
     count = int(data.step_counts[0])
     whole = total_of(in_steps(data, rows), "latency_ns")
     if not count:
@@ -254,7 +252,7 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
 
 
 def _slow(data: JobData) -> list[Figure]:
-    """Who costs the others most, where somebody does: how much of a step, and why."""
+    """The slowest rank with cost and cause, if there is a straggler."""
     told = blame(data)
     if not told.costly:
         return []
@@ -280,7 +278,7 @@ def _slow(data: JobData) -> list[Figure]:
 
 
 def _fast(operations: Frame) -> list[Figure]:
-    """The bus bandwidth of the operation that moves most, of those that have one."""
+    """The bus bandwidth of the collective with most bytes."""
     collective, bandwidth = largest(operations)
     return (
         [METRICS.figure("bus_bandwidth", bandwidth, f"Bus bandwidth of {collective}, mean")]
@@ -302,7 +300,7 @@ def _bars(
     parts: tuple[tuple[str, str], ...],
     titles: Mapping[str, str] = MappingProxyType({}),
 ) -> Series:
-    """A bar per worker: mean of the chosen steps."""
+    """A bar per worker: mean of the selected steps."""
     steps = np.maximum(data.step_counts, 1).tolist()
     lines = [
         Line(

@@ -1,7 +1,7 @@
-"""Collectives of all ranks, matched by process group and number: who did not call one, who called another, who waits.
+"""Collectives of all ranks' flight recorders, matched by group and number.
 
-The buffer of a rank is a ring: what is numbered before the first call of a group that it holds may have been called, what
-is numbered behind it and is not there was not.
+The buffer of a rank is a ring: calls numbered before its first call of a group are unknown; missing ones after it were not
+made.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ Bool = npt.NDArray[np.bool_]
 
 FINISHED, UNFINISHED, NOT_CALLED, DIFFERS = range(4)
 VERDICTS = ("finished", "unfinished", "not called", "differs")
+# ranks listed by name, the others are counted
 _NAMED = 16
-"""So many ranks are named; the others are counted."""
 _LATEST = np.iinfo(np.int64).max
 _NOBODY = np.zeros(0, np.int64)
 
+# positions of the workers of each process group by (name, description), if known
 Members = Mapping[tuple[str | None, str | None], Int64]
-"""Positions of the workers of each process group, by name and description, as far as that is known."""
 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Collectives, a row each, in the order in which they were first called; ``calls`` holds those of all ranks."""
+    """Collectives, a row each, in order of their first call; ``calls`` has those of all ranks."""
 
     calls: pa.Table
     rank: Int64
-    """Position of the worker that made each call."""
+    """Position of the worker of each call."""
     of: Int64
     """Number of the collective of each call."""
     usual: Int64
-    """For each collective a call that is like most."""
+    """A call of each collective with the most frequent properties."""
     group: Int64
     """Number of the process group of each collective."""
     sequence: Int64
@@ -50,10 +50,10 @@ class Matched:
     called: Int64
     finished: Int64
     missing: Int64
-    """How many ranks of the group did not call it."""
+    """Number of ranks of the group that did not call it."""
     differing: Int64
     differs: Bool
-    """Which calls are not the usual one."""
+    """Calls that differ from the usual one."""
     verdict: Int64
     first_ns: Int64
     last_ns: Int64
@@ -68,13 +68,13 @@ class Matched:
         return np.setdiff1d(self.progress.rank[known], self.rank[self.of == row])
 
     def differing_ranks(self, row: int) -> Int64:
-        """Returns the positions of the workers whose call is not the usual one."""
+        """Returns the positions of the workers whose call differs from the usual one."""
         return np.unique(self.rank[(self.of == row) & self.differs])
 
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """How far each rank came in each group: a row for both."""
+    """Progress of ranks: a row per group and rank."""
 
     group: Int64
     rank: Int64
@@ -83,11 +83,11 @@ class Progress:
     finished: Int64
     unfinished: Int64
     call: Int64
-    """A call in the group, of the rank where it made one."""
+    """A call in the group, by this rank if it made one."""
 
 
 def matched(tables: Sequence[pa.Table], members: Members) -> Matched:
-    """Returns the collectives of some ranks, each with a table of its calls."""
+    """Returns the collectives of all ranks, given a table of calls per rank."""
     calls = pa.concat_tables(tables).combine_chunks()
     rank = np.repeat(np.arange(len(tables)), [len(table) for table in tables]).astype(np.int64)
     code = group(_codes(calls["group"]), _codes(calls["group_description"])).of if len(calls) else rank
@@ -131,7 +131,7 @@ def matched(tables: Sequence[pa.Table], members: Members) -> Matched:
 
 
 def differences(found: Matched, row: int) -> str:
-    """Returns in what the calls of a collective are not alike, in words."""
+    """Returns the differences between the calls of a collective, in words."""
     mine = found.calls.take(pa.array(np.flatnonzero(found.of == row)))
     uneven = bool(set(mine["collective"].to_pylist()) & UNEVEN)
     told = []
@@ -151,7 +151,7 @@ def _is_one(column: pa.ChunkedArray) -> bool:
 
 
 def listed_workers(workers: Sequence[str], ranks: Int64) -> str:
-    """Returns workers by name, of many the first ones and how many more."""
+    """Returns the names of workers, shortened if there are many."""
     names = [workers[rank] for rank in ranks[:_NAMED].tolist()]
     return ", ".join(names) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
 
@@ -164,7 +164,7 @@ def _codes(column: pa.ChunkedArray) -> Int64:
 
 
 def _ordinals(groups: Groups) -> Int64:
-    """Counts the rows of each group in their order, from 0 on."""
+    """Position of each row within its group, from 0."""
     order = stable_order(groups.of)
     start = np.cumsum(groups.count()) - groups.count()
     found = np.empty(len(order), np.int64)
@@ -173,9 +173,9 @@ def _ordinals(groups: Groups) -> Int64:
 
 
 def _usual(calls: pa.Table, keys: Groups) -> tuple[Int64, Bool]:
-    """For each collective a call that is like most, and which calls are not like it.
+    """The most frequent call of each collective, and the calls that differ from it.
 
-    Sizes of collectives in which ranks may give and take different amounts are not compared.
+    Sizes of uneven collectives are not compared.
     """
     if not len(calls):
         return keys.first, np.zeros(0, np.bool_)
@@ -191,7 +191,7 @@ def _usual(calls: pa.Table, keys: Groups) -> tuple[Int64, Bool]:
 
 
 def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.Table, members: Members) -> Progress:
-    """How far the ranks came, also those that called nothing in a group that they are members of."""
+    """Progress of the ranks, including group members without calls."""
     if not len(code):
         return Progress(*(np.zeros(0, np.int64) for _ in range(7)))
     groups = group(code, rank)
@@ -218,7 +218,7 @@ def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.T
 
 
 def _missing(progress: Progress, code: Int64, sequence: Int64, part: Int64, count: Int64) -> Int64:
-    """For each collective how many ranks of its group did not call it, as far as their records reach."""
+    """Number of ranks of the group that did not call each collective, as far as their records reach."""
     found = np.zeros(len(code), np.int64)
     order, members = stable_order(code), stable_order(progress.group)
     kinds = np.unique(code)

@@ -1,4 +1,4 @@
-"""Collectives of all ranks: who did not call one, who called another than the others, and who waits."""
+"""Flight recorders of all ranks: missing, differing and waiting calls."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _PART = ("record_number", "group", "group_description", "sequence", "collective"
 _CALLS = "rank_calls"
 _MEMBERS = "group_members"
 _OVERWRITTEN = "flight.overwritten_calls"
+# differing collectives that get details
 _TOLD = 1000
-"""Of so many collectives that are not alike it is said in what, and on which ranks."""
+# replaces "finished" if group members have no dump
 FINISHED_HERE = "finished here"
-"""In place of finished where the group has members without a dump."""
+# name and description of a process group
 _Group = tuple[str | None, str | None]
-"""Name and description of a process group."""
 _RANK = re.compile(r"rank(\d{1,6})\Z")
 
 
 class RanksCollectives:
-    """The view of the flight recorders of all ranks of a run."""
+    """The view of all flight recorders of a run."""
 
     id = "ranks_collectives"
     title = "Ranks"
@@ -57,15 +57,15 @@ class RanksCollectives:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, flight: Flight) -> Missing | None:
-        """Returns None: also one rank has collectives."""
+        """Returns None: one rank is enough."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns nothing to tell parts apart."""
+        """Returns a constant: one part serves all parameters."""
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the collectives of one rank, with the times of its clock, and who the members of its groups are."""
+        """Returns the collectives of one rank, with times of its clock, and the members of its groups."""
         data = calls_of(flight)
         data = data.append_column("called_at_ns", pc.add(data["call_created_ns"], flight.origin_ns)).select(_PART)
         data = data.filter(pc.is_valid(data["sequence"]))
@@ -107,7 +107,7 @@ class RanksCollectives:
 
 
 def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group, Int64], dict[_Group, tuple[int, ...]]]:
-    """Positions of the workers of each group whose buffers lost nothing, and its ranks without a dump."""
+    """Positions of each group's workers with complete buffers, and the ranks of the group without a dump."""
     ranks: dict[_Group, set[int]] = {}
     for part in parts:
         data = part.frames[_MEMBERS].data
@@ -123,7 +123,7 @@ def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group,
 
 
 def _gone(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-    """Ranks without a dump by the number of their group."""
+    """Ranks without a dump by group number."""
     codes, first = np.unique(found.group, return_index=True)
     calls = found.calls.take(pa.array(found.usual[first]))
     names = zip(*(calls[key].to_pylist() for key in ("group", "group_description")), strict=True)
@@ -131,7 +131,7 @@ def _gone(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int
 
 
 def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Frame:
-    """All collectives: those that are not alike first, by time, then by when they were called, the last one first."""
+    """All collectives: differing ones first, by time; then the last called one first."""
     rank = {DIFFERS: 0, NOT_CALLED: 0, UNFINISHED: 1, FINISHED: 2}
     severity = np.array([rank[code] for code in range(len(VERDICTS))])[found.verdict]
     at = np.arange(len(found))
@@ -177,7 +177,7 @@ def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tupl
 
 
 def _progress(found: Matched, workers: Sequence[str]) -> Frame:
-    """How far each rank came in each group: those that are furthest behind first."""
+    """Progress of each rank in each group, furthest behind first."""
     lag = found.progress
     groups = int(lag.group.max(initial=-1)) + 1
     top, bottom = np.full(groups, -1, np.int64), np.full(groups, np.iinfo(np.int64).max)
@@ -217,7 +217,7 @@ def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -
 
 
 def _answer(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
-    """What the job hangs in: the first collective that is not alike and that somebody waits in, else what is not finished."""
+    """The sentence about the hang: the first differing collective with waiting ranks, else the first unfinished one."""
     waiting = found.called - found.finished
     wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
     for rows in (wrong & (waiting > 0), found.verdict == UNFINISHED, wrong):
@@ -236,7 +236,7 @@ _GROUP = "{collective} number {sequence} of group {group}"
 
 
 def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...]) -> Notice:
-    """What is to say of a collective; ``gone`` are the ranks of its group without a dump."""
+    """The finding about a collective; ``gone`` are the ranks of its group without a dump."""
     call = found.calls.take(pa.array([found.usual[row]])).to_pylist()[0]
     waiting = int(found.called[row] - found.finished[row])
     figures = [

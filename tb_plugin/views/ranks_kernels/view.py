@@ -1,4 +1,4 @@
-"""Rank kernels: of which kernel the duration differs most from rank to rank, and which rank is the slow one."""
+"""Rank kernels: kernels whose duration differs most between ranks."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
+# kinds of kernels per rank, those with most time; the others are counted
 MOST_GROUPS = 2000
-"""So many kinds of kernels of a rank are kept, those with most time; the others are counted."""
+# rows of the map
 DRAWN = 12
-"""So many kinds of kernels are rows of the map."""
+# kernel arguments of some profiles; others have shapes and types of the launching operator
 _SHAPES, _TYPES = "Input Shapes", "Input Data Types"
-"""Facts of kernels that some profiles record; others have shapes and types of the operator that launched it."""
 _LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
 _REST = "left_out"
 _KEY = ("name", "input_shape", "kernel_types")
@@ -98,13 +98,13 @@ class RanksKernels:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns None where a kernel ran that is no communication."""
+        """Returns None if the trace has compute kernels."""
         if len(_kernels(trace, np.arange(len(trace)))):
             return None
         return Missing("The trace contains no kernels.", trace.recorder.todo("view.kernels"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps: kernels are summed up for them."""
+        """Returns the selected steps, since kernels are summed over them."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -135,7 +135,7 @@ class RanksKernels:
 
 @dataclass(frozen=True)
 class Kind:
-    """Kernels of one name, shapes and types; ``means`` and totals are of the workers on which they ran."""
+    """Kernels with equal name, shapes and types; ``means`` and totals refer to the workers that ran them."""
 
     key: tuple[str, str, str]
     workers: list[str]
@@ -143,58 +143,58 @@ class Kind:
     means: list[float]
     total_ns: int
     per_step: list[float]
-    """Total a step of each worker."""
+    """Total per step of each worker."""
     absent: bool = False
-    """Whether there is a worker on which it did not run."""
+    """Some worker did not run it."""
     only: str | None = None
-    """The worker on which alone it ran; None of several, and where another one may have left it out."""
+    """The only worker that ran it; None if several did or if skipped kinds hide others."""
 
     @property
     def variance(self) -> float:
-        """Returns the variance across workers of their mean durations, 0 of one worker."""
+        """Returns the variance of the mean durations over workers, 0 for one worker."""
         middle = sum(self.means) / len(self.means)
         return sum((mean - middle) ** 2 for mean in self.means) / len(self.means)
 
     @property
     def slowest(self) -> int:
-        """Returns the place of the worker with the largest mean."""
+        """Returns the position of the worker with the largest mean."""
         return max(range(len(self.means)), key=lambda place: self.means[place])
 
     @property
     def fastest(self) -> int:
-        """Returns the place of the worker with the smallest mean."""
+        """Returns the position of the worker with the smallest mean."""
         return min(range(len(self.means)), key=lambda place: self.means[place])
 
     @property
     def longest(self) -> int:
-        """Returns the place of the worker with the largest total a step."""
+        """Returns the position of the worker with the largest total per step."""
         return max(range(len(self.per_step)), key=lambda place: self.per_step[place])
 
     @property
     def shortest_ns(self) -> float:
-        """Returns the smallest total a step, 0 where it did not run on a worker."""
+        """Returns the smallest total per step, 0 if a worker did not run it."""
         return 0.0 if self.absent else min(self.per_step)
 
     @property
     def apart_ns(self) -> float:
-        """Returns the largest total a step less the smallest."""
+        """Returns the range of totals per step, ns."""
         return max(self.per_step) - self.shortest_ns
 
     @property
     def slower(self) -> float | None:
-        """Returns by which part the slowest is slower than the fastest; None where that took no time."""
+        """Returns the relative excess of the slowest over the fastest mean; None if the fastest is 0."""
         low = self.means[self.fastest]
         return self.means[self.slowest] / low - 1 if low > 0 else None
 
 
 def _kernels(trace: TraceTable, rows: Int64) -> Int64:
-    """Kernels that compute: how long communication lasts is up to the other ranks."""
+    """Compute kernels: the duration of communication depends on the other ranks."""
     found: Int64 = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
     return found
 
 
 def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
-    """The kinds of kernels with most time, and number and time of the others."""
+    """Kinds of kernels with most time, and number and time of the others."""
     shapes, types = _facts(trace)
     groups = group(trace.name[rows], shapes[rows], types[rows])
     dur = trace.dur_ns[rows]
@@ -220,7 +220,7 @@ def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
 
 
 def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
-    """Texts of shapes and types of each row: the kernel's own, else those of the operator that launched it."""
+    """Shapes and types of each row: the kernel's own, else those of the operator that launched it."""
     operator = trace.operator
     found = []
     for key, of_operators in ((_SHAPES, trace.operators.shapes), (_TYPES, trace.operators.types)):
@@ -297,7 +297,7 @@ def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
 
 
 def _columns(data: pa.Table) -> list[Column]:
-    """Columns with the long texts behind the numbers; types where somebody asks for them."""
+    """Columns with long texts after the numbers; types are hidden by default."""
     texts = {*_KEY[1:], "only_worker"} & {*data.column_names}
     empty = tuple(key for key in texts if not any(data[key].to_pylist()))
     keys = [key for key in data.column_names if key not in _KEY[1:]]
@@ -311,7 +311,7 @@ def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:
 
 
 def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Which kernel takes most more time on one worker than on another, and which one's mean duration differs most."""
+    """The kernel whose total differs most between workers, and the one whose mean duration does."""
     if workers < 2 or not kinds:
         return
     yield from _apart(kinds)
@@ -338,7 +338,7 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
 
 
 def _apart(kinds: Sequence[Kind]) -> Iterator[Notice]:
-    """Which kernel's total differs most, and how much runs on one worker alone."""
+    """The kernel whose total differs most, and kernels that run on one worker only."""
     kind = min(kinds, key=lambda kind: (-kind.apart_ns, kind.key))
     if not kind.apart_ns:
         return
@@ -360,7 +360,7 @@ def _apart(kinds: Sequence[Kind]) -> Iterator[Notice]:
 
 
 def _often(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Which worker is the slowest at most kernels, where one is at more than half of those that all of them ran."""
+    """The worker that is slowest for more than half of the common kernels."""
     shared = [kind for kind in kinds if len(kind.workers) == workers and kind.variance]
     counts = Counter(kind.workers[kind.slowest] for kind in shared)
     worker, count = counts.most_common(1)[0] if counts else ("", 0)
@@ -375,7 +375,7 @@ def _often(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
 
 
 def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
-    """A line a kind of kernels: by which part each worker is slower than the fastest one."""
+    """A line per kind of kernels: relative excess of each worker over the fastest one."""
     lines = []
     for number, kind in enumerate(kinds):
         low = kind.means[kind.fastest]

@@ -1,4 +1,4 @@
-"""Ranks: how much each process of a run held, what it was for, and what all of them hold alike."""
+"""Memory of all ranks: peaks, categories and repeated contents."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class RanksMemory:
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns nothing to tell parts apart: each is about the device of the rank with most events."""
+        """Returns a constant: each part uses the device with most events."""
         return ()
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the levels of one rank, and the sizes of its states at the peak."""
+        """Returns the levels of one rank, and its memory states at the peak."""
         held = levels_of_device(snapshot, Params())
         levels, found = levels_of(held), categories_of_blocks(held)
         rows = held.allocated(levels.peak())
@@ -62,7 +62,7 @@ class RanksMemory:
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of all ranks together, or one page of its table."""
+        """Returns the page of all ranks, or a page of its table."""
         tables = [(each.worker, each.frames["rank_memory"].data) for each in parts]
         data = pa.concat_tables([own.add_column(0, "worker", pa.repeat(worker, len(own))) for worker, own in tables])
         payloads: dict[str, Payload] = {}
@@ -88,7 +88,7 @@ def _frame(data: pa.Table) -> Frame:
 
 
 def _states(held: DeviceLevels, at: int | None = None) -> Frame:
-    """What the rank holds of parameters, gradients and optimizer state after an event, by default when it holds most."""
+    """Parameters, gradients and optimizer state after an event, by default at their largest total."""
     begin, freed, size = (held.block(name) for name in ("begin", "freed", "size"))
     return states_frame(categories_of_blocks(held).of, begin, freed, size, at)
 
@@ -106,7 +106,7 @@ def _headline(data: pa.Table) -> Figures:
 
 
 def _answer(data: pa.Table) -> Iterator[Notice]:
-    """Which rank has the largest peak, and how far apart they are."""
+    """The rank with the largest peak, and the distance to the smallest peak."""
     names, most = data["worker"].to_pylist(), data["most_allocated_bytes"].to_pylist()
     if len(names) < 2:
         return
@@ -124,7 +124,7 @@ def _answer(data: pa.Table) -> Iterator[Notice]:
 
 
 def _bars(data: pa.Table) -> Series:
-    """A bar a rank: what its peak consists of, as far as anything is known."""
+    """A bar per rank: the categories of its peak."""
     sizes = {key: data[key].to_pylist() for key in _CATEGORIES}
     # Of a rank without categories all of the peak is unknown: no bar would say that it holds nothing.
     unknown = _CATEGORIES[ORDER.index("unknown")]
@@ -153,7 +153,7 @@ def _notes(data: pa.Table) -> list[Notice]:
 
 
 def _repeated(parts: Sequence[Part]) -> list[Notice]:
-    """What all ranks hold alike of parameters, gradients and optimizer state, if it is most of them."""
+    """Parameters, gradients and optimizer state that all ranks repeat, if they are most of them."""
     found = repeated([counts_of(part) for part in parts])
     if found is None:
         return []

@@ -1,6 +1,6 @@
-"""How fast collectives move data: by group, collective and size, and the latency and bandwidth that fit all sizes.
+"""Bandwidth of collectives by group, kind and size, and its fit.
 
-Only collectives of which every rank is here count: of others the time is a bound. A collective's time is its transfer, the
+Only collectives whose ranks are all loaded count, since other times are bounds. The time of a collective is its transfer: the
 duration on the rank that arrives last (``waiting.py``).
 """
 
@@ -23,45 +23,44 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 FEWEST_SIZES = 3
+# largest over smallest size; below it latency and bandwidth cannot be separated
 LEAST_SPREAD = 4
-"""Times the smallest size the largest one is at least, or sizes say nothing of latency and bandwidth apart."""
+# sizes to fit; more are thinned evenly
 MOST_POINTS = 64
-"""So many sizes are fitted; of more, these are spread evenly over them in order."""
+# three quarters of the sizes must be this close to the line. The median would prove nothing for three sizes: the line goes
+# through two of them.
 WORST_FIT = 0.2
-"""Sizes of which less than three quarters are as near to the line as this are told by no line. The median would say nothing
-of three sizes: the line goes through two of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """Collectives of which every rank is here and sizes and factor are known: n of them."""
+    """Collectives with all ranks, a known size and a known factor: n of them."""
 
     row: Int64
-    """The call of a worker that says most of it, a row of the calls."""
+    """The most detailed call of each, a row of the calls."""
     bytes: Int64
     factor: Float64
     transfer_ns: Int64
     group: Int64
-    """Code of the process group: of its name and ranks; of a point-to-point call also of its two ends."""
+    """Code of the process group (name and ranks); for point-to-point calls also of both ends."""
     kind: Int64
-    """Position in ``kinds``: what groups are for, as described, else their name."""
+    """Position in ``kinds``: descriptions of groups, else their names."""
     kinds: list[str]
     collective: Int64
     """Position in ``collectives``."""
     collectives: list[str]
     size: Int64
-    """Workers that take part."""
+    """Number of participating workers."""
     nodes: list[tuple[str, ...]]
-    """For each group the nodes of its ranks, in order; empty where one is not known."""
+    """Nodes of the ranks of each group, in order; empty if one is unknown."""
 
     def __len__(self) -> int:
-        """Returns how many there are."""
         return len(self.row)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Time of a transfer: ``latency_ns`` and bytes on the bus over ``bandwidth`` (bytes a second)."""
+    """Fit of transfer time: ``latency_ns`` plus bus bytes over ``bandwidth`` (bytes per second)."""
 
     kind: str
     collective: str
@@ -70,16 +69,16 @@ class Fit:
     latency_ns: float | None
     bandwidth: float | None
     deviation: float | None
-    """Three quarters of the sizes are no further from the line, over it; None as the two above where no line tells them."""
+    """Relative deviation that three quarters of the sizes do not exceed; None, as the two above, without a fit."""
 
 
 def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | None:
-    """Returns latency (ns), nanoseconds a byte and the relative deviation of the line of least deviations.
+    """Returns latency (ns), nanoseconds per byte and the relative deviation of the line of least absolute deviations.
 
-    Of all lines with neither number below 0 it has the least sum of |time - line| / time: as sizes span powers of ten, the
-    large ones would decide alone otherwise. Such a line goes through two of the points, or through one of them without a
-    latency, so that it is found by trying. Three quarters of the points (rounded up) deviate by no more than is said. None
-    where sizes are too few or too alike, or all times grow with smaller sizes.
+    Both numbers are at least 0. The line minimises the sum of |time - line| / time: without the division, large sizes would
+    decide alone. Such a line goes through two points, or through one without latency, so all candidates are tried. Three
+    quarters of the points (rounded up) do not exceed the deviation. None if there are too few or too similar sizes, or if
+    time falls with size.
     """
     if len(moved) < FEWEST_SIZES or moved.max() < LEAST_SPREAD * moved.min():
         return None
@@ -109,7 +108,7 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 
 @remembered
 def meetings(data: JobData) -> Meetings:
-    """Returns the collectives of the chosen steps that tell a bandwidth."""
+    """Returns the collectives of the selected steps that have a bandwidth."""
     seen = data.seen
     usable = (
         (seen.match >= 0)
@@ -159,7 +158,7 @@ def meetings(data: JobData) -> Meetings:
 
 
 def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple[str, ...]]:
-    """The nodes of the workers that meet in each group."""
+    """Nodes of the workers in each group."""
     seen = data.seen
     of = np.full(int(seen.match.max(initial=-1)) + 2, -1, np.int64)
     of[match] = group
@@ -181,7 +180,7 @@ def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple
 
 
 def _alone(calls: pa.Table) -> npt.NDArray[np.bool_]:
-    """Calls that no kernel carries out together with others: of those nobody knows which part of the time is whose."""
+    """Calls that are not coalesced with others: the share of a coalesced call in the kernel time is unknown."""
     if "batch" not in calls.column_names:
         return np.ones(calls.num_rows, np.bool_)
     found: npt.NDArray[np.bool_] = calls["batch"].is_null().to_numpy()
@@ -190,13 +189,13 @@ def _alone(calls: pa.Table) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Collectives with equal keys together: n classes in order of the keys."""
+    """Collectives with equal keys: n classes in order of the keys."""
 
     first: Int64
-    """A collective of each, a position in Meetings."""
+    """One collective of each class, a position in Meetings."""
     count: Int64
     transfer_ns: Int64
-    """Median, of an even number the smaller one in the middle."""
+    """Median; the smaller one of two middle values."""
     total_ns: Int64
 
 
@@ -212,7 +211,7 @@ def classes_of(found: Meetings, *keys: Int64) -> Classes:
 
 
 def fits(data: JobData) -> list[Fit]:
-    """Returns latency and bandwidth of each kind of groups, size of group and collective, those with most time first."""
+    """Returns latency and bandwidth per kind of group, group size and collective, those with most time first."""
     return _fits(data)
 
 

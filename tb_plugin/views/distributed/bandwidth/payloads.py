@@ -1,4 +1,4 @@
-"""Tables, chart and notice of how fast data move: bandwidths of groups, latency and bandwidth over sizes, slow nodes."""
+"""Tables, chart and findings of collective bandwidth."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _NODES = {
     "nodes": pa.string(), "node_count": pa.int64(), "met": pa.int64(), "slowdown": pa.float64(),
     "bus_bandwidth": pa.float64(),
 }  # fmt: skip
+# kinds of groups and collectives in the chart, those with most time
 DRAWN = 5
-"""So many kinds of groups and collectives are in the chart: those with most time."""
 MOST_SIZES = 200
+# bytes; smaller transfers are pure latency and would stretch both axes by decades
 LEAST_SIZE = 512
-"""Bytes: what transfers of less take is latency alone, and would stretch both axes by decades."""
+# with more nodes, only the first and the last are named
 NAMED_NODES = 4
-"""Of more nodes the first and the last are named."""
 _SCALE = 10**6
+# slow nodes and pairs of nodes with a finding of their own
 NAMED = 3
-"""So many slow nodes and pairs of nodes are findings of their own."""
 
 
 @remembered
 def bandwidth_frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns the tables: bandwidths by group, collective and size, their fits, and how nodes compare."""
+    """Returns the tables: bandwidths by group, collective and size, their fits, and a comparison of nodes."""
     every = [
         frame(
             "bandwidths",
@@ -103,14 +103,14 @@ def _bandwidth_rows(data: JobData) -> list[Row]:
 
 
 def nodes_short(nodes: Sequence[str]) -> str:
-    """Returns nodes by name, of many their number, the first and the last."""
+    """Returns nodes by name; for many nodes their number, the first and the last."""
     if len(nodes) <= NAMED_NODES:
         return ", ".join(nodes)
     return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
 
 def _peaks(data: JobData) -> dict[str, int]:
-    """What the links of the devices of each node move at most, where it is known and the same for all of them."""
+    """Peak bandwidth of each node's links, if known and equal for all its devices."""
     found: dict[str, set[object]] = defaultdict(set)
     for row in data.devices:
         found[str(row["node"] or "")].add(row.get("link_peak"))
@@ -133,10 +133,10 @@ def _fit_rows(every: list[Fit]) -> list[Row]:
 
 
 def node_rows(data: JobData) -> list[Row]:
-    """Returns a row for each set of nodes that groups meet on, the slowest first.
+    """Returns a row per set of nodes with a common group, slowest first.
 
-    ``slowdown``: median over its kinds of collectives (kind of group, name, ranks, bytes) of its median transfer over the
-    median of all sets with as many nodes that have the same kind.
+    ``slowdown``: for each kind of collective (kind of group, name, ranks, bytes) the set's median transfer over the median of
+    all sets with as many nodes; then the median of these ratios.
     """
     return _node_rows(data)
 
@@ -199,7 +199,7 @@ def _some(found: Meetings, keep: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def slow_nodes(data: JobData) -> list[Notice]:
-    """Returns the nodes, and pairs of nodes, on which the same collectives take longer than on the others."""
+    """Returns findings about nodes, and pairs of nodes, where the same collectives take longer than elsewhere."""
     by_count: dict[object, list[Row]] = defaultdict(list)
     for row in node_rows(data):
         if row["slowdown"] is not None:
@@ -230,7 +230,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
 
 
 def bandwidth_series(data: JobData) -> list[Series]:
-    """Returns the chart of bandwidth against size with the fits, of the kinds of groups and collectives with most time."""
+    """Returns the chart of bandwidth against size with fits, for the kinds of groups and collectives with most time."""
     every = meetings(data)
     if not len(every):
         return []

@@ -1,8 +1,8 @@
-"""How far the clocks of workers are apart and how they drift, from the ends of collectives that all ranks leave together.
+"""Clock offsets and drifts of workers.
 
-A worker's clock that shows ``zero_ns + at`` is corrected by adding ``offset_ns + drift * at`` (``at`` counts from the begin
-of its trace). Unknown are the offset and drift of each worker and the common end of each collective. The sum of a function of
-the distances from the common ends is made small, one that grows ever slower: an end that lies far off moves nothing.
+A clock reading ``zero_ns + at`` is corrected by adding ``offset_ns + drift * at`` (``at`` counts from the start of the
+trace). The unknowns are the offset and drift of each worker and the common end of each collective. The fit minimises a
+function of the distances from the common ends that grows ever slower, so outliers have no effect.
 """
 
 from __future__ import annotations
@@ -24,39 +24,38 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
+# OFFSET: anchors are too few or too close in time to fit a drift, or the drift is not significant
 HOW = (UNKNOWN, OFFSET, DRIFT)
-"""What is known of a clock. ``offset``: anchors are too few, or too close to each other, to tell a drift from none, or it is
-none as far as they tell."""
+# anchors per worker; fewer give no error estimate
 FEWEST = 3
-"""Anchors that a worker needs: with fewer, nothing says how far they can be trusted."""
 FEWEST_FOR_DRIFT = 6
 
+# standard deviations (by the median) above which an anchor is an outlier of its worker
 _FAR = 6
-"""An end is set aside when it is so many standard deviations (by the median) of its worker off: of normal ones none is."""
 
 
 @dataclass(frozen=True, eq=False)
 class Clocks:
-    """The clock of each worker: n rows. Numbers of an unknown one are 0."""
+    """Clocks of n workers. Values of unknown clocks are 0."""
 
     zero_ns: Int64
-    """What it showed when its trace began (time 0 of the trace)."""
+    """Clock reading at the start of the trace (time 0)."""
     offset_ns: Int64
-    """To add to what it showed then."""
+    """Correction at the start of the trace."""
     drift: Float64
-    """To add for each nanosecond since then."""
+    """Correction per nanosecond since then."""
     drift_error: Float64
-    """One standard error of the drift (``errors.py``), as far as the anchors scatter like noise."""
+    """One standard error of the drift (``drift_errors.py``)."""
     residual_ns: Int64
-    """95 of 100 of its anchors, but those set aside, end no further than this from the common end, once corrected."""
+    """95th percentile of the distance of corrected anchors from the common end, without outliers."""
     anchors: Int64
-    """Ends of collectives that tell its offset."""
+    """Number of anchors."""
     aside: Int64
-    """Those of them that end so far from the common end that something held them up: they are not in the residual."""
+    """Number of anchors that are outliers, delayed by something else: not in the residual."""
     how: Int64
-    """Position in HOW."""
     connected: Int64
-    """Workers with the same number meet in collectives, if only by way of others; 0 has most workers; -1 = unknown."""
+    """Workers with the same number share collectives, directly or through other workers; 0 is the largest set; -1 = unknown.
+    """
 
     @property
     def known(self) -> Bool:
@@ -66,18 +65,18 @@ class Clocks:
 
     @cached_property
     def begin_ns(self) -> Int64:
-        """Returns when the trace of each worker began, corrected, since the first of those that are known began."""
+        """Returns the corrected start of each trace since the first start of a known clock, ns."""
         begin = self.zero_ns + self.offset_ns
         first: Int64 = begin[self.known] if self.known.any() else begin
         return begin - int(first.min(initial=np.iinfo(np.int64).max)) if len(begin) else begin
 
     def corrected(self, worker: Int64, at_ns: Int64) -> Int64:
-        """Returns times of the traces of some workers on one axis, which begins as ``begin_ns`` says."""
+        """Returns times of traces on the common axis of ``begin_ns``."""
         return self.begin_ns[worker] + at_ns + np.rint(self.drift[worker] * at_ns).astype(np.int64)
 
 
 def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
-    """Returns the clocks of all workers; the median of those that are connected has offset 0 and drift 0."""
+    """Returns the clocks of all workers; the median of each connected set has offset 0 and drift 0."""
     workers, a = len(zero_ns), anchors
     count = np.bincount(a.worker, minlength=workers)
     where, offset = connected(a, zero_ns)
@@ -110,9 +109,9 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
 
 
 def _settled(time_ns: Int64, where: Int64, shift: Float64, drift: Float64) -> tuple[Float64, Float64]:
-    """What to add at a time of each worker, and its drift, when the axis is stretched so that the median drift is 0.
+    """Correction at a time of each worker, and its drift, after stretching the axis so that the median drift is 0.
 
-    The axis itself may be stretched and moved: no end tells.
+    The axis itself is arbitrary: no anchor constrains it.
     """
     shift, drift = shift.copy(), drift.copy()
     for number in range(int(where.max(initial=-1)) + 1):
@@ -126,7 +125,7 @@ def _settled(time_ns: Int64, where: Int64, shift: Float64, drift: Float64) -> tu
 
 
 def _trust(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
-    """The residual of each worker, and how many of its anchors are set aside."""
+    """Residual of each worker, and its number of outliers."""
     workers = len(clocks.zero_ns)
     end = clocks.corrected(a.worker, a.end_ns)
     apart = np.abs(end - median_by(a.match, end, a.matches)[a.match])
@@ -137,14 +136,14 @@ def _trust(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
 
 
 def clocks_table(clocks: Clocks, is_zero_stated: Bool) -> pa.Table:
-    """Returns what is known of the clock of each worker, a row each; ``clocks_from`` reads it."""
+    """Returns a table with a row per worker; ``clocks_from`` reads it."""
     return pa.table(
         {"is_zero_stated": pa.array(is_zero_stated), **{key: pa.array(getattr(clocks, key)) for key in _COLUMNS}}
     )
 
 
 def clocks_from(data: pa.Table) -> Clocks:
-    """Returns the clocks that such a table holds."""
+    """Reads the table of ``clocks_table``."""
     return Clocks(**{key: data[key].to_numpy() for key in _COLUMNS})
 
 

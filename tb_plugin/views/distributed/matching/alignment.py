@@ -1,4 +1,4 @@
-"""Which calls of different workers are the same by their order: aligned sequences of kinds, so that nothing is shifted."""
+"""Alignment of call sequences, so that one missing call shifts nothing."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from tb_plugin.lib.codes import codes, occurrence
 
 Int64 = npt.NDArray[np.int64]
 
+# product of two lengths up to which sequences are aligned (64 MiB of bits); longer ones are matched by counting
 _LARGEST = 1 << 29
-"""Product of two lengths up to which sequences are aligned (64 MiB of bits); longer ones are matched by counting."""
+# equal items that must follow a gap
 _RUN = 16
-"""So many equal items behind a gap say that two sequences go on together."""
+# longest gap that is found without a table
 _WIDEST = 8
-"""Items that a gap has at most which is found by looking on, without a table."""
+# gaps to find before the rest is aligned with a table
 _GAPS = 64
-"""Gaps that are found so before the rest is aligned with a table."""
 
 
 def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
-    """Returns a place in its block for each call, each worker's in order of time: calls of one block and place match.
+    """Returns the position of each call in its block, given calls of each worker in order of time. Calls match if block and
+    position agree.
 
-    A block where all workers have the same kinds in the same order is matched by counting. The others are aligned.
+    Blocks with equal sequences on all workers are matched by counting, the others by alignment.
     """
     place = occurrence(codes(worker, block))
     order = np.lexsort((kind, place, block))
@@ -49,10 +50,10 @@ def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
 
 
 def aligned(sequences: Sequence[Int64]) -> list[Int64]:
-    """Returns for each sequence the rows its items stand in.
+    """Returns the row of each item, for each sequence.
 
-    Each in turn is aligned with what the ones before it have: first what most have, of these the longest, for the others
-    mostly lack something of it. Equal sequences are aligned once.
+    Each sequence is aligned with the merged result of the previous ones: the most frequent sequence first, then the longest.
+    Equal sequences are aligned once.
     """
     texts = [mine.tobytes() for mine in sequences]
     often = Counter(texts)
@@ -75,7 +76,7 @@ def aligned(sequences: Sequence[Int64]) -> list[Int64]:
 
 
 def _partners(common: Int64, mine: Int64) -> Int64:
-    """For each of mine its position in ``common``, or -1. What alignment leaves over is matched by counting."""
+    """Position in ``common`` of each item, or -1. Items without an alignment are matched by counting."""
     partner = np.full(len(mine), -1, np.int64)
     left = min(len(common), len(mine))
     head = _same(common[:left], mine[:left])
@@ -107,14 +108,14 @@ def _partners(common: Int64, mine: Int64) -> Int64:
 
 
 def _same(first: Int64, second: Int64) -> int:
-    """How many items from the beginning are equal in two sequences of one length."""
+    """Length of the common prefix of two sequences with equal length."""
     differing = first != second
     at = int(differing.argmax()) if len(differing) else 0
     return at if len(differing) and differing[at] else len(differing)
 
 
 def _gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
-    """Returns how many items of mine and of ``common`` to leave out until both go on alike; None where no gap does."""
+    """Items of ``mine`` and ``common`` to skip until both continue alike; None without such a gap."""
     for wide in range(1, _WIDEST + 1):
         for mine_from, common_from in ((0, wide), (wide, 0)):
             a, b = mine[mine_from : mine_from + _RUN], common[common_from : common_from + _RUN]
@@ -124,10 +125,10 @@ def _gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
 
 
 def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns positions in both of a longest common subsequence; none where the sequences are too long to align.
+    """Returns positions of a longest common subsequence; empty if the sequences are too long to align.
 
-    Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` says that the common length grows at
-    that item of ``first`` within ``second[:j + 1]``, so a whole line of the table is one addition of long integers.
+    Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` means that the common length grows at that
+    item of ``first`` within ``second[:j + 1]``. A line of the table is one addition of long integers.
     """
     if not first or not second or len(first) * len(second) > _LARGEST:
         return []

@@ -1,4 +1,4 @@
-"""Which of several equal calls one is that its worker lacks a neighbour of: the one that ends when it does elsewhere."""
+"""Assignment of equal calls by their end times, if a worker lacks some."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Bool = npt.NDArray[np.bool_]
 
 
 def placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, place: Int64, end_ns: Int64) -> Int64:
-    """Returns places in blocks, of which those of workers that have fewer calls of a kind than another one are by time.
+    """Returns positions in blocks; calls of workers with fewer calls of a kind than others are placed by time.
 
-    Calls that belong together end at (nearly) one moment. Clocks of workers differ by an unknown time, which is the median
-    difference of the ends in a group where none lacks a call of the kind; without any the places stay.
+    Calls of one collective end at nearly the same time. The clock offset of a worker is the median difference of ends in
+    groups without missing calls of the kind; positions stay if there are none.
     """
     order = np.lexsort((place, worker, kind, block))
     which = codes(block, kind)[order]
@@ -44,9 +44,9 @@ def placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, place
 
 
 def _offsets(worker: Int64, group: Int64, code: Int64, end_ns: Int64, sure: Bool) -> tuple[Int64, Bool]:
-    """How much later than the others each call's worker's clock shows an end, in the call's group, and whether that is known.
+    """Clock offset of each call's worker within the call's group, and whether it is known.
 
-    Of the ``sure`` calls of which all workers of the group that ever meet are there.
+    From the ``sure`` calls that have the largest number of workers of their group.
     """
     order = np.lexsort((end_ns, code))
     first = np.flatnonzero(np.diff(code[order], prepend=-1))

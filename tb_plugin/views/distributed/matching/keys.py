@@ -1,4 +1,4 @@
-"""What is compared of the calls of all workers to match them: columns of texts become codes, ends of transfers are groups."""
+"""Columns that matching compares."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Bool = npt.NDArray[np.bool_]
 
 
 def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | None], groups: Int64) -> Calls:
-    """Returns what matching compares of the calls of all workers.
+    """Returns the columns that matching compares.
 
-    ``step`` is the place of each call's step, ``no_step`` that of a call in none; ``here`` is how many workers are here, and
-    how many ranks the job has (None = unknown); ``groups`` are codes of their groups.
+    ``step`` is the position of each call's step, ``no_step`` that of calls outside the steps; ``here`` is the number of
+    loaded workers and of ranks in the job (None = unknown); ``groups`` are group codes.
     """
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -59,24 +59,23 @@ def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | N
 
 
 def groups_in(data: pa.Table, stated: Sequence[ReportedGroup]) -> Groups:
-    """Returns the groups of the calls of all workers; ``stated`` are those that the workers list."""
+    """Returns the groups of all calls; ``stated`` are the groups that workers list."""
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
     return groups_of(GroupColumns(worker, *texts_of(data, "group"), *texts_of(data, "group_ranks"), size), stated)
 
 
 def is_one_of(collective: Int64, names: Sequence[str], wanted: Set[str]) -> Bool:
-    """Returns which rows have a collective, a position in ``names``, that is one of the wanted ones."""
+    """Returns the rows whose collective, a position in ``names``, is one of ``wanted``."""
     return np.isin(collective, [i for i, name in enumerate(names) if name in wanted])
 
 
 def _stated(data: pa.Table, key: str) -> Bool:
-    """Which rows have a text in a column."""
     found: Bool = np.asarray(pc.not_equal(pc.fill_null(data[key], ""), ""))
     return found
 
 
 def numbers_of(data: pa.Table, key: str, missing: int = -1) -> Int64:
-    """Returns a column of whole numbers, which may not be written to; ``missing`` for null."""
+    """Returns a column of integers, read-only; null becomes ``missing``."""
     column = data[key]
     if column.null_count:  # else it is copied for nothing
         column = pc.fill_null(column, missing)
@@ -85,7 +84,7 @@ def numbers_of(data: pa.Table, key: str, missing: int = -1) -> Int64:
 
 
 def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
-    """Returns a column of texts as positions in the list of its distinct texts; null is the empty one."""
+    """Returns a column of texts as positions in the list of distinct texts; null becomes ""."""
     encoded = data[key].combine_chunks().dictionary_encode()
     names = [name or "" for name in encoded.dictionary.to_pylist()]
     positions: Int64 = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False).astype(np.int64)

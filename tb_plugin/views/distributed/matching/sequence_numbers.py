@@ -1,4 +1,4 @@
-"""Sequence numbers of calls: those that a trace leaves out between others, and those of workers that count from elsewhere."""
+"""Missing and shifted sequence numbers of calls."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tb_plugin.lib.codes import codes
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# share of matching kinds below which a worker's numbers are not those of the others
 AGREE = 0.5
-"""Share of its calls that are what others have at their numbers, below which a worker's numbers are not theirs."""
+# share of matching kinds that allows a shift of a worker's numbers
 SURE = 0.9
-"""Share that must agree before the numbers of a worker are moved."""
+# calls of a worker that vote on the shift ...
 _LOOKED_AT = 512
-"""Calls of a worker that vote on how far its numbers are moved ..."""
+# ... each for this many calls of the others ...
 _PLACES = 64
-"""... each for so many calls of the others ..."""
+# ... and this many candidates with most votes are tried
 _TRIED = 8
-"""... and of what gets most votes so many are tried."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Columns of the calls of all workers, each worker's in order of time; as ``match.Calls``."""
+    """Columns of all workers' calls, each worker's in order of time; as ``match.Calls``."""
 
     worker: Int64
     step: Int64
@@ -34,16 +34,15 @@ class Stream:
     name: Int64
     kind: Int64
     no_step: int
-    """The step of a call that lies in none."""
+    """Step of calls outside the steps."""
 
 
 def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
-    """Returns a number for each call within its group, -1 for none, and whether it is inferred.
+    """Returns the sequence number of each call in its group, -1 for none, and whether it is inferred.
 
-    A call without a number between numbered ones of its worker has the one that is left out there, if what others have at
-    that number is of its kind. Where most calls of a worker differ from what others have at their numbers, it counts from
-    elsewhere: its numbers are moved by the distance at which nearly all agree. Where there is none, and not even the names
-    agree, they are worth nothing.
+    A call between numbered calls of its worker gets the missing number if the others' call with that number is of its kind.
+    If most calls of a worker differ from the others' at their numbers, its numbers are shifted by the distance at which
+    nearly all agree. Without such a distance, and if not even the names agree, its numbers are dropped.
     """
     number, inferred = sequence.copy(), np.zeros(len(sequence), np.bool_)
     groups = int(calls.group.max(initial=0)) + 1
@@ -59,7 +58,7 @@ def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
 
 
 def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]:
-    """Returns distinct places in order, and the kind that most calls of each have; of a tie the lowest worker's."""
+    """Returns distinct places in order, and the most frequent kind of each; the lowest worker's in a tie."""
     order = np.lexsort((worker, kind, place))
     first = np.flatnonzero(np.diff(place[order], prepend=-1) | np.diff(kind[order], prepend=-1))
     count = np.diff(np.append(first, len(order)))
@@ -70,7 +69,7 @@ def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]
 
 
 def _move(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Moves the numbers of workers that count from elsewhere, in place, or takes them away."""
+    """Shifts numbers of workers with another origin, in place, or drops them."""
     group, worker, kind = calls.group[rows], calls.worker[rows], calls.kind[rows]
     place = codes(group, number[rows])
     order = np.argsort(place, kind="stable")
@@ -96,7 +95,7 @@ def _move(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
 
 
 def _move_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: Bool) -> None:
-    """The same of one group. ``odd`` says which rows are of workers that differ from the others."""
+    """The same for one group. ``odd`` marks rows of workers that differ from the others."""
     worker = calls.worker[rows]
     if odd.all():
         odd = worker != worker.min()
@@ -122,7 +121,7 @@ def _move_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: 
 def _distance(
     calls: Stream, voting: Int64, mine: Int64, number: Int64, reference: tuple[Int64, Int64, Int64]
 ) -> int | None:
-    """How far the numbers of a worker are to be moved; None where no distance makes its calls agree with the others'."""
+    """Shift for the numbers of a worker; None if no shift makes its calls agree with the others'."""
     there, kinds, steps = reference
     sight = codes(np.concatenate((kinds, calls.kind[voting])), np.concatenate((steps, calls.step[voting])))
     seen, looked = sight[: len(there)], sight[len(there) :]
@@ -142,7 +141,7 @@ def _distance(
 
 
 def _fill(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Gives numbers to calls without one between (or beside) numbered ones of their worker, in place."""
+    """Numbers calls between (or next to) numbered calls of their worker, in place."""
     pair = codes(calls.group[rows], calls.worker[rows])
     order = rows[np.argsort(pair, kind="stable")]
     pair = np.sort(pair)

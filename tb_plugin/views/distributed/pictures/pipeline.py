@@ -1,4 +1,4 @@
-"""Stages of a pipeline, as messages between ranks tell them, and the bubble in the steps of each."""
+"""Pipeline stages from messages between ranks, and their bubbles."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ _NEEDED = {"step_total_ns", "compute_ns", "exposed_communication_ns", "step_othe
 
 
 def stages(data: JobData) -> tuple[Stage, ...]:
-    """Returns the ranks of each stage, none where no message between two known ranks was recorded.
+    """Returns the ranks of each stage; empty without messages between two known ranks.
 
-    A pipeline sends forward and back. Where all messages go one way they are those of one (whose other half may not be
-    recorded) only if more than two ranks are here and each of them sends or receives in each step that has messages: one
-    send between two ranks is none.
+    A pipeline sends forward and backward. One-way messages count as a pipeline (whose other half may not be recorded) only if
+    more than two ranks are loaded and each of them sends or receives in each step with messages.
     """
     seen = data.seen
     name, names = texts_of(seen.data, "collective")
@@ -57,7 +56,7 @@ def stages(data: JobData) -> tuple[Stage, ...]:
 
 
 def _all_send(data: JobData, known: npt.NDArray[np.bool_], ends: Sequence[Int64]) -> bool:
-    """Whether each of more than two ranks is an end of messages in each step that has any."""
+    """Whether each of more than two ranks sends or receives in every step with messages."""
     ranks = np.array(sorted(worker_ranks(data)), np.int64)
     step = np.concatenate((data.seen.step[known],) * 2)
     rank = np.concatenate([each[known] for each in ends])
@@ -67,7 +66,7 @@ def _all_send(data: JobData, known: npt.NDArray[np.bool_], ends: Sequence[Int64]
 
 
 def pipeline(data: JobData) -> tuple[Series, Frame] | None:
-    """Returns what the mean step of a rank of each stage consists of, as bars and as a table; None without stages."""
+    """Returns the parts of the mean step of a rank of each stage, as bars and as a table; None without stages."""
     ranks = worker_ranks(data)
     found = [stage for stage in stages(data) if any(rank in ranks for rank in stage)]
     offered = {metric.key for metric in measures(data)}
@@ -116,7 +115,7 @@ def _frame(found: Sequence[Stage], names: list[str], here: list[int], means: dic
 
 
 def _receiving(data: JobData) -> Int64:
-    """How long each worker is in calls that receive, in each of ``steps_here``."""
+    """Time of each worker in receiving calls, ns, per column of ``selected_columns``."""
     seen, width = data.seen, len(data.labels) + 1
     name, names = texts_of(seen.data, "collective")
     mine = np.isin(name, [at for at, each in enumerate(names) if each in _RECEIVES])

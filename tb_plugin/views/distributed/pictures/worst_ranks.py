@@ -1,4 +1,4 @@
-"""The workers that the others wait for most, with what stands out of each, and which are shown where all are too many."""
+"""Slowest workers, their outlying times, and the workers in charts of many."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, blame, why
 
 MOST = 10
+# with more workers bars are too thin: charts show the worst, the median and the best
 MANY = 32
-"""Of more workers bars are too thin to read: the worst, the median and the best are shown."""
+# fewer workers are all in the bars
 LEAST = 3
-"""Of fewer workers nothing stands out: the bars show them all."""
 TITLES = {"lost_ns": "Lost per step", "caused_wait_ns": "Others waited, total"}
 REST = "step_other_ns"
+# activities of a worker while others wait for it
 COMPARED = ("compute_ns", REST)
-"""What a worker does while the others wait for it."""
+# causes without compute and communication
 OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
-"""Causes whose time is neither computation nor communication."""
+# distance from the median: as a share of it, and in median absolute deviations
 OUTLYING_SHARE, OUTLYING_DEVIATIONS = 0.05, 3.0
-"""How far from the median a number has to be: a share of it, and medians of the deviations of all."""
 
 Float64 = npt.NDArray[np.float64]
 
 
 def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the places of the workers, the worst first.
+    """Returns the positions of the workers, worst first.
 
-    Where stragglers are known it is what each costs a step, those that are late again and again before any that was once;
-    else and then how long the others wait for it, then how long it computes: where messages go from rank to rank, whoever
-    stands behind another one waits for it by the plan.
+    Sorted by straggler cost per step (repeated stragglers before single ones) if there are stragglers; then by the wait of
+    others, then by compute time: in a pipeline, later ranks wait for earlier ones by design.
     """
     told, lost = blame(data), _lost(data)
     again = {worker for worker in told.costly if not told.is_once(worker)} if lost.any() else set()
@@ -56,7 +55,7 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
 
 
 def _lost(data: JobData) -> Float64:
-    """What each worker costs a step, the mean; 0 where nobody is a straggler: then it is noise."""
+    """Mean cost of each worker per step; 0 without stragglers, where it is noise."""
     told = blame(data)
     if data.alone or not told.costly:
         return np.zeros(len(data.names))
@@ -64,7 +63,7 @@ def _lost(data: JobData) -> Float64:
 
 
 def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the places of the workers that bars show: all, or of many the worst, the median and the best."""
+    """Returns the positions of the workers in bar charts: all, or the worst, the median and the best of many."""
     if len(rows) <= MANY:
         return list(range(len(rows)))
     order = by_cost(data, rows)
@@ -72,7 +71,7 @@ def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
 
 
 def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
-    """Returns bars of workers with those that ``shown_of`` names, which they are called by as well; all of few."""
+    """Returns bars of the workers of ``bar_positions``, with suffixes in their labels."""
     names = data.names
     if len(names) <= MANY or len(series.x) <= MANY:
         return series
@@ -87,7 +86,7 @@ def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
 
 
 def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
-    """Returns a table of the workers that cost most; None where nobody waits, or for too few to compare."""
+    """Returns a table of the costliest workers; None without waits or with too few workers."""
     if len(data.names) < LEAST:
         return None
     lost, whole = _lost(data), by_cost(data, rows)
@@ -134,7 +133,7 @@ def _ranked(data: JobData) -> str:
 
 
 def _beside(data: JobData, at: int, order: Sequence[int]) -> str | None:
-    """Whom to lay beside a worker: who is usual in the group in which it costs most, else of all."""
+    """The worker to compare with: the usual one in the group with the largest cost, else the median of all."""
     told = blame(data)
     usual = -1
     if bool((told.found.worker == at).any()):
@@ -146,9 +145,9 @@ def _beside(data: JobData, at: int, order: Sequence[int]) -> str | None:
 
 
 def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
-    """What of a worker is further above the median of all than the others are, the largest of it.
+    """The largest time of a worker that is an outlier above the median of all.
 
-    The rest of the step is named with the ``cause`` of its being late, where that is what the rest consists of.
+    The rest of the step gets the ``cause`` of the lateness, if the rest consists of it.
     """
     best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0
@@ -171,7 +170,7 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
 
 
 def _per_step(told: Blame, row: Row) -> int | None:
-    """How long the others wait for a worker in the mean of the steps that what it costs is of; None where none has a time."""
+    """Mean wait of the others for a worker, ns per step of the report; None without step times."""
     return round(told.per_step(_number(row, "caused_wait_ns"))) if told.mean_ns and told.labels != ("",) else None
 
 

@@ -1,4 +1,4 @@
-"""The collectives of one worker: which rows of the trace are one call, and what it is about. Columns, no loop over calls."""
+"""Collectives of one worker, as columns."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """The n collectives of a worker in order of their start (longest first). -1 = the trace does not say."""
+    """The n collectives of a worker in order of start (longest first). -1 = unknown."""
 
     row: Int64
-    """Row of the trace: a kernel or a call on the host. Collectives that one kernel carries out share it."""
+    """Row of the trace: a kernel or a host call. Coalesced collectives share a row."""
     step: Int64
     """Position in the steps of the trace."""
     about: CollectiveMetadata
@@ -37,7 +37,6 @@ class Calls:
     needed_ns: Int64
     batch: Int64
     words: Words
-    """The texts of ``about``."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -46,10 +45,9 @@ class Calls:
 def calls_of(trace: TraceTable) -> Calls:
     """Returns all collectives.
 
-    A device kernel that communicates is a call of its own, for its own time: the host call that launched it is not
-    communication. Without such kernels the work of the process group on its own thread (``gloo:all_reduce``) is the call,
-    and where even that is missing the dispatcher's operator (``c10d::allreduce_``). Of a kernel that carries out several
-    collectives at once each is a call (``in_batches``).
+    A communication kernel is a call with its own time; the host call that launched it is not communication. Without such
+    kernels, the process group's work on its own thread (``gloo:all_reduce``) is the call, else the dispatcher's operator
+    (``c10d::allreduce_``). A coalesced kernel counts once per collective (``in_batches``).
     """
     words = Words()
     facts = Facts(trace, words)
@@ -77,33 +75,31 @@ def calls_of(trace: TraceTable) -> Calls:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Rows that are calls, what they are about, and the collective that launched each."""
+    """Rows that are calls, their metadata, and the collective that launched each."""
 
     row: Int64
     about: CollectiveMetadata
     caller: Int64
     head: Int64
-    """The outermost row of the calls on the host that it is or was launched by."""
+    """Top-level row of the host calls that it is or was launched by."""
     is_first: Bool
-    """Several kernels of one call move its bytes once."""
+    """Only the first kernel of a call carries its bytes."""
     batch: Int64
 
     def take(self, places: Int64) -> _Found:
-        """Returns some of the rows."""
         return _Found(
             self.row[places], self.about.take(places), self.caller[places], self.head[places], self.is_first[places],
             self.batch[places],
         )  # fmt: skip
 
     def joined(self, other: _Found) -> _Found:
-        """Returns the rows of this and then those of the other one."""
         mine, theirs = ((each.row, each.caller, each.head, each.is_first, each.batch) for each in (self, other))
         row, caller, head, is_first, batch = (np.concatenate(pair) for pair in zip(mine, theirs, strict=True))
         return _Found(row, self.about.joined(other.about), caller, head, is_first, batch)
 
 
 def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) -> _Found:
-    """The kernels that communicate."""
+    """Communication kernels."""
     row = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
     caller, chain = callers_of(trace, row, chains)
     about, states = facts.stated(row)
@@ -124,7 +120,7 @@ def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) ->
 
 
 def _on_host(trace: TraceTable, chains: Chains) -> _Found:
-    """Calls whose time is the host's: the innermost work of a process group, else the outermost operator."""
+    """Calls with host time: the innermost work of a process group, else the top-level operator."""
     mine = np.flatnonzero(communicates(trace)[chains.host])
     row, of = chains.host[mine], chains.of[mine]
     first, last = np.full(len(chains), MISSING, np.int64), np.full(len(chains), MISSING, np.int64)
@@ -148,7 +144,7 @@ def _elements(about: CollectiveMetadata, words: Words) -> Int64:
 
 
 def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
-    """Elements times the bytes of their type; 0 for what another kernel of the same call has moved."""
+    """Elements times bytes per element; 0 for further kernels of the same call."""
     size = np.array([*(element_bytes(text) or 0 for text in words), 0], np.int64)[found.about.dtype]
     moved = np.where((size > 0) & (elements >= 0), elements * size, MISSING)
     moved[found.about.collective == words.number("barrier")] = 0
@@ -156,9 +152,9 @@ def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
 
 
 def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issued: Int64, words: Words) -> Int64:
-    """When the host first awaits each call: in the first wait that names its group and number.
+    """Time when the host first waits for each call: the first wait with its group and number.
 
-    Sends count on their own: in a group that has them beside other calls a number does not tell which of them is meant.
+    Sends are numbered separately, so in a group that mixes them with other calls a number is ambiguous.
     """
     about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
     said, _ = facts.stated(chains.host)

@@ -1,8 +1,8 @@
-"""Coalesced collectives: calls that a program makes one after the other, and one kernel carries out together.
+"""Coalesced collectives: consecutive calls with one common kernel.
 
-While a batch is open its calls launch nothing; what closes it launches the kernel for all of them. So a batch is a call that
-closes one and launches, with the calls directly before it on its thread that launched nothing. No real file with any is at
-hand: after the sources of PyTorch.
+While a batch is open its calls launch nothing; the call that closes it launches the kernel for all. So a batch is a closing
+call that launches, with the directly preceding calls on its thread that launched nothing. This follows the sources of
+PyTorch; no real trace with coalesced calls was available.
 """
 
 from __future__ import annotations
@@ -25,22 +25,21 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """Kernels, repeated for each of several collectives that they carry out together, in order."""
+    """Kernels, repeated for each collective that they execute, in order."""
 
     kernel: Int64
     """Position among the kernels."""
     stands_for: Int64
-    """The chain of calls that the row is in place of what the kernel says itself; -1 = it speaks for itself."""
+    """Chain of calls that replaces the kernel's own metadata; -1 = none."""
     batch: Int64
-    """Number of the batch, counted from 0 on in order of kernels; -1 = none."""
+    """Number of the batch, 0, 1, ... in order of kernels; -1 = none."""
 
 
 def in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, words: Words) -> Batched:
-    """Returns the kernels with what is carried out together.
+    """Returns the kernels with their coalesced collectives.
 
-    ``chain`` is the one that launched each kernel (-1 = none), and ``states`` whether the kernel says itself what it does:
-    then nothing stands in its place. Of several kernels of one batch nothing says which does what: the first one stands for
-    all calls.
+    ``chain`` is the chain that launched each kernel (-1 = none), ``states`` marks kernels with metadata of their own, which
+    keep it. With several kernels in a batch their roles are unknown: the first one stands for all calls.
     """
     count, every = len(chains), np.arange(len(chain))
     launches = np.zeros(count + 1, np.bool_)
@@ -68,7 +67,7 @@ def in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, wo
 
 
 def _followed_by(track: npt.NDArray[np.signedinteger], breaks: Bool) -> Int64:
-    """The position of the next row of the same track that breaks a run, of rows in order of time; -1 = none."""
+    """Position of the next row of the same track with a break, for rows in order of time; -1 = none."""
     order = stable_order(track)
     marks = np.where(breaks[order], np.arange(len(order)), len(order))
     after = np.append(np.minimum.accumulate(marks[::-1])[::-1], len(order))[1:]

@@ -1,4 +1,4 @@
-"""For how long each call alone keeps its worker from computing."""
+"""Exposed time of single calls."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Int64 = npt.NDArray[np.int64]
 
 
 def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
-    """Returns of each call the time in which nothing computes, but what belongs to a call that began later.
+    """Returns the time of each call without compute, excluding the part that belongs to a later call.
 
-    Of several calls under way a moment belongs to the one that began last (of those that began at once, that stands last):
-    it was asked for last, and what waits for an earlier one waits for it as well. So these times never count a moment twice.
+    A moment within several calls belongs to the one that started last (the last row if they started together), since waiting
+    for an earlier call includes it. So no moment counts twice.
     """
     if not len(start):
         return np.zeros(0, np.int64)
@@ -29,9 +29,9 @@ def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
 
 
 def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
-    """For each time the last of the first ``begun`` calls that ends after it; -1 where none does.
+    """For each time the last of the first ``begun`` calls that ends after it; -1 = none.
 
-    By the latest end in stretches of 1, 2, 4, ... calls: the longest ones that are over are skipped first.
+    Uses the latest ends of runs of 1, 2, 4, ... calls to skip finished runs.
     """
     latest = [end]
     while (half := 1 << (len(latest) - 1)) * 2 <= len(end):

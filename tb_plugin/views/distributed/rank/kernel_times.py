@@ -1,4 +1,4 @@
-"""What a worker computed in each step, by kernel: what the causes of a late worker are compared by."""
+"""Kernel times of a worker by step, to find the causes of lateness."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ KERNEL = {
     "step": pa.string(), "kernel": pa.dictionary(pa.int32(), pa.string()), "kernel_calls": pa.int64(),
     "kernel_ns": pa.int64(),
 }  # fmt: skip
+# kernels per step with a row of their own, those with most time; one more row is for the others
 LISTED = 64
-"""So many kernels of a step have a row of their own, those with most time; one more row is for all others."""
 
 
 def kernels_table(trace: TraceTable) -> pa.Table:
-    """Returns time and calls of each kernel but communication by step, those with most time first.
+    """Returns time and calls of each compute kernel by step, those with most time first.
 
-    In a trace without such kernels operators of the host stand in their place, with their self time.
+    In a trace without compute kernels, host operators take their place, with their self time.
     """
     rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     if len(rows):

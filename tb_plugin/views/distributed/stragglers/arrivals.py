@@ -1,8 +1,8 @@
-"""Who arrived when at each collective, and what its last rank costs: the time between it and the one before it.
+"""Arrivals at collectives, and the cost of the last arrival.
 
-A synchronising collective ends at one time on all ranks, so that who arrives later has the shorter call: durations order the
-arrivals without any clock. After it all ranks begin anew together; what one loses before the next collective is in the
-lateness at that one alone, and delays do not add up from collective to collective.
+A synchronizing collective ends at one time on all ranks, so a later arrival has a shorter call: durations order arrivals
+without clocks. All ranks continue together afterwards, so a delay before the next collective shows in the lateness at that
+one only, and delays do not add up.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Calls of collectives that two workers or more have, and one that is made up where the last one lacks its call.
+    """Calls of collectives shared by two or more workers, with a synthetic call for a last worker that lacks its own.
 
-    Rows stand collective by collective in order of arrival; ``last`` and the columns after it have one value a collective.
+    Rows are sorted by collective and arrival; ``last`` and the columns after it have one value per collective.
     """
 
     met: StragglerCalls
     row: Int64
-    """Row of Met; -1 for one that is made up."""
+    """Row of ``met``; -1 for synthetic calls."""
     worker: Int64
     late_ns: Int64
-    """Arrival less the median of the collective."""
+    """Arrival minus the median of the collective."""
     apart_ns: Int64
-    """Arrival less the median of all but the last: one that is far behind does not move it."""
+    """Arrival minus the median of all but the last, so that a very late rank does not affect it."""
     collective: Int64
-    """Number of the collective that a row belongs to: 0, 1, ..."""
+    """Number of the collective of each row: 0, 1, ..."""
     last: Int64
-    """Row (here) of the worker that arrives last; the one before it is the row before."""
+    """Row (of Arrivals) of the worker that arrives last."""
     before: Int64
-    """Row of Met of the one before it: whom it is compared with."""
+    """Row of ``met`` of the second to last worker, for comparison."""
     step: Int64
     group: Int64
     raw_ns: Int64
-    """Last arrival less the one before it."""
+    """Last arrival minus the second to last."""
     inherited_ns: Int64
-    """What it costs that is no fault of the last: it waited for others in other groups, since this one last blocked it."""
+    """Part of the cost with another origin: the last worker waited in other groups since this group last blocked it."""
     low_ns: Int64
     high_ns: Int64
-    """What it costs beside that: for how much longer it blocks the worker before the last than the last. At most so much is
-    gained; at least what surely is waiting and not transfer that it keeps from being hidden."""
+    """The rest of the cost: how much longer the collective blocks the second to last worker than the last one. ``high_ns`` is
+    an upper bound of the gain; ``low_ns`` counts only what is certainly wait that overlaps with nothing."""
     told: Bool
-    """Who came last says something of the worker, and not of when its recording began."""
+    """The lateness is that of the worker, not of its profiler start."""
     sure: Bool
-    """Every rank of the group is here, so that none can be later."""
+    """Every rank of the group is loaded, so none can be later."""
 
     @property
     def culprit(self) -> Int64:
@@ -66,7 +66,7 @@ class Arrivals:
 
 
 def arrivals(met: StragglerCalls) -> Arrivals:
-    """Returns the arrivals at collectives, with the cost of each one's last."""
+    """Returns the arrivals at collectives, with the cost of each last arrival."""
     lost, alone = lost_calls(met)
     rows = np.flatnonzero((met.match >= 0) & ~met.two_ended)
     matches, which = np.unique(met.match[rows], return_inverse=True)
@@ -121,12 +121,12 @@ def arrivals(met: StragglerCalls) -> Arrivals:
 
 
 def _of_each(value: Int64, first: Int64) -> Int64:
-    """The largest value of each collective, of rows that stand together."""
+    """Maximum per collective, for rows sorted by collective."""
     return np.maximum.reduceat(value, first) if len(first) else np.zeros(0, np.int64)
 
 
 def _arrival(met: StragglerCalls, rows: Int64, which: Int64) -> Int64:
-    """When each arrives, on an axis of its collective's own: by clocks where all its workers have one, else by durations."""
+    """Arrival on an axis per collective: by clocks if all its workers have one, else by durations."""
     count = int(which.max(initial=-1)) + 1
     late = met.lateness_ns[rows]
     blind = np.zeros(count, np.bool_)
@@ -135,11 +135,11 @@ def _arrival(met: StragglerCalls, rows: Int64, which: Int64) -> Int64:
 
 
 def _next_to_last(met: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
-    """The row (rows stand in order of arrival) of whom the last one is compared with at each collective.
+    """Row of the worker that the last one is compared with, at each collective; rows are sorted by arrival.
 
-    The one before it by durations is, of those that are level, the one whose end came earliest by chance: its duration is
-    too short by that, and over many collectives this adds up. Where clocks tell who of them came last it is that one: by a
-    measure that knows nothing of how its end was.
+    Of workers with nearly equal durations, the second to last is the one whose call ended earliest by chance, so its duration
+    is too short; this adds up over many collectives. If clocks show which of them arrived last, that one is chosen, since
+    clocks do not depend on the end.
     """
     found = np.maximum(last - 1, first)
     which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
@@ -156,9 +156,9 @@ def _next_to_last(met: StragglerCalls, row: Int64, arrival: Int64, first: Int64,
 
 
 def _usually_blocked(met: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64) -> Int64:
-    """For how long a call that is made up would block its worker: as it does where that worker is last at the same place.
+    """Time that a synthetic call would block its worker: the median over steps where that worker is last at the same place.
 
-    That is the median over the steps; -1 where the call is none that is made up, or nobody knows.
+    -1 for real calls, or if unknown.
     """
     made_up = np.flatnonzero(row[last] < 0)
     found = np.full(len(last), -1)
@@ -179,10 +179,10 @@ def _usually_blocked(met: StragglerCalls, row: Int64, worker: Int64, which: Int6
 def _with_missing(
     met: StragglerCalls, rows: Int64, which: Int64, arrival: Int64, alone: PairCalls
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Adds an arrival for each worker that lacks the call and is taken to have been last at it.
+    """Adds an arrival for each worker that lacks the call and presumably arrived last at it.
 
-    That is as ``waiting`` found, and as ``alone`` says, whose calls are the last of ``rows``. Of what is added it returns
-    also when it was by corrected clocks, UNKNOWN elsewhere.
+    These are the estimates of ``waiting``, and the calls in ``alone``, which are the last of ``rows``. Also returns the time
+    of added arrivals by corrected clocks, UNKNOWN for the others.
     """
     waiting = met.waiting
     some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))

@@ -1,4 +1,4 @@
-"""Why a straggler is late: what it does before its collectives that the others of its group do not."""
+"""Causes of lateness: activities before collectives that the others of the group do not have."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 COMMUNICATION = "communication"
+# activities before a collective; columns before_*_ns
 COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", IDLE)
-"""What a worker does before a collective, as its part splits the time; columns ``before_*_ns``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Excess:
-    """What a straggler does longer than the others of its group before the collectives at which they wait for it."""
+    """Extra time of a straggler before the collectives where others wait for it."""
 
     ns: Mapping[str, int]
-    """By component, sums over these collectives; below 0 where it does less."""
+    """By component, summed over these collectives; negative if it does less."""
     collectives: int
-    """How many they are; 0: nothing is known."""
+    """Number of these collectives; 0: unknown."""
     cost_ns: int
-    """What these collectives cost."""
+    """Cost of these collectives."""
 
     @property
     def main(self) -> str:
-        """Returns the component that explains most of it; empty where none does."""
+        """Returns the component with the largest extra time; empty if there is none."""
         most = max(self.ns, key=lambda key: self.ns[key], default="")
         return most if most and self.ns[most] > 0 else ""
 
     def share(self, component: str) -> float:
-        """Returns the part that a component has of all that the straggler does longer."""
+        """Returns the share of a component in all extra time."""
         total = sum(max(value, 0) for value in self.ns.values())
         return max(self.ns.get(component, 0), 0) / total if total else 0.0
 
     @property
     def unexplained_ns(self) -> int:
-        """Returns what of the cost nothing that differs explains."""
+        """Returns the part of the cost without an explanation, ns."""
         return max(self.cost_ns - sum(self.ns.values()), 0)
 
 
 def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burst: Int64) -> dict[int, Excess]:
-    """Returns for each straggler what differs, at the collectives of its main group in its late steps at which it is last.
+    """Returns the extra time of each straggler, at the collectives of its main group in its late steps where it is last.
 
-    ``before`` has the components of each call, -1 where they are not known. What a straggler does is compared with the median
-    of the others at the same collective, component by component. ``burst`` says which calls are under way at once: of those
-    of a straggler the one that costs most is looked at, for what stands before them is the same. Where it lost calls of the
-    group, or alone has them, it is compared since the last one that it and the others have.
+    ``before`` has the components of each call, -1 if unknown. Each component is compared with the median of the others at the
+    same collective. ``burst`` marks concurrent calls: only the costliest of a straggler's burst counts, since the time before
+    them is the same. If the straggler lost calls of the group, or is the only one with some, the comparison starts at the
+    last common call.
     """
     told = found.told
     if not len(told) or any(key not in before for key in COMPONENTS):
@@ -98,13 +98,13 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burs
 def _since_the_same(
     met: Arrivals, mine: Int64, others: Int64, stretch: Stretches
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Of the last one at collectives, and the others there, those that are compared, since which burst each is, and who is
-    left out.
+    """Selects the comparable calls of the last rank and of the others, with the burst since which each is compared, and the
+    rest.
 
-    That is since the last call with a match that the last one has of the group before: who lacks that is not compared, nor
-    where what either did since is not known. Where it has none, all whose first call is in the same step are, since its
-    begin. A straggler of whom nothing would be left keeps all, each since its own last call: better compared roughly than not
-    at all.
+    The comparison starts at the last matched call of the last rank in the group: workers without that call, or with unknown
+    time since then, are not compared. Without such a call, all workers whose first call is in the same step are compared from
+    its start. A straggler that would lose all its collectives keeps them, each since its own last call: a rough comparison is
+    better than none.
     """
     row, which = met.row, met.collective
     asked = np.full(len(met.last), -1)
@@ -126,7 +126,7 @@ def _since_the_same(
 
 
 def _costliest(asked: Bool, burst: Int64, cost: Int64) -> Bool:
-    """Marks of the collectives that are asked for the costliest one of each burst."""
+    """Marks the costliest selected collective of each burst."""
     rows = np.flatnonzero(asked)
     order = rows[np.lexsort((-cost[rows], burst[rows]))]
     marked = np.zeros(len(asked), np.bool_)
@@ -135,9 +135,9 @@ def _costliest(asked: Bool, burst: Int64, cost: Int64) -> Bool:
 
 
 def slow_group(met: StragglerCalls, kind: Int64, worker: int, others: Sequence[int], main: int, steps: Bool) -> int:
-    """Returns the group, other than its main one, in which a worker communicates most beyond what the others do; -1 for none.
+    """Returns the group, other than the main one, with the largest extra communication of a worker; -1 for none.
 
-    ``kind`` says which groups are for one purpose: they are compared, each worker's own one of that kind.
+    ``kind`` numbers the purposes of groups: each worker's own group of a kind is compared.
     """
     rows = np.flatnonzero((met.step < len(steps)) & (met.group != main))
     rows = rows[steps[met.step[rows]]]
@@ -157,7 +157,7 @@ def slow_group(met: StragglerCalls, kind: Int64, worker: int, others: Sequence[i
 
 
 def _medians(values: Int64, key: Int64) -> Int64:
-    """The median of the values of each key, whose rows stand together; keys of one size are looked at together."""
+    """Median of the values of each key, for sorted keys; keys with equal counts are processed together."""
     first = np.flatnonzero(np.diff(key, prepend=-1))
     count = np.diff(np.append(first, len(key)))
     found = np.empty(len(first), np.int64)

@@ -1,4 +1,4 @@
-"""Which workers the others wait for, what that costs a step, and in which steps it does."""
+"""Detection of stragglers, their cost per step, and their late steps."""
 
 from __future__ import annotations
 
@@ -30,70 +30,69 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+# share of a step; a smaller cost is lost in the noise of steps
 WORTH = 0.01
-"""Share of a step that a worker has to cost before it is looked at: less is lost in the noise of steps."""
+# up to this group size (from 3) Dixon's Q finds the outlier, above it the robust z
 DIXON_MOST = 5
-"""In groups of so many workers (3 at least) Dixon's Q says which one stands out, in larger ones the robust z."""
 Z_LIMIT = 3.5
-"""From this robust z on a value stands out."""
+# median absolute deviation to standard deviation, for normal values
 _TO_SIGMA = 1.4826
-"""A median absolute deviation times this is the standard deviation of normal values."""
+# standard deviations of the others; below it a late step is like any other
 _SIGMAS = 8
-"""A step in which a worker is late by less than so many standard deviations of the others is like any other."""
+# standard deviations required for a repeatedly late rank
 _AGAIN = 2
-"""So many are enough for one that is late again and again: there chance is excluded by how often it is last."""
+# a worker that is late once must cost this many times as much as occasional delays
 _ALONE = 5
-"""A worker that is late once has to cost so many times as much as what else comes up now and then."""
+# larger occasional delays to skip: several ranks may be late once
 _NOW_AND_THEN = 3
-"""So many larger ones are passed over before that is looked up: there may be several that are late once."""
+# below this many steps the variance is unknown: a straggler must cost much more than any tail of noise
 _FEW = 5
-"""Of fewer steps nobody knows how they vary: who is late has to cost so much that it is told from any tail of noise."""
+# costliest workers whose guaranteed gain is computed
 _SURE = 10
-"""Of so many workers, the costliest, it is looked up what is gained for sure."""
+# pairs of worker and step; fewer say nothing about occasional delays
 _ENOUGH = 20
-"""Of fewer workers and steps, one for each other, nobody knows what comes up now and then."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stragglers:
-    """Workers in groups (k rows), and what each worker (w of them) costs in each of the chosen steps (s)."""
+    """Workers in groups (k rows), and the cost of each worker (w) in each selected step (s)."""
 
     worker: Int64
     group: Int64
     size: Int64
-    """Workers of the group that are here."""
+    """Loaded workers of the group."""
     collectives: Int64
-    """Those of the group that it takes part in."""
+    """Number of the group's collectives that the worker takes part in."""
     last: Int64
-    """At how many of them it arrives last."""
+    """Number of these at which it arrives last."""
     late_ns: Float64
-    """Median of its lateness."""
+    """Median lateness."""
     late_p95_ns: Float64
     z: Float64
-    """Robust z of the median among those of the group's workers; NaN in small groups."""
+    """Robust z of the median within the group; NaN in small groups."""
     q: Float64
-    """Dixon's Q of it, for the latest worker of a small group; NaN elsewhere."""
+    """Dixon's Q of the median, for the latest worker of a small group; NaN for others."""
     outlying: Bool
-    """It stands out of its group by z, by Q, because chance makes nobody last so often, or because it costs so much more than
-    the others of its group in each step that how steps vary does not explain it."""
+    """An outlier of its group by z or by Q; or last more often than by chance; or costlier in each step than variance
+    explains."""
     cost_ns: Int64
     """Sum over the collectives."""
     low_ns: Int64
     lost_ns: Int64
-    """[worker, step]: what would be gained if it were as fast as the next. Of several groups the one with the most:
-    each sees the same delays."""
+    """[worker, step]: time saved if the worker were as fast as the next one. The maximum over its groups, since each group
+    sees the same delays."""
     lost_low_ns: Int64
-    """[worker, step]: at least."""
+    """[worker, step]: guaranteed part."""
     slow: Bool
-    """[worker, step]: it costs more than noise does."""
+    """[worker, step]: the cost exceeds noise."""
     pattern: tuple[str, ...]
     """When each worker is late; empty: no straggler."""
     every: Int64
-    """A worker that is late periodically is so at every so many steps; else 0."""
+    """Period in steps of periodic lateness; else 0."""
 
     @property
     def told(self) -> Int64:
-        """Returns the workers that are stragglers, the costliest first."""
+        """Returns the stragglers, costliest first."""
         found = np.array([bool(name) for name in self.pattern], np.bool_)
         cost = self.lost_ns.sum(axis=1)
         order = np.lexsort((np.arange(len(cost)), -cost))
@@ -106,7 +105,7 @@ class Stragglers:
 
 
 def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
-    """Returns who costs what. ``step_ns`` has the time of each chosen step; calls of none have a step beyond it."""
+    """Returns the cost of each worker. ``step_ns`` has the time of each selected step; other calls have larger numbers."""
     of = codes(met.worker, met.group[met.collective])
     mine = group(of)
     first = mine.first
@@ -158,13 +157,13 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
 
 
 def _sizes(its_group: Int64) -> Int64:
-    """How many rows have the group of each."""
+    """Group size of each row."""
     groups = group(its_group)
     return groups.count()[groups.of]
 
 
 def _standing_out(its_group: Int64, median: Float64, size: Int64) -> tuple[Float64, Float64, Bool]:
-    """Robust z, Dixon's Q and whether either says that a worker's lateness stands out in its group."""
+    """Robust z, Dixon's Q, and whether either marks a worker as an outlier of its group."""
     groups = group(its_group)
     center = _medians(groups, median)
     away = median - center[groups.of]
@@ -197,7 +196,7 @@ def _medians(groups: Groups, values: Float64) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """Costs summed up by worker, group and step."""
+    """Costs by worker, group and step."""
 
     row: Int64
     """Row of the worker in the group."""
@@ -216,7 +215,7 @@ class _Entries:
 
 
 def _lost(met: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int, int]) -> tuple[Int64, Int64]:
-    """What each worker costs in each step, and what is surely gained without that: of the costliest ones, of others 0."""
+    """Cost of each worker in each step, and its guaranteed part: for the costliest workers, 0 for the others."""
     lost, low = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     np.maximum.at(lost, (worker[entries.row], entries.step), entries.cost)
     total = lost.sum(axis=1)
@@ -226,10 +225,10 @@ def _lost(met: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int, int
 
 
 def _noise(met: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]) -> tuple[Float64, Bool]:
-    """For each worker in a group the standard deviation of lateness in a step among the others, and where it was latest.
+    """Standard deviation of the others' lateness per step, for each worker in a group, and the steps where it was latest.
 
-    The last of each collective is left out, and the latest of each step. Of a group of two it is how much their difference
-    changes from step to step.
+    The last rank of each collective and the latest of each step are excluded. For groups of two it is the variation of their
+    difference over steps.
     """
     step = met.step[met.collective]
     late, there = _by_step(mine.of, step, met.late_ns, np.ones(len(step), np.bool_), (len(mine), shape[1]))
@@ -258,7 +257,7 @@ def _noise(met: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tu
 
 
 def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int) -> Float64:
-    """What each worker in a group costs in each step ([row, step]) less the mean of the others there: 0 for equal ones."""
+    """Cost of each worker in a group per step ([row, step]) minus the mean of the others: 0 for equal workers."""
     cost = np.zeros((len(its_group), steps))
     cost[entries.row, entries.step] = entries.cost
     groups = group(its_group)
@@ -269,7 +268,7 @@ def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int)
 
 
 def _costs_again(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
-    """Whether each worker in a group costs more than the others in each step, by more than chance and its like explain."""
+    """Whether each worker of a group costs more than the others per step, beyond chance and the scatter of similar groups."""
     if not beyond.shape[1]:  # no step is chosen: nobody costs anything
         return np.zeros(len(size), np.bool_)
     mean: Float64 = beyond.mean(axis=1)
@@ -278,7 +277,7 @@ def _costs_again(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
 
 
 def _among_siblings(mean: Float64, its_group: Int64, size: Int64) -> Float64:
-    """What a worker in groups of the same size usually costs beyond, or less than, the others there; 0 of a group alone."""
+    """Typical difference from the others in groups of the same size; 0 for a single group."""
     usual = np.zeros(len(size))
     for count in np.unique(size).tolist():
         rows = np.flatnonzero(size == count)
@@ -289,7 +288,7 @@ def _among_siblings(mean: Float64, its_group: Int64, size: Int64) -> Float64:
 
 
 def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[int, int]) -> tuple[Float64, Bool]:
-    """Mean of a value in each row and step, times the most values that any row has there, and whether there is one."""
+    """Mean of a value per row and step, times the largest number of values of any row, and whether there is one."""
     chosen = chosen & (step < shape[1])
     at = row[chosen] * shape[1] + step[chosen]
     count = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
@@ -298,7 +297,7 @@ def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[i
 
 
 def _spread(values: Float64) -> float:
-    """The noise of one group: ``values`` [worker, step], NaN where there is none."""
+    """Noise of one group: ``values`` [worker, step], NaN if missing."""
     if len(values) == 2:
         apart = values[0] - values[1]
         apart = apart[~np.isnan(apart)]
@@ -309,7 +308,7 @@ def _spread(values: Float64) -> float:
 
 
 def _lower_median(values: Float64) -> float:
-    """The value in the middle, of two the lower: where half of the steps are late, the other half says what is usual."""
+    """Median; the lower of two middle values: if half of the steps are late, the other half shows what is usual."""
     if not len(values):
         return 0.0
     middle = (len(values) - 1) // 2
@@ -317,7 +316,7 @@ def _lower_median(values: Float64) -> float:
 
 
 def _slow(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64, workers: int) -> Bool:
-    """The steps in which a worker costs more than its group's noise, and more than what is not worth a word."""
+    """Steps in which a worker costs more than its group's noise, and more than ``WORTH``."""
     slow = np.zeros((workers, len(step_ns)), np.bool_)
     enough = np.maximum(np.maximum(WORTH * step_ns[entries.step], 1), noise[entries.row])
     chosen = entries.cost >= enough
@@ -326,9 +325,10 @@ def _slow(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64, wo
 
 
 def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tuple[str, ...], Int64, Bool]:
-    """When each worker is late, at every so many steps, and which these are; nothing where that may be chance.
+    """Pattern, period and late steps of each worker; empty if they may be chance.
 
-    ``slow`` are steps beyond noise, ``again`` those that count of workers of which it is ``certain`` that it is no chance.
+    ``slow`` marks steps beyond noise; ``again`` marks those that count for workers whose lateness is ``certain`` to be no
+    chance.
     """
     workers, steps = slow.shape
     names, every = [""] * workers, np.zeros(workers, np.int64)
@@ -356,10 +356,10 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
 
 
 def _far_beyond(names: tuple[str, ...], slow: Bool, lost: Int64) -> tuple[str, ...]:
-    """The patterns of workers that cost in each of their late steps several times as much as any other costs in any step.
+    """Patterns of workers whose late steps cost several times as much as any step of the other workers.
 
-    Where the tail of noise is long some steps have a delay that is far beyond the usual: of few steps that looks like one
-    that is late once, or in most of them. How far such tails go is told by what the others cost.
+    Noise with a long tail has some steps with large delays: with few steps they look like a worker that is late once, or in
+    most steps. The costs of the other workers show how long the tail is.
     """
     named = np.array([bool(name) for name in names], np.bool_)
     most = int(lost[~named].max(initial=0))

@@ -1,4 +1,4 @@
-"""What is told of stragglers and of uneven work: who, what it costs each step, when and why, and what to do."""
+"""Findings of stragglers and uneven work."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tb_plugin.views.distributed.stragglers.patterns import PERSISTENT, ROTATING
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, why
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 
+# stragglers with a finding of their own; the table has all
 TOLD = 3
-"""So many stragglers are findings of their own; the table has all."""
+# share of the step by which the longest compute time exceeds the mean
 UNEVEN_SHARE = 0.05
-"""Share of the step by which the longest computation exceeds the mean before that is told."""
 _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
+# unexplained share of the cost above which the text mentions it
 _UNEXPLAINED = 0.2
-"""Where more than this share of the cost has no cause that differs, that is said."""
 _WHY = "A collective finishes when the last rank arrives, so its delay stalls every rank."
 _TODO = {
     COMPUTE: "Compare the work of this rank with the others: length and shapes of its input, or work that only it does.",
@@ -44,7 +44,7 @@ _KEYS = {title: key for key, title in CAUSES.items()}
 
 
 def straggler_findings(told: Blame, rows: list[Row]) -> list[Notice]:
-    """Returns a notice for each of the costliest stragglers, or one for all that are late in turn."""
+    """Returns a notice for each of the costliest stragglers, or one for all ranks that take turns."""
     worth = told.costly
     turning = [w for w in told.found.told.tolist() if told.found.pattern[w] == ROTATING]
     if turning:
@@ -98,7 +98,7 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
 
 
 def _which(told: Blame, row: int, figures: list[Figure]) -> str:
-    """The collectives that a share is of: those of one group of the worker (a row of Stragglers), by name or by size."""
+    """The collectives of a share: those of one group of the worker (a row of Stragglers), by name or by size."""
     found = told.found
     if name := told.groups[int(found.group[row])]:
         figures.append(METRICS.figure("group", name))
@@ -110,7 +110,7 @@ def _which(told: Blame, row: int, figures: list[Figure]) -> str:
 
 
 def _once(told: Blame, worker: int, figures: list[Figure]) -> str:
-    """Of one that is late in a single step: what that cost there, and what it comes to as a mean."""
+    """Sentence about a worker that is late in a single step: cost there, and mean over all steps."""
     step, lost, share = told.worst_step(worker)
     figures += [
         METRICS.figure("worst_step", step),
@@ -125,7 +125,7 @@ def _once(told: Blame, worker: int, figures: list[Figure]) -> str:
 
 
 def _when(told: Blame, worker: int, figures: list[Figure]) -> str:
-    """In which steps, the end of the first sentence."""
+    """End of the first sentence: the late steps."""
     pattern = told.found.pattern[worker]
     count, late = told.count, int(told.found.slow[worker].sum())
     if told.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
@@ -138,7 +138,7 @@ def _when(told: Blame, worker: int, figures: list[Figure]) -> str:
 
 
 def _reason(told: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
-    """Why, a sentence; empty where it is not known."""
+    """Sentence about the cause; empty if unknown."""
     if not cells:
         return ""
     excess = told.excess[worker]
@@ -150,7 +150,7 @@ def _reason(told: Blame, worker: int, cells: dict[str, object], figures: list[Fi
 
 
 def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
-    """What the straggler does longer than the others, a sentence."""
+    """Sentence about the extra time of the straggler."""
     figures += [
         _figure(told, worker, "late_cause_ns", excess.ns[excess.main]),
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
@@ -199,14 +199,14 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
 
 
 def _figure(told: Blame, worker: int, key: str, total: int) -> Figure:
-    """A sum over the late steps as a mean of all steps; of one that is late once what it is in that step."""
+    """Sum over the late steps as a mean over all steps; for a single late step the time in that step."""
     if told.is_once(worker):
         return METRICS.figure(key, total, window=STEP)
     return METRICS.figure(key, told.per_step(total))
 
 
 def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
-    """One notice of ranks that are late in turn."""
+    """Notice about ranks that take turns being late."""
     low, high = (sum(told.lost(worker)[i] for worker in workers) for i in (0, 1))
     if not told.mean_ns or high < WORTH * told.mean_ns:
         return None
@@ -244,7 +244,7 @@ def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
 
 
 def uneven_compute(told: Blame, data: JobData, rows: list[Row]) -> Notice | None:
-    """Returns the notice about ranks that compute unequally long, where no single one is a straggler."""
+    """Returns the notice about uneven compute times, if no single rank is a straggler."""
     compute = np.full((len(data.names), len(data.labels)), np.nan)
     compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()
     compute = compute[:, ~np.isnan(compute).any(axis=0)]
@@ -287,7 +287,7 @@ def uneven_compute(told: Blame, data: JobData, rows: list[Row]) -> Notice | None
 
 
 def _confidence(told: Blame, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
-    """High where nearly all that differs has one cause, in a worker that is late again and again."""
+    """High if nearly all extra time of a repeatedly late worker has one cause."""
     share = cells.get("late_cause_share")
     if not isinstance(share, float):
         return "low"
@@ -295,12 +295,12 @@ def _confidence(told: Blame, worker: int, cells: dict[str, object]) -> Literal["
 
 
 def _loud_once(share: float) -> Severity:
-    """The same of what happened once: nobody knows whether it does again."""
+    """Severity of a single late step, which may never happen again."""
     return "medium" if share >= _MEDIUM_SHARE else "low"
 
 
 def _loud(share: float) -> Severity:
-    """How loud a finding is that tells whom all ranks wait for: one machine to look at, for the time of all."""
+    """Severity of a straggler: one machine to check, for the time of all."""
     if share >= _HIGH_SHARE:
         return "high"
     return severity_of(share) if share >= _MEDIUM_SHARE else "low"

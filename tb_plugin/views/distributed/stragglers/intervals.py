@@ -1,4 +1,4 @@
-"""What workers did from one collective of their group to another, of which some may lack those in between."""
+"""Activities of workers between collectives of their group, with missing calls in between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPUTE, IDLE = "compute", "idle"
 
 @remembered
 def bursts(met: StragglerCalls) -> Int64:
-    """Returns for each call the first one of those of its worker and group that are under way at once with it."""
+    """Returns, for each call, the first of the concurrent calls of its worker and group."""
     own = codes(met.worker, met.group)
     order = np.lexsort((met.start_ns, own))
     opens = np.diff(own[order], prepend=-1) != 0
@@ -35,7 +35,8 @@ def bursts(met: StragglerCalls) -> Int64:
 
 
 def _hidden(met: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
-    """How long the workers of some calls compute from their begin on, at least: while a call blocks one, it does not."""
+    """Lower bound of the compute time of workers from the start of calls on: a worker does not compute while a call blocks
+    it."""
     order = np.lexsort((met.start_ns, met.worker))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -50,26 +51,26 @@ def _hidden(met: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """What stands before each call of Met, and before those of its worker and group before it."""
+    """Activities before each call, and before the previous calls of its worker and group."""
 
     burst: Int64
-    """Which calls are under way at once: those of a worker and group have numbers one after the other, in order of time."""
+    """Burst (concurrent calls) of each call; numbers of a worker and group are consecutive, in order of time."""
     before: Int64
-    """The last call before the burst that has a match; -1 for none."""
+    """Last matched call before the burst; -1 for none."""
     opens: Int64
-    """The step of the first call of the worker and group."""
+    """Step of the first call of the worker and group."""
     _first: Int64
-    """The first burst of the worker and group."""
+    """First burst of the worker and group."""
     _gone: Mapping[str, Int64]
-    """What was done before bursts, and computed in the one before each, sums over all with lower numbers."""
+    """Cumulative sums of activities before bursts, and of compute within the previous burst."""
     _waited: Int64
-    """How long bursts took the worker, the same sums."""
+    """Cumulative sums of the time that bursts took."""
     _unknown: Int64
-    """How many of them it is not known of."""
+    """Cumulative number of bursts with unknown activities."""
     _met: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
-        """Returns the call of each one's worker, before its burst, with the match of the leader's call before; else -1."""
+        """Returns, for each worker, its call before the burst that matches the leader's previous call; else -1."""
         match, worker, before = self._met.match, self._met.worker, self.before[leader]
         asked = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last one is for calls without a match
         asked[match[before[before >= 0]]] = True
@@ -81,18 +82,19 @@ class Stretches:
         return np.where(self.burst[found] < self.burst[of], found, -1)
 
     def since(self, call: Int64, before: Int64) -> Int64:
-        """Returns the burst after a call ``before``; where that is -1 the first one of the call's worker and group."""
+        """Returns the burst after the call ``before``; if that is -1, the first one of the call's worker and group."""
         return np.where(before >= 0, self.burst[before] + 1, self._first[call])
 
     def is_known(self, call: Int64, since: Int64) -> Bool:
-        """Returns whether all that stands before a call is known, since a burst."""
+        """Returns whether all activities since a burst are known."""
         known: Bool = self._unknown[self.burst[call] + 1] == self._unknown[since]
         return known
 
     def done(self, key: str, call: Int64, since: Int64) -> Int64:
-        """Returns how much of a component stands before a call, since a burst (or in what the one before that hides).
+        """Returns the time of a component before a call, since a burst (including compute that overlaps with the burst
+        before).
 
-        Bursts that are passed over count as idle: so seems who lacks them.
+        Skipped bursts count as idle, as for workers that lack them.
         """
         gone, burst = self._gone[key], self.burst[call]
         done: Int64 = gone[burst + 1] - gone[since]
@@ -100,10 +102,10 @@ class Stretches:
 
 
 def stretches(met: StragglerCalls, before: Mapping[str, Int64], first: Int64) -> Stretches:
-    """Returns the stretches before calls. ``before``: their components, -1 where not known; ``first``: of ``bursts``.
+    """Returns the intervals before calls. ``before``: components, -1 if unknown; ``first``: result of ``bursts``.
 
-    While others wait for a straggler in a call that they hide they go on with what it does before the next one: what a
-    worker computes in a call is before the next.
+    Ranks that overlap a collective with compute keep computing while it waits for the straggler. So compute within a call
+    counts as before the next call.
     """
     own = codes(met.worker, met.group)
     # Rows of a worker stand in order of time.

@@ -1,7 +1,7 @@
-"""What a job gains for sure if one worker were as fast as the next: how much earlier each call then ends, call by call.
+"""Guaranteed gain per step if a worker were as fast as the next one, simulated call by call.
 
-Nothing is added up group by group: what a worker loses in one group is gained only as far as nobody else keeps those that
-wait. Every rank has a time by which it is earlier; a collective is as much earlier as the last of its ranks then is.
+The gains of groups do not add up: a delay in one group is saved only if no other rank delays those that wait. Each rank has a
+time by which it is earlier; a collective is as much earlier as its last rank.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ Int64 = npt.NDArray[np.int64]
 
 
 def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
-    """Returns for each worker of ``asked`` what each step ([asked, step]) gains at least if that worker were as fast as the
-    next one wherever it is last.
+    """Returns the guaranteed gain of each step ([asked, step]) for each worker of ``asked``, if it were as fast as the next
+    one wherever it is last.
 
-    Each step stands for itself: nobody is earlier when it begins. Both ends of a call from one rank to another wait for each
-    other. Where it is not known who was awaited (a rank lacks the call) that is as much earlier as all workers are by then,
-    the latest of all.
+    Steps are independent: each starts without a gain. Both ends of a point-to-point call wait for each other. If the awaited
+    rank is unknown (a rank lacks the call), the call is as much earlier as the latest of all workers.
     """
     met = arrived.met
     lanes = lanes_of(met, workers, steps)

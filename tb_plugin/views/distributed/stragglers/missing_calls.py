@@ -1,4 +1,4 @@
-"""Calls that a worker lacks: what those of the others tell of them, so that nobody is blamed for what it waited in them."""
+"""Missing calls of workers, and the wait in them estimated from other ranks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# a day, ns: longer than any call, if the usual duration is unknown
 _LONGER_THAN_ANY = 10**14
-"""A day: where nobody knows what is usual, no call is longer than that."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairCalls:
-    """Calls that one of a group of two alone has, in which it waited for the other, who came last."""
+    """Unmatched calls in groups of two, whose other worker arrived last and lacks the call."""
 
     row: Int64
-    """Row of Met."""
+    """Row of ``met``."""
     other: Int64
     """The worker that lacks the call."""
     wait_ns: Int64
@@ -32,21 +32,21 @@ class PairCalls:
 
 @dataclass(frozen=True, eq=False)
 class Lost:
-    """Calls that are not here."""
+    """Missing calls."""
 
     worker: Int64
     group: Int64
     time_ns: Int64
-    """When each was by corrected clocks; UNKNOWN where nobody knows."""
+    """Time by corrected clocks; UNKNOWN without clocks."""
     wait_ns: Int64
-    """About how long the worker waited in it."""
+    """Estimated wait of the worker in the call."""
 
     def take(self, rows: Int64) -> Lost:
-        """Returns some of them."""
+        """Returns these and then the other ones."""
         return Lost(self.worker[rows], self.group[rows], self.time_ns[rows], self.wait_ns[rows])
 
     def and_also(self, more: Lost) -> Lost:
-        """Returns these, then others."""
+        """Returns these and the other ones."""
         columns = zip(vars(self).values(), vars(more).values(), strict=True)
         return Lost(*(np.concatenate(pair) for pair in columns))
 
@@ -56,12 +56,11 @@ NONE_LOST, NONE_ALONE = Lost(_NONE, _NONE, _NONE, _NONE), PairCalls(_NONE, _NONE
 
 
 def lost_calls(met: StragglerCalls) -> tuple[Lost, PairCalls]:
-    """Returns collectives that one worker of a group lacks and is not known to have come last at: it may have waited.
+    """Returns collectives that one worker of a group lacks without having arrived last: it may have waited in them.
 
-    That is for how much longer the last one of the others took since the call of the group before than the one that lacks it
-    does otherwise, by the median over the steps of those that it has at that place. Also returned are calls that one of a
-    group of two alone has, without a match, where the other came last: those that are longer than usual, the median transfer
-    at that place, by half of it.
+    Estimated wait = the last rank's gap since the previous collective minus this rank's usual gap (median over steps). Also
+    returns unmatched calls in groups of two whose other worker arrived last: those that are longer than the usual transfer at
+    that place by half of it.
     """
     groups = codes(met.group, met.two_ended.astype(np.int64))
     member = np.unique(codes(met.worker, groups), return_index=True)[1]
@@ -92,7 +91,7 @@ def lost_calls(met: StragglerCalls) -> tuple[Lost, PairCalls]:
 
 
 def _since_own(met: StragglerCalls) -> Int64:
-    """How long each call begins after the end of the one before of its worker and group; -1 for the first one."""
+    """Gap between each call and the end of the previous call of its worker and group, ns; -1 for the first one."""
     own = codes(met.worker, met.group)
     order = np.argsort(own, kind="stable")
     again = np.flatnonzero(np.diff(own[order]) == 0)
@@ -103,7 +102,7 @@ def _since_own(met: StragglerCalls) -> Int64:
 
 
 def _medians_at(place: Int64, values: Int64, known: Bool, missing: int, count: int = 0) -> Int64:
-    """The median of the known values of each place; ``missing`` where there is none."""
+    """Median of the known values per place; ``missing`` if there is none."""
     count = max(count, int(place.max(initial=-1)) + 1)
     found = median_by(place[known], values[known], count)
     return np.where(np.bincount(place[known], minlength=count) > 0, found, missing)

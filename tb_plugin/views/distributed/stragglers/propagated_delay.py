@@ -1,4 +1,4 @@
-"""Lateness that is no fault of a worker: it waited elsewhere before."""
+"""Inherited lateness: the worker waited elsewhere before."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Bool = npt.NDArray[np.bool_]
 def inherited(
     met: StragglerCalls, last: Int64, made_up: Lost, lost: Lost, alone: PairCalls, before: Int64, cost: Int64
 ) -> Int64:
-    """Returns what of each cost is no fault of the last: it waited longer in other groups than the one before it did.
+    """Returns the inherited part of each cost: the last worker waited longer in other groups than the one before it.
 
-    Without this a rank that is held up in one group would be blamed for it in the next one, too. Where the last one's call
-    is made up (``last`` is -1), ``made_up`` says when it was; ``lost`` are others that are not here.
+    Without this, a rank that is delayed in one group would be blamed in the next one, too. ``made_up`` has the time of
+    synthetic last calls (``last`` is -1); ``lost`` are other missing calls.
     """
     if len(np.unique(codes(met.group, met.two_ended.astype(np.int64)))) < 2:
         return np.zeros(len(cost), np.int64)
@@ -36,17 +36,16 @@ def inherited(
 
 @remembered
 def waited_elsewhere(met: StragglerCalls) -> Int64:
-    """Returns for each call how long its worker waited in other groups since one of its own blocked it.
+    """Returns how long each call's worker waited in other groups since its own group last blocked it, ns.
 
-    A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call
-    of a group that holds all of its own group's workers counts as one of its own: it brings them together as well.
-    Of a message whose other end is not here all may be waiting.
+    A blocking call synchronizes its ranks; a call that overlaps with compute does not. A call of a group that contains all
+    workers of the own group counts as one of its own. For a message with an unknown other end, all of its time may be wait.
     """
     return _waited_elsewhere(met, NONE_LOST, NONE_ALONE)
 
 
 def _waited_elsewhere(met: StragglerCalls, lost: Lost, alone: PairCalls) -> Int64:
-    """The same for each call, then each lost one; of calls without a match those in ``alone`` wait as well."""
+    """The same for each call, then each missing one; unmatched calls in ``alone`` wait as well."""
     added = np.zeros(len(lost.worker), np.int64)
     wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))
     wait[alone.row] = alone.wait_ns
@@ -63,7 +62,7 @@ def _waited_elsewhere(met: StragglerCalls, lost: Lost, alone: PairCalls) -> Int6
 
 
 def _in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked: Int64) -> Int64:
-    """The same of calls that stand, each worker's, in order of time."""
+    """The same for calls sorted by time within each worker."""
     every = _before(np.argsort(worker, kind="stable"), worker, wait)
     row, of = _together_with(worker, group, two_ended)
     own = codes(worker[row], of)
@@ -84,7 +83,7 @@ def _in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked
 
 
 def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
-    """Each call with its group, and with each other group of its worker that has no worker besides this group's; in order."""
+    """Each call with its group, and with each other group of its worker that is a subset of this group; in order."""
     rows = np.arange(len(worker))
     _, place = np.unique(codes(worker, group), return_index=True)
     # Ends of messages meet no group.
@@ -118,7 +117,7 @@ def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64,
 
 
 def _before(order: Int64, key: Int64, value: Int64) -> Int64:
-    """For each row the sum of a value over the earlier rows of its key; ``order`` has those of each key together."""
+    """Sum of a value over the earlier rows of each row's key; ``order`` sorts rows by key."""
     total = np.cumsum(value[order]) - value[order]
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
     total -= np.repeat(total[first], np.diff(np.append(first, len(key))))

@@ -1,4 +1,4 @@
-"""Who is at the root of a wait: the last one to come was itself held up elsewhere before, that one by another, and so on."""
+"""Root causes of waits: the last rank was itself delayed elsewhere, by another one, and so on."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+# shares of a wait: above _MOST the lateness is inherited; above _SOME it is more than noise
 _MOST, _SOME = 0.5, 0.1
-"""Shares of a wait: who was held up for most of it is not late on its own account; some is more than noise."""
+# minimum number of ranks to follow back
 _HOPS = 64
-"""So many ranks that held up one another are followed at least."""
 
 
 @dataclass(frozen=True, eq=False)
 class Roots:
-    """Who is at the root of what each call of Met waits for: one that was not itself held up elsewhere before."""
+    """Root cause of each call's wait: a worker that was not itself delayed elsewhere before."""
 
     by: Int64
-    """The worker; -1 where nobody is awaited, or it is not known for whom one on the way to it waited."""
+    """The worker; -1 without a wait, or if the chain is unknown."""
     group: Int64
-    """The group in which that one was late; -1 where ``by`` is."""
+    """The group in which that worker was late; -1 if ``by`` is."""
 
 
 def waits(met: StragglerCalls) -> Bool:
-    """Returns which calls wait for another worker, as far as it is known for which."""
+    """Returns which calls wait for a known other worker."""
     last = met.waiting.last
     found: Bool = (met.match >= 0) & (met.dur_ns > met.waiting.transfer_ns) & (last >= 0) & (last != met.worker)
     return found
 
 
 def roots(met: StragglerCalls) -> Roots:
-    """Returns the roots of all calls: followed call by call, each back to the one in which its last worker waited longest.
+    """Returns the roots of all calls: each is followed back to the call in which its last worker waited longest.
 
-    That worker was held up where it waited for so much longer in other groups than who waits for it that this is most of
-    the wait; of a message some of it will do: the rest is waited by the plan of the program, and nobody is late. What
-    computation hides holds up as well: a hidden call costs nothing, but leaves its ranks apart.
+    The last worker was delayed if it waited so much longer in other groups than the waiting one that this is most of the
+    wait. For messages some of it is enough: the rest is wait by design. Calls that overlap with compute delay as well: they
+    cost nothing, but leave their ranks apart.
     """
     # Of messages those of one pair of ranks are a group: what one waits for a third rank it passes on.
     other = _other_end(met)
@@ -74,7 +74,7 @@ def roots(met: StragglerCalls) -> Roots:
 
 
 def _other_end(met: StragglerCalls) -> Int64:
-    """The other worker of each message of which both ends are here; else the worker itself."""
+    """The other worker of each message with both ends loaded; else the worker itself."""
     ends = np.flatnonzero(met.two_ended & (met.match >= 0))
     total = np.zeros(int(met.match.max(initial=-1)) + 1, np.int64)
     np.add.at(total, met.match[ends], met.worker[ends])
@@ -85,9 +85,9 @@ def _other_end(met: StragglerCalls) -> Int64:
 
 
 def _longest_elsewhere(met: StragglerCalls, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
-    """For each of the ``late`` calls the call of the same worker in which it waited longest of what it waited ``elsewhere``.
+    """For each ``late`` call, the call with the longest part of its worker's wait ``elsewhere``.
 
-    Of collectives, where that is ``enough``: messages are waited for by plan.
+    A collective if its wait is ``enough``, since messages wait by design.
     """
     order = np.argsort(met.worker, kind="stable")
     place = np.empty(len(order), np.int64)
@@ -103,7 +103,7 @@ def _longest_elsewhere(met: StragglerCalls, elsewhere: Int64, late: Int64, enoug
 
 
 def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
-    """The place of the largest value in each of some ranges that are not empty."""
+    """Position of the largest value in each non-empty range."""
     best, size = np.arange(len(values)), 1
     found = np.empty(len(begin), np.int64)
     width = end - begin
@@ -119,18 +119,18 @@ def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class RootCauses:
-    """Who held up workers in groups (rows of Stragglers), and in which group that was; -1 where nobody did."""
+    """Root causes of inherited lateness for workers in groups (rows of Stragglers); -1 without one."""
 
     inherited_ns: Int64
-    """What they cost there that is no fault of theirs, sums over the collectives."""
+    """Inherited cost, summed over the collectives."""
     by: Int64
-    """The worker at the root: one that was not itself held up."""
+    """The worker at the root."""
     group: Int64
     """The group in which that worker was late."""
 
 
 def root_causes(met: StragglerCalls, arrived: Arrivals, found: Stragglers, root: Roots) -> RootCauses:
-    """Returns for each worker in a group who held it up elsewhere before it was late there."""
+    """Returns the root cause of each worker's lateness in a group."""
     count = len(found.worker)
     groups = int(max(found.group.max(initial=-1), met.group.max(initial=-1))) + 1
     row_of = np.full((len(found.lost_ns), max(groups, 1)), -1)
@@ -151,9 +151,9 @@ def root_causes(met: StragglerCalls, arrived: Arrivals, found: Stragglers, root:
 
 
 def passed_on(met: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
-    """Returns who is at the root of most of what some calls wait for a worker, and how long each rank waits so in the mean.
+    """Returns the root cause of most of the wait of some calls for a worker, and the mean wait per rank, ns.
 
-    -1 and 0 where that is the worker itself, or nobody is at the root of more than half.
+    -1 and 0 if that is the worker itself, or if no worker causes more than half.
     """
     wait = met.dur_ns[calls] - met.waiting.transfer_ns[calls]
     by = root.by[calls]

@@ -1,10 +1,9 @@
-"""What a job gains if one worker were as fast as the next: its calls are played again, each as much earlier as what it
-waits for.
+"""Simulated gain of a job if a straggler were as fast as the next rank.
 
-Every worker has a time by which it is earlier, from 0 at the begin of each step. A collective begins as much earlier on it
-as it is, or, where it begins as the call before it on its stream ends, as that one does. It ends as much earlier as the last
-of its workers then begins it, and whom it blocks is as much earlier after it. The workers that are asked about begin each
-collective at which they are last when the next one does.
+Each worker has a time by which it is earlier, 0 at the start of each step. It starts a collective earlier by this time or, if
+the collective starts when the previous call on its stream ends, by that call's gain. The collective ends as much earlier as
+the last of its workers starts it, and then the blocked workers are as much earlier. A simulated straggler starts the
+collectives where it is last together with the next rank.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# a call that starts this soon after the previous one on its stream waited for it; launches take time
 BEHIND_NS = 10_000
-"""A call that begins so soon after the one before it on its stream has waited for that one: a launch takes a while."""
+# share of a call's time; above it the worker cannot do anything else
 WHOLLY_PERCENT = 98
-"""A call that blocks its worker for so much of its time leaves it nothing else to do."""
 _FREE = np.iinfo(np.int64).max
 
 
 def replayed(arrived: Arrivals, asked: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
-    """Returns for each set of workers in ``asked`` what each step ([asked, step]) gains if all of them were as fast as the
-    next one wherever they are last. No worker is in two sets.
+    """Returns the gain of each step ([asked, step]) for each set of workers in ``asked``, if all of them were as fast as the
+    next one wherever they are last. The sets are disjoint.
 
-    It is an estimate. How much sooner a call could begin than the one before it ends is known only where its worker had
-    nothing else to do; elsewhere it is taken to be enough. A worker that lost calls in a step holds up nobody there, nor
-    does one whose trace is not here.
+    This is an estimate. The possible start of a call before the end of the previous one is known only if its worker was idle;
+    otherwise the call is assumed to start early enough. A worker with missing calls in a step delays no other rank there, nor
+    does a rank without a trace.
     """
     met = arrived.met
     lanes = lanes_of(met, workers, steps)
@@ -54,7 +53,7 @@ def replayed(arrived: Arrivals, asked: Sequence[Sequence[int]], workers: int, st
 
 
 def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
-    """By how much each lane is earlier at its end: [lane, column]."""
+    """Gain of each lane at its end: [lane, column]."""
     met, calls = arrived.met, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
     # Who is behind the one before the last is so by chance: it counts as that one.
@@ -71,13 +70,13 @@ def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns
     apart[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
     own[row] = apart[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
     beside[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
+    # the last rank was not delayed before
     alone = np.zeros(calls, np.bool_)
-    """It is the last one of its own accord: nobody held it up before."""
     alone[row] = arrived.inherited_ns[last] == 0
     mine = column[met.worker]
     local, within = _groups_within(met, mine)
+    # gain of a simulated worker's lane when a group of it last synchronized
     base = np.zeros((lanes.count, len(within[0])), np.int64)
-    """By how much a lane of a worker that is asked about was earlier when a group of it last began anew together."""
     latest, sooner = np.full((columns, len(top)), NEVER), np.zeros((len(top), columns), np.int64)
     walk = Walk(lanes, meetings)
     for begun, where, done, over in walk:
@@ -108,7 +107,7 @@ def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns
 
 
 def _compared(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
-    """The row of Met that the last one of each collective is compared with: one that lost no calls before, where there is."""
+    """Row of ``met`` to compare each collective's last rank with: one without missing calls, if possible."""
     row = arrived.row
     whole = (row >= 0) & ~lacks[lanes.of[row]]
     whole[arrived.last] = False
@@ -119,8 +118,8 @@ def _compared(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
 
 
 def _behind(met: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
-    """For each call the one for whose end it waits before it begins (-1: it waits for its worker alone, and is earlier by as
-    much as that is), and for how long its worker had nothing else to do by then (-1: it begins by itself)."""
+    """Call whose end each call waits for (-1: it waits for its worker only), and the idle time of its worker by then (-1: the
+    call starts on its own)."""
     key = codes(met.worker, met.stream)
     order = np.lexsort((met.start_ns, key))
     start, end, blocked = met.start_ns[order], (met.start_ns + met.dur_ns)[order], met.blocked_ns[order]
@@ -141,8 +140,8 @@ def _behind(met: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
 
 
 def _groups_within(met: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
-    """A number for the group of each call of workers that are asked about, among those of its worker, and
-    [worker, group, group] whether all of the second are in the first."""
+    """Number of each call's group among those of its simulated worker, and [worker, group, group] whether the second group is
+    a subset of the first."""
     pairs = np.unique(codes(met.group, met.worker), return_index=True)[1]
     pairs = pairs[~met.two_ended[pairs]]
     members: dict[int, set[int]] = {}
@@ -161,7 +160,7 @@ def _groups_within(met: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
 
 
 def in_which_calls_were_lost(met: StragglerCalls, workers: int, steps: int) -> Bool:
-    """Returns in which steps a worker that has calls there has fewer of a group than another one."""
+    """Returns the steps in which a worker with calls has fewer calls of a group than another worker."""
     lanes = lanes_of(met, workers, steps)
     lacks = _lacking(met, lanes) & (lanes.first < lanes.end)
     found: Bool = np.zeros(steps, np.bool_)
@@ -170,7 +169,7 @@ def in_which_calls_were_lost(met: StragglerCalls, workers: int, steps: int) -> B
 
 
 def _lacking(met: StragglerCalls, lanes: Lanes) -> Bool:
-    """Lanes that have fewer calls of a group than another worker has in the same step, or none at all."""
+    """Lanes with fewer calls of a group than another worker has in the same step, or without calls."""
     lane = lanes.of
     rows = np.flatnonzero((lane >= 0) & ~met.two_ended)
     meeting = codes(met.group[rows], met.step[rows])

@@ -1,4 +1,4 @@
-"""The table of stragglers, and of who is held up by others."""
+"""Table of stragglers and of delayed ranks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ STRAGGLER = {
 
 
 def straggler_table(data: JobData) -> pa.Table:
-    """Returns a row for each worker and group that costs something or is held up elsewhere.
+    """Returns a row per worker and group with a cost or an inherited delay.
 
-    Rows of a worker stand together, where it costs most first; stragglers before others (those that are late again and again
-    first), and the costliest of each first.
+    Rows of a worker are adjacent, its costliest group first; stragglers before others (repeated ones first), the costliest of
+    each first.
     """
     if data.alone:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
