@@ -75,7 +75,7 @@ def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
 
 def ranks_in(text: str) -> Stage:
     """Returns the ranks in a text such as ``0, 1, 2``."""
-    # Python refuses to read a number of thousands of digits, and no rank has more than nine.
+    # Python refuses to parse thousands of digits, and no rank has more than nine.
     return tuple(int(each) for each in text.split(",") if each.strip().isdecimal() and len(each.strip()) < 10)
 
 

@@ -95,7 +95,7 @@ def link_totals(links: pa.Table) -> list[LinkTotal]:
     rows = links.filter(pc.and_(known, pc.invert(pc.fill_null(links["in_group"], False))))
     is_total = pc.equal(pc.fill_null(rows["place"], ""), "total")
     level = pc.if_else(pc.and_(is_total, pc.is_null(rows["operation"])), 0, pc.if_else(is_total, 1, 2))
-    # A best or a worst call of a kind is none of the sums, and in them already.
+    # The best and the worst call of a kind are already in the sums.
     level = pc.if_else(pc.and_(pc.is_valid(rows["place"]), pc.invert(is_total)), 3, level)
     rows = rows.append_column("level", level).filter(pc.less(level, 3))
     keys = ["step", "group", "source", "destination"]
@@ -170,7 +170,7 @@ def _counted(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
     """The rows that count: those of the best level per group, and totals over all groups of a kind instead of their parts."""
     level = dict(zip(_rows(best, keys), best["level_min"].to_pylist(), strict=True))
     sums = [*keys, "kind", "level"]
-    # A sum that belongs to no group is one over all groups of its kind.
+    # A sum without a group covers all groups of its kind.
     whole = {
         (step, source, destination, kind)
         for step, group, source, destination, kind, number in _rows(rows, sums)

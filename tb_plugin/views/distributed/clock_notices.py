@@ -104,7 +104,7 @@ def _begins_later(data: JobData) -> Notice | None:
     begin = data.clocks.begin_ns[data.clocks.known]
     text = (
         "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace "
-        "({arrivals_later} of them) may come from the profiler start and does not count."
+        "({arrivals_later} of them) may come from a late profiler start; it does not count."
     )
     figures = [METRICS.figure("trace_begins_ns", int(begin.max())), METRICS.figure("arrivals_later", later)]
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
@@ -114,7 +114,7 @@ def _transfer(data: JobData) -> Notice | None:
     """Two estimates of transfer that disagree: the shortest call, and last start to last end."""
     seen, first = data.seen, data.first_rows
     both = first[data.sure.moved[first] & (seen.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
-    # A clock may be wrong by its residual in each of them: less is no difference.
+    # Each clock may be wrong by its residual.
     slack = int(data.clocks.residual_ns[seen.worker[both]].sum())
     shortest, by_clocks = int(seen.waiting.transfer_ns[both].sum()), int(seen.late.moved_ns[both].sum())
     if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):

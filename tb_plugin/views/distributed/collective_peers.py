@@ -72,7 +72,7 @@ def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
 def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
     late = Lateness(*(numbers_of(calls, key) for key in j.LATE))
     sure = sure_of(late, clocks_from(joined.frames[j.CLOCKS].data), numbers_of(calls, "worker"))
-    # Null where clocks cannot tell.
+    # Null if clocks are not accurate enough.
     lateness = pa.array(late.lateness_ns, mask=~sure.lateness)
     worker, match, last = (numbers_of(calls, key) for key in ("worker", "match", "last"))
     dur, transfer = numbers_of(calls, "dur_ns"), numbers_of(calls, "transfer_ns")
@@ -97,7 +97,7 @@ def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
         "match": pa.array(match, mask=~met),
         "matched_workers": pa.array(numbers_of(calls, "matched_workers"), mask=~met),
     }
-    # Of who is in the middle clocks do not tell by how much: it has no lateness, but a place.
+    # Small lateness is null because of the clock error, but ranks keep their order.
     by_clocks = len(worker) > 0 and bool((late.arrival == KNOWN).all())
     order = pa.array(np.lexsort((worker, dur, -late.lateness_ns if by_clocks else dur - transfer)))
     hidden = tuple(key for key, column in data.items() if key not in _SHOWN or column.null_count == len(column) > 0)

@@ -112,7 +112,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     if data.alone:
         return notices
     notices += clock_notices(data)
-    # Of kernels that are not recorded nobody knows which communication they hide.
+    # The overlap of communication with missing kernels is unknown.
     whole = [row for row in rows if row["worker"] not in data.stated.cut]
     told = blame(data)
     late = straggler_findings(told, rows)
@@ -145,9 +145,9 @@ def _lacking(data: JobData) -> str:
     """Workers with missing calls that other ranks of their group have, those with most first; empty if unknown."""
     seen, one_each = data.seen, data.first_rows
     bound = one_each[seen.waiting.timing[one_each] == TIMINGS.index(BOUND)]
-    # Texts by their codes: written out for every call, lists of a thousand ranks are gigabytes.
+    # Uses codes: as text, lists of a thousand ranks per call take gigabytes.
     ranks, listed = texts_of(seen.data, "group_ranks")
-    # Where nobody recorded who is in a group, those that lack its calls may be in none.
+    # Ranks without calls may not be members of a group with unknown members.
     stated = np.array([text != "" for text in listed], np.bool_)[ranks]
     rows = np.flatnonzero(np.isin(seen.match, seen.match[bound]) & stated)
     group = distinct(numbers_of(seen.data, "group_code"))[1]
@@ -189,7 +189,7 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
 
     Nothing is claimed if most calls are missing a rank, except for workers (``stated``) with reported transit times.
     """
-    # Where no call was matched both are 0, and nothing is known.
+    # Without matched calls both are 0, which means unknown.
     losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
     if 2 * len(losing) < max(len(rows), 1):
         return []

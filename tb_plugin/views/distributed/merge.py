@@ -1,4 +1,4 @@
-"""Merge of all workers' parts: calls matched over whole traces, the rest concatenated.
+"""Merge of the parts of all workers, with matched calls.
 
 Made once per run and cached; answers for selected steps derive from it (``job_data.py``).
 """
@@ -90,7 +90,7 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     worlds = [w for part in parts if (w := fact(part, "distributed.world_size")) is not None]
     stated = reported_tables(parts, names)
     labels = _labels(parts)
-    # A job whose size nobody states is at least as large as its groups.
+    # A job with unknown size is at least as large as its groups.
     world_size = max(worlds, default=None)
     size = max(world_size or 0, ranks_at_least(stated)) or None
     data = _stacked(parts, "collectives")

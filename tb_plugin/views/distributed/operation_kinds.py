@@ -38,7 +38,7 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
     if data.alone or not operations.num_rows:
         return {}
     described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
-    # A group without a description is known by its name.
+    # Groups without a description use their name.
     of_row, titles = _kinds(operations, described)
     first, kind = distinct(of_row)
     count = len(first)

@@ -58,7 +58,7 @@ def _waits(data: JobData, at: int) -> Notice | None:
     per = "per step" if steps > 1 else "in the step"
     caused = float(data.caused[at, :-1].sum()) / steps
     if caused > wait * (len(data.names) - 1):
-        # It may not stand out; but who looks for what holds it up would look at the wrong ranks.
+        # Not a straggler, but its own wait is not the problem either.
         figures.append(METRICS.figure("caused_step_ns", caused))
         text = f"Other ranks wait for this rank {{caused_step_ns}} {per} (sum over all ranks); it waits {{wait_ns}} for them."
         return _notice("job_waits", "info", text, figures)

@@ -1,4 +1,4 @@
-"""Reported communication of all ranks: times, kinds of calls and links, and links."""
+"""Reported communication of all ranks: times, calls and links."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def step_rows(job: ReportedJob) -> list[Row]:
         times = {shown: row[key] for key, shown in STEP_COLUMNS.items()}
         device = None if row["device"] is None else str(row["device"])
         made = {"worker": row["worker"], "step": row["step"], "device": device, **times}
-        # Of several devices of a worker the calls stand beside the first: nobody says whose they are.
+        # Reported calls have no device, so they are shown with the worker's first device.
         if rows.setdefault((row["worker"], row["step"]), made) is not made:
             more.append(made)
     for row in summed(job.tables[CALLS], ("worker", "step"), (*CALL_COLUMNS, "calls", "bytes")).to_pylist():
@@ -147,7 +147,7 @@ def _band_rows(job: ReportedJob) -> list[Row]:
         inside[row["worker"], row["part_of"]].append(row)
     made = []
     for row in found:
-        # Packets are stated of the parts of a kind of link alone.
+        # Packets are only reported for the parts of a link kind.
         counted = [row] if row["packets"] else inside[row["worker"], row["band"]]
         packets, large = (sum(each[key] or 0 for each in counted) for key in ("packets", "large"))
         made.append(

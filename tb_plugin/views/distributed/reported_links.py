@@ -1,4 +1,4 @@
-"""Links between ranks as all of them report, with ranks of the job at both ends if known."""
+"""Reported links between ranks."""
 
 from __future__ import annotations
 

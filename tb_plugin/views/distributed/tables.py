@@ -145,7 +145,7 @@ def _shortened(data: pa.Table) -> pa.Table:
     at = data.column_names.index("group_ranks")
     places, texts = texts_of(data, "group_ranks")
     short = pa.array([_short(text) for text in texts], pa.string())
-    # Each once: of every call they would be a quarter of the table.
+    # Stored once each: per call they would be a quarter of the table.
     return data.set_column(at, "group_ranks", pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), short))
 
 
@@ -163,21 +163,21 @@ def worker_rows(data: JobData) -> list[Row]:
     last = seen.waiting.last[one_each]
     counts = {
         "matched": data.count(seen.matched),
-        # Who is alone in a group has nobody to be matched with.
+        # A single rank in a group has no match.
         "unmatched": data.count(~seen.matched & _of_several(seen)),
         "bounded": data.count(seen.waiting.timing == TIMINGS.index(BOUND)),
         "estimated": data.count(seen.waiting.timing == TIMINGS.index(ESTIMATED)),
         "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
         "caused_wait_ns": data.caused_ns,
     }
-    # A worker takes part also in what it lacks and is taken to have arrived last at.
+    # A worker also takes part in collectives that it lacks and presumably arrived last at.
     lacked = last[seen.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
     taken = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
     share = counts["arrived_last"] / np.maximum(taken, 1)
     calls = data.count(np.ones(len(seen.worker), np.bool_)).tolist()
     totals = _totals(data)
     told = None if alone else blame(data)
-    # Without steps that have a time nobody knows what they would gain.
+    # Without step times the gain is unknown.
     lost = told.lost_ns.tolist() if told is not None and told.mean_ns else [None] * len(data.names)
     return [
         {

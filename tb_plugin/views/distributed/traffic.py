@@ -98,7 +98,7 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
     places = {name: at for at, name in enumerate(dict.fromkeys(name for name in named if name))}
     if None not in named and 1 < len(places) <= MOST_DRAWN:
         return "node", [*places], np.array([places[name] for name in named if name], np.int64)
-    # Powers of two are what nodes and groups of ranks mostly are.
+    # Nodes and groups mostly have a power of two of ranks.
     width = 1
     while int(ranks[-1]) // width - int(ranks[0]) // width >= MOST_DRAWN:
         width *= 2
@@ -153,7 +153,7 @@ def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
     sends = is_send[rows]
     source, target = numbers_of(calls, "source_rank")[rows], numbers_of(calls, "destination_rank")[rows]
     other, there, received = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
-    # Of a pair the other end is known, whatever the call itself says.
+    # The other end of a matched pair is known, even if the call does not report it.
     mine, theirs = own[rows], np.where(there, own[rows][other], -1)
     source = np.where(source >= 0, source, np.where(sends, mine, theirs))
     target = np.where(target >= 0, target, np.where(sends, theirs, mine))
@@ -209,7 +209,7 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list
         codes(numbers_of(calls, "group_code")[rows], source, target), is_sent & alone, ~is_sent & unmatched
     )
     keep = np.where(is_sent, ~(alone & received), alone & (~unmatched | received | ~np.isin(source, here)))
-    # What a rank keeps goes nowhere.
+    # Data that stays on a rank is no traffic.
     keep &= source != target
     return [one.only(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (got, keep[~is_sent]))]
 

@@ -224,7 +224,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
                 wait_share(data),
                 "Waiting (lower bound)" if total_of(rows, "bounded") else "",
             ),
-            # Beside who is to blame it is a detail: of all groups together, which links of several kinds may carry.
+            # With a straggler this is a detail: a mean over all groups, which may use different links.
             *([] if figures_of_slow else _fast(operations)),
         ]
         if lost := total_of(rows, "unmatched"):

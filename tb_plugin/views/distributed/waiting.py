@@ -35,8 +35,7 @@ class Waiting:
     workers: Int64
     """Number of workers with the collective."""
     last: Int64
-    """The worker that arrived last: its call is the shortest. For estimates the worker that lacks the call; -1 if several do.
-    """
+    """The worker that arrived last: its call is the shortest. For estimates the one without the call; -1 if several lack it."""
     transfer_ns: Int64
     """At the end of the call; the rest of the call is wait."""
     timing: Int64
@@ -109,7 +108,7 @@ def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) 
     Per key (a worker in a step) the union of the waits caused by a worker, minus the transfer of other calls. Rows are calls:
     they wait from ``start`` to ``moving`` for worker ``last`` and transfer until ``end``.
     """
-    # One axis of places on which the keys lie apart; ``time`` says when a place is.
+    # All keys on one axis of disjoint places; ``time`` is the time of a place.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))
     order = ordered(keys, times)
     fresh = (np.diff(keys[order], prepend=-1) != 0) | (np.diff(times[order], prepend=0) != 0)
@@ -117,7 +116,7 @@ def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) 
     place[order] = np.cumsum(fresh) - 1
     time = times[order][fresh]
     begin, middle, finish = np.split(place, 3)
-    # How much of each key is no transfer up to each place. Between two keys it is nonsense, and no wait reaches there.
+    # Cumulative time without transfer up to each place. Values between keys are meaningless and unused.
     depth = np.zeros(len(time) + 1, np.int64)
     np.add.at(depth, middle, 1)
     np.add.at(depth, finish, -1)

@@ -225,8 +225,8 @@ def _missing(progress: Progress, code: Int64, sequence: Int64, part: Int64, coun
     rows = np.split(order, np.searchsorted(code[order], kinds[1:])) if len(kinds) else []
     ranks = np.split(members, np.searchsorted(progress.group[members], kinds[1:])) if len(kinds) else []
     for mine, there in zip(rows, ranks, strict=True):
-        # Of a rank whose first record is a later one nobody knows.
+        # A rank is unknown for collectives before its first record.
         known = np.searchsorted(np.sort(progress.first[there]), sequence[mine], side="right")
         found[mine] = known - count[mine]
-    # Which of several calls under one number a rank left out cannot be told.
+    # With several calls under one number, the missing one is unknown.
     return np.where(part == 0, np.maximum(found, 0), 0)

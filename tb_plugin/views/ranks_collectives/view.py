@@ -113,7 +113,7 @@ def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group,
         data = part.frames[_MEMBERS].data
         for *key, rank in zip(*(column.to_pylist() for column in data.columns), strict=True):
             ranks.setdefault((key[0], key[1]), set()).add(rank)
-    # A rank whose ring has turned may have called what it does not hold.
+    # A rank with a wrapped ring may have called collectives that it no longer records.
     whole = {i for i, part in enumerate(parts) if not part.facts[_OVERWRITTEN]}
     found = {
         key: np.array(sorted(place[rank] for rank in each if rank in place and place[rank] in whole), np.int64)
@@ -184,7 +184,7 @@ def _progress(found: Matched, workers: Sequence[str]) -> Frame:
     np.maximum.at(top, lag.group, lag.last)
     called = lag.first >= 0
     np.minimum.at(bottom, lag.group[called], lag.first[called])
-    # A rank that called nothing misses all numbers that anybody recorded.
+    # A rank without calls misses all recorded numbers.
     behind = top[lag.group] - np.where(lag.last < 0, bottom[lag.group] - 1, lag.last)
     order = np.lexsort((lag.rank, lag.group, -behind))
     usual = found.calls.take(pa.array(lag.call[order]))

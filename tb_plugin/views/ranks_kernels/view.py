@@ -236,14 +236,14 @@ def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
 
 def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
     found: dict[tuple[str, str, str], list[tuple[str, int, int, float]]] = defaultdict(list)
-    # Of a worker without any kernel they were not recorded: nobody knows that these did not run.
+    # Workers without any kernel did not record them, so they do not count as workers without a kernel.
     parts = [part for part in parts if part.frames[_OF_RANK].data.num_rows]
     for part in parts:
         data, steps = part.frames[_OF_RANK].data, max(len({*(params.steps or part.steps)}), 1)
         for *key, calls, total in zip(*(data[name].to_pylist() for name in (*_KEY, "calls", "total_ns")), strict=True):
             name, shape, types = (text or "" for text in key)
             found[name, shape, types].append((part.worker, calls, total, total / steps))
-    # A worker that left kinds out may have run what it does not list.
+    # A worker that skipped kinds may have run kernels that it does not list.
     lists_all = {part.worker for part in parts if not part.frames[_REST].data.num_rows}
     kinds = []
     for kind, rows in found.items():

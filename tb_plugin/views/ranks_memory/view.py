@@ -56,7 +56,7 @@ class RanksMemory:
         data = pa.table(
             {key: pa.array(value, pa.string() if key == "device" else pa.int64()) for key, value in row.items()}
         )
-        # A snapshot that has no device at all says nothing.
+        # A snapshot without devices has no row.
         frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), FRAME: _states(held)}
         frames[_AT_PEAK] = replace(_states(held, levels.peak()), name=_AT_PEAK)
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
@@ -126,7 +126,7 @@ def _answer(data: pa.Table) -> Iterator[Notice]:
 def _bars(data: pa.Table) -> Series:
     """A bar per rank: the categories of its peak."""
     sizes = {key: data[key].to_pylist() for key in _CATEGORIES}
-    # Of a rank without categories all of the peak is unknown: no bar would say that it holds nothing.
+    # Without categories the whole peak is unknown; a missing bar would look like 0 bytes.
     unknown = _CATEGORIES[ORDER.index("unknown")]
     peaks = zip(sizes[unknown], data["most_allocated_bytes"].to_pylist(), strict=True)
     sizes[unknown] = [peak if size is None else size for size, peak in peaks]

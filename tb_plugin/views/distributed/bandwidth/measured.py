@@ -123,7 +123,7 @@ def meetings(data: JobData) -> Meetings:
     rows = np.flatnonzero(usable)
     collective, names = texts_of(seen.data, "collective")
     received = np.isin(collective, [i for i, each in enumerate(names) if each == "recv"])
-    # A transfer between two ends is told by its sender.
+    # The sender of a transfer comes first.
     order = rows[np.lexsort((received[rows], -seen.bytes[rows], seen.match[rows]))]
     row = order[np.flatnonzero(np.diff(seen.match[order], prepend=-1))]
     some = seen.data.take(pa.array(row))

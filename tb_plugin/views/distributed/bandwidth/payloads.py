@@ -168,7 +168,7 @@ def _node_rows(data: JobData) -> list[Row]:
                 ratios[where].append(time / middle)
     short = [nodes_short(nodes) for nodes in places]
     uses = Counter(short)
-    # A name is one row's.
+    # Names must be unique.
     names = [one if uses[one] == 1 else ", ".join(nodes) for one, nodes in zip(short, places, strict=True)]
     moved = np.bincount(place, weights=some.bytes * some.factor, minlength=len(places))
     time = np.bincount(place, weights=some.transfer_ns, minlength=len(places))

@@ -94,7 +94,7 @@ def _against_median(found: Float64, noise: Float64) -> Float64:
     """
     middle = np.median(noise.T.copy(), axis=1)
     centre = int(np.argmin(np.mean(np.abs(noise - middle), axis=1)))
-    # Two errors apart, one of each.
+    # The difference contains two errors.
     tied = np.mean((noise - noise[centre]) ** 2, axis=1) < 2 / SURE_ERRORS**2
     if 2 * tied.sum() <= len(tied):
         return np.full(len(tied), np.inf)

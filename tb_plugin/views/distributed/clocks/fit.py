@@ -158,7 +158,7 @@ def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Floa
         shifts, slopes = way[: ends.workers], way[ends.workers :]
         image = moved(shifts[ends.worker] + slopes[ends.worker] * ends.time, slopes)
         curved = float(way @ image)
-        # All clocks of a set may move together: what is left of the ways that tell something is rounding.
+        # All clocks of a connected set may shift together, so the remaining curvature is rounding.
         if curved <= _FLAT * float(way @ (steepest * way)):
             break
         length = size / curved

@@ -54,8 +54,7 @@ class Clocks:
     """Number of anchors that are outliers, delayed by something else: not in the residual."""
     how: Int64
     connected: Int64
-    """Workers with the same number share collectives, directly or through other workers; 0 is the largest set; -1 = unknown.
-    """
+    """Workers with equal numbers share collectives, directly or indirectly; 0 is the largest set; -1 = unknown."""
 
     @property
     def known(self) -> Bool:
@@ -94,7 +93,7 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     shift, drift = _settled(
         zero_ns + offset + np.rint(mean).astype(np.int64), where, shift, np.where(told, slope / spread, 0)
     )
-    # What noise alone may be is no drift: carried beyond the anchors, it would move times by far more than they scatter.
+    # A drift within noise is ignored: extrapolated beyond the anchors, it would shift times by more than their scatter.
     told &= np.abs(drift) > SURE_ERRORS * error
     drift = np.where(told, drift, 0.0)
     offset += np.rint(shift - drift * mean).astype(np.int64)

@@ -68,7 +68,7 @@ def aligned(sequences: Sequence[Int64]) -> list[Int64]:
         found = np.empty(len(mine), np.int64)
         found[~fresh] = rows[partner[~fresh]]
         found[fresh] = len(rows) + np.arange(int(fresh.sum()))
-        # What nobody had before comes behind the last that was met.
+        # New items are inserted after the last matched one.
         behind = np.maximum.accumulate(partner)[fresh] + 1 if len(mine) else partner
         rows, kinds = np.insert(rows, behind, found[fresh]), np.insert(kinds, behind, mine[fresh])
         known[texts[at]] = found

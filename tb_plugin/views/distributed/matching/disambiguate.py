@@ -1,4 +1,4 @@
-"""Assignment of equal calls by their end times, if a worker lacks some."""
+"""Assignment of equal calls by their end times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference of unreported groups: from other ranks' calls, or from the set of ranks."""
+"""Inference of unreported process groups of calls."""
 
 from __future__ import annotations
 

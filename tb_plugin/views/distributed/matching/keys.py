@@ -31,16 +31,16 @@ def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | N
     source, target = numbers_of(data, "source_rank"), numbers_of(data, "destination_rank")
     unknown = point & ((source < 0) | (target < 0))
     if here[0] == 2 and here[1] in (None, 2):
-        # Each is the other's end, whatever is recorded; of a kernel for both directions nothing says which it was.
+        # Each worker is the other's peer, whatever is recorded; a kernel for both directions does not show its direction.
         source = np.select(
             [is_one_of(collective, names, {"send"}), is_one_of(collective, names, {"recv"})], [worker, 1 - worker], 2
         )
         target, unknown = np.zeros_like(source), np.zeros_like(point)
-    # Whatever goes which way in a group of two, each is the other's end.
+    # In a group of two, each worker is the other's peer in both directions.
     both = is_one_of(collective, names, {"send_recv"}) & (size == 2) & _stated(data, "group")
     source, target, unknown = np.where(both, 0, source), np.where(both, 0, target), unknown & ~both
     source, target = np.where(point, source, -1), np.where(point, target, -1)
-    # The two ends of a transfer have different names and number their calls on their own.
+    # The two ends of a transfer have different names and separate sequence numbers.
     name = np.where(point, len(names), collective)
     uneven = is_one_of(collective, names, UNEVEN)
     group = codes(groups, source, target)
@@ -90,7 +90,7 @@ def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
     positions: Int64 = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False).astype(np.int64)
     if encoded.null_count:
         names.append("")
-    # A column that came as a dictionary may hold a text twice.
+    # A dictionary column may contain duplicates.
     place: dict[str, int] = {}
     which = np.array([place.setdefault(name, len(place)) for name in names], np.int64)
     return (positions, names) if len(place) == len(names) else (which[positions], list(place))

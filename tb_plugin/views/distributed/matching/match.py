@@ -141,7 +141,7 @@ def _beside(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64
     block = _blocks(calls, every, worker)
     place = by_order(worker, block, kind)
     if calls.end_ns is not None and calls.two_ended is not None:
-        # Transfers never have numbers that mean the same at both ends.
+        # Sequence numbers of transfers are not comparable between their ends.
         alone = np.flatnonzero(calls.two_ended[every])
         if len(alone):
             columns = (calls.group[every], block, kind, place, calls.end_ns[every])

@@ -106,7 +106,7 @@ def _move_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: 
     for at in np.split(order, np.flatnonzero(np.diff(worker[order])) + 1):
         mine = rows[at]
         met = np.isin(number[mine], there)
-        # Numbers that nobody else has may be of another time: there only calls of one step can be the same.
+        # Without common numbers the calls may be from another time, so only calls of the same step are compared.
         voting = mine if met.any() else mine[calls.step[mine] != calls.no_step]
         by = _distance(calls, voting[:: max(1, len(voting) // _LOOKED_AT)], mine, number, (there, kinds, steps))
         if by is not None:

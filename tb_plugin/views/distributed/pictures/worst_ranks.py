@@ -123,7 +123,7 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
         hidden.add("caused_wait_ns")  # which says the same
     columns = [Column(METRICS.metric(key, TITLES.get(key, "")), hidden=key in hidden) for key in table]
     title = "Slowest ranks" if known else "Ranks that others wait for"
-    # Of stragglers those that are late again and again stand first: no column has that order.
+    # Repeated stragglers come first; no column has that order.
     sort = None if known else Sort("caused_wait_ns" if "caused_step_ns" in hidden else "caused_step_ns", True)
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
 

@@ -110,7 +110,7 @@ def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) ->
     at, other = batches.kernel, batches.stands_for
     about, row, caller, chain = about.take(at), row[at], caller[at], chain[at]
     about = chains.about.take(other).where(other != MISSING, about)
-    # A kernel that nobody called, or that stands for one of several calls, moves bytes of its own.
+    # A kernel without a caller, or one of several coalesced calls, carries bytes of its own.
     alone = (chain == MISSING) | (other != MISSING)
     columns = about.columns
     key = [columns[name] for name in columns if name not in ("sent", "received")]

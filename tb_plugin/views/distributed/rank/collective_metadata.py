@@ -1,4 +1,4 @@
-"""Metadata of collectives as columns: from the trace, or from names and shapes of host calls."""
+"""Metadata of collectives: recorded, or from names and shapes of host calls."""
 
 from __future__ import annotations
 
@@ -152,18 +152,18 @@ class Facts:
         size = self._default_size
         outside, largest = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
         gathers = np.isin(collective, self._words.numbers(("all_gather", "gather"))) & (elements >= 0)
-        # An operator may take the tensor that it fills as an input: the ranks' inputs one after the other.
+        # An operator may have its output tensor as an input: the concatenated inputs of all ranks.
         same = known & (row_dtype == dtype[chain])
         np.maximum.at(largest, chain[same], row_largest[same])
         filled = gathers & (elements > 0) & (largest > elements) & (largest % np.maximum(elements, 1) == 0)
         outside[filled] = largest[filled]
         if size > 0:
-            # Only inputs are recorded; S of these two is the other side.
+            # Only inputs are recorded; S of these two is the output.
             gathers &= ~filled
             too_many = elements > MOST_ELEMENTS // size
             outside[gathers] = np.where(too_many, MOST_ELEMENTS + 1, elements * min(size, MOST_ELEMENTS + 1))[gathers]
         sizes = np.full(count, size, np.int64)
-        # In a group of two the other end is the other rank.
+        # In a group of two the peer is the other rank.
         send, receive = (collective == self._words.number(name) for name in ("send", "recv"))
         mine, other = (self._rank, self._other) if self._other != MISSING else (MISSING, MISSING)
         return metadata_from_columns(

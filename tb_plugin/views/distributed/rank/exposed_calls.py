@@ -38,7 +38,7 @@ def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
         latest.append(np.maximum(latest[-1][:-half], latest[-1][half:]))
     place = begun.copy()
     for level in range(len(latest) - 1, -1, -1):
-        # Twice: a stretch of one length is skipped at most twice before a shorter one is asked.
+        # Each level needs at most two skips.
         for _ in range(2):
             at = place - (1 << level)
             over = (at >= 0) & (latest[level][np.maximum(at, 0)] <= time)

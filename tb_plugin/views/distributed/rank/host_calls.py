@@ -50,7 +50,7 @@ def chains_of(trace: TraceTable, facts: Facts) -> Chains:
     row = host[order]
     track = trace.track[row]
     start, end = side_by_side((track, trace.start_ns[row]), (track, trace.ends(row)))
-    # What closes a batch encloses nothing, however late it ends.
+    # Ranges that close a batch contain no other calls, however late they end.
     reach = np.maximum.accumulate(np.where(closes_batch(trace)[row], start, end))
     is_head = end > np.append(MISSING, reach)[: len(end)]
     heads = np.flatnonzero(is_head)

@@ -1,4 +1,4 @@
-"""Kernel times of a worker by step, to find the causes of lateness."""
+"""Kernel times of a worker by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reported communication of a rank, as sums small enough to merge over all ranks."""
+"""Sums of the reported communication of a rank."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
         zip(zip(*(whole[key].to_pylist() for key in _CALL), strict=True), whole["bytes"].to_pylist(), strict=True)
     )
     keys = zip(*(made[key].to_pylist() for key in _CALL), strict=True)
-    # Calls of which no kind of link is stated moved nothing over any.
+    # Calls without link data moved no bytes over links.
     moved = [bytes_of.get(key, 0 if bands.num_rows else None) for key in keys]
     return made.append_column("bytes", pa.array(moved, pa.int64()))
 

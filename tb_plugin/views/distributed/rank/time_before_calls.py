@@ -46,7 +46,7 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
     begin = trace.start_ns[calls.row]
     if not len(calls):
         return begin, begin
-    # What one kernel carries out together has one time before it.
+    # Coalesced calls share the time before them.
     of = group(calls.about.group, calls.about.ranks).of
     ones = group(of, calls.row)
     of, row = of[ones.first], calls.row[ones.first]
@@ -56,7 +56,7 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
     place = np.empty(len(row), np.int64)
     by_end = stable_order(axis)
     place[by_end] = np.arange(len(row))
-    # The latest end so far within a group: a running maximum of places, which later groups hold the higher ones of.
+    # Latest end so far within a group: a running maximum of places, which are larger for later groups.
     reach = end[by_end][np.maximum.accumulate(place)]
     is_first = np.append(True, track[1:] != track[:-1])
     step = calls.step[ones.first][order]

@@ -81,7 +81,7 @@ def arrivals(met: StragglerCalls) -> Arrivals:
     last = first + count - 1
     middle = (arrival[first + (count - 1) // 2] + arrival[first + count // 2]) // 2
     others = (arrival[first + np.maximum(count - 2, 0) // 2] + arrival[first + (count - 1) // 2]) // 2
-    # The first to arrive is never made up.
+    # The first arrival is never synthetic.
     opening, next_to_last = row[first], _next_to_last(met, row, arrival, first, last)
     before = row[next_to_last]
     raw = arrival[last] - arrival[next_to_last]
@@ -165,7 +165,7 @@ def _usually_blocked(met: StragglerCalls, row: Int64, worker: Int64, which: Int6
     if not len(made_up):
         return found
     number = occurrence(codes(met.worker, met.group, met.step))
-    # A worker that lacks a call counts too few: the others tell the place.
+    # A worker with missing calls counts too few, so the others' place is used.
     place = np.maximum.reduceat(np.where(row >= 0, number[np.maximum(row, 0)], -1), first)
     key = codes(worker[last], met.group[row[first]], place)
     known = np.flatnonzero(row[last] >= 0)
@@ -186,12 +186,12 @@ def _with_missing(
     """
     waiting = met.waiting
     some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))
-    # All others wait until it comes: it comes as much after the latest of them as that one's call is longer than usual.
+    # All others wait for the missing rank: it arrives after the latest of them by that rank's excess duration.
     order = some[np.lexsort((arrival[some], which[some]))]
     end = np.flatnonzero(np.diff(which[order], append=-1))
     latest, before = order[end], order[np.maximum(end - 1, 0)]
     later = met.dur_ns[rows[latest]] - waiting.transfer_ns[rows[latest]]
-    # Where another one is far behind and the rest is as noise, that one is whom all wait for.
+    # If another rank is far behind and the rest is noise, all wait for that rank.
     latest = latest[later >= arrival[latest] - arrival[before]]
     who, later = waiting.last[rows[latest]], (met.dur_ns - waiting.transfer_ns)[rows[latest]]
     latest = np.concatenate((latest, len(rows) - len(alone.row) + np.arange(len(alone.row))))

@@ -45,7 +45,7 @@ def lanes_of(met: StragglerCalls, workers: int, steps: int) -> Lanes:
     of = np.where(met.step < steps, met.worker * steps + met.step, -1)
     rows = np.flatnonzero(of >= 0)
     start = met.start_ns[rows]
-    # Who ends as another begins is over by then: ends stand first. A call that takes no time ends after it began.
+    # Ends come before starts at the same time. A call without duration ends after its start.
     end = start + np.maximum(met.dur_ns[rows], 1)
     lane = np.concatenate((of[rows], of[rows]))
     (time,) = on_one_axis(lane, np.concatenate((end, start)))

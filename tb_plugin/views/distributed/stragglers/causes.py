@@ -1,4 +1,4 @@
-"""Causes of lateness: activities before collectives that the others of the group do not have."""
+"""Causes of lateness: extra activities before collectives."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def excesses(met: Arrivals, found: Stragglers, before: Mapping[str, Int64], burs
     is_last = np.zeros(len(met.row), np.bool_)
     is_last[met.last] = True
     mine, others = rows[known & is_last[rows]], rows[known & ~is_last[rows]]
-    # A collective counts where what the last one and any other did is known.
+    # A collective counts if the activities of the last rank and of another one are known.
     both = np.intersect1d(met.collective[mine], met.collective[others])
     mine, others = (each[np.isin(met.collective[each], both)] for each in (mine, others))
     stretch = stretches(met.met, before, burst)

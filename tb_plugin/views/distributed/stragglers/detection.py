@@ -282,7 +282,7 @@ def _among_siblings(mean: Float64, its_group: Int64, size: Int64) -> Float64:
     for count in np.unique(size).tolist():
         rows = np.flatnonzero(size == count)
         if len(rows) > count:
-            # The lower one: where one of two groups has a straggler half of them differ much.
+            # The lower median: if one of two groups has a straggler, half of the differences are large.
             usual[rows] = _lower_median(mean[rows])
     return usual
 
@@ -340,16 +340,16 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
     times = slow.sum(axis=1)
     mostly = ~is_chance(times, np.full(workers, times.sum()), np.full(workers, workers))
     for one in np.flatnonzero(slow.any(axis=1)).tolist():
-        # What it costs in its own late steps is not what comes up now and then.
+        # The cost of its own late steps is not part of what is usual.
         usual = np.sort(lost[~persistent][~(slow & (np.arange(workers) == one)[:, None])[~persistent]])
         limit = _ALONE * int(usual[-1 - _NOW_AND_THEN]) if len(usual) >= _ENOUGH else np.iinfo(np.int64).max
         name, every[one] = pattern(slow[one])
         alone = persistent[one] if steps == 1 else lost[one].max() > limit
-        # A few steps of noise lie at equal distances now and then.
+        # A few noisy steps may have equal distances by chance.
         often = alone or (bool(mostly[one]) and int(times[one]) > FEWEST)
         kept = {PERSISTENT: persistent[one], IRREGULAR: mostly[one], SINGLE: alone, PERIODIC: often}.get(name, True)
         names[one] = name if kept else ""
-        # Too few to be in any order, but each of them costs what one alone has to.
+        # Too few for a pattern, but each costs as much as a single late step must.
         if not name and times[one] > 1 and lost[one][slow[one]].min() > limit:
             names[one] = IRREGULAR
     return tuple(names), every, slow

@@ -50,7 +50,7 @@ def straggler_findings(told: Blame, rows: list[Row]) -> list[Notice]:
     if turning:
         notice = _in_turn(told, turning)
         return [notice] if notice is not None else []
-    # Members of a group that is slow are late together, for one reason.
+    # Members of a slow group are late together, for one reason.
     behind = [told.slow_groups.get(worker, -1) for worker in worth]
     worth = [w for i, w in enumerate(worth) if behind[i] < 0 or behind[i] not in behind[:i]]
     notices = [_straggler(told, worker, rows) for worker in worth[:TOLD]]

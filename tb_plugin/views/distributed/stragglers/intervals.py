@@ -1,4 +1,4 @@
-"""Activities of workers between collectives of their group, with missing calls in between."""
+"""Activities of workers between collectives of their group."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def stretches(met: StragglerCalls, before: Mapping[str, Int64], first: Int64) ->
     counts as before the next call.
     """
     own = codes(met.worker, met.group)
-    # Rows of a worker stand in order of time.
+    # Rows of a worker are sorted by time.
     order = np.argsort(own, kind="stable")
     opening = order[first[order] == order]
     number = np.empty(len(own), np.int64)
@@ -116,14 +116,14 @@ def stretches(met: StragglerCalls, before: Mapping[str, Int64], first: Int64) ->
     burst = number[first]
     end = np.full(len(opening), np.iinfo(np.int64).min)
     np.maximum.at(end, burst, met.start_ns + met.dur_ns)
-    # Of a call that one lacks the others wait for it where it came last, else it waits as they do.
+    # For a missing call, the others wait for its worker if it arrived last; otherwise it waits like them.
     came_last = met.waiting.timing == TIMINGS.index(ESTIMATED)
     took, has_met = np.where(came_last, met.waiting.transfer_ns, met.dur_ns), met.match >= 0
-    # In a group of two that call has no match: it takes as long as data move otherwise, at least.
+    # In a group of two the remaining call is unmatched: it takes at least the usual transfer.
     usual = median_by(own[has_met], met.waiting.transfer_ns[has_met], int(own.max(initial=-1)) + 1)[own]
     took = np.where(has_met, took, np.where(met.two_ended, 0, np.minimum(usual, met.dur_ns)))
     waited = sum_by(burst, np.minimum(took, met.blocked_ns), len(opening))
-    # Before the first one nothing is hidden.
+    # No burst precedes the first one.
     follows = np.diff(own[opening], prepend=-1) == 0
     hidden = np.where(follows, np.append(0, _hidden(met, opening, end))[:-1], 0)
     known = np.all([values[opening] >= 0 for values in before.values()], axis=0)

@@ -1,4 +1,4 @@
-"""Guaranteed gain per step if a worker were as fast as the next one, simulated call by call.
+"""Guaranteed gain per step without a straggler.
 
 The gains of groups do not add up: a delay in one group is saved only if no other rank delays those that wait. Each rank has a
 time by which it is earlier; a collective is as much earlier as its last rank.
@@ -29,7 +29,7 @@ def gained(arrived: Arrivals, asked: Int64, workers: int, steps: int) -> Int64:
         return np.zeros((len(asked), steps), np.int64)
     meetings = Meetings.made(arrived, lanes, arrived.late_ns, arrived.sure & arrived.told)
     of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.known
-    # Where it is last each of those asked about is earlier by what is surely lost there.
+    # Each selected worker is earlier by the guaranteed cost of its last arrivals.
     last = arrived.row[arrived.last]
     own = np.zeros(len(of), np.int64)
     own[last[last >= 0]] = arrived.low_ns[last >= 0]

@@ -1,4 +1,4 @@
-"""Missing calls of workers, and the wait in them estimated from other ranks."""
+"""Missing calls of workers, and their estimated wait."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def inherited(
         return np.zeros(len(cost), np.int64)
     asked, calls = np.flatnonzero((last < 0) & (made_up.time_ns != UNKNOWN)), len(met.worker)
     missing = made_up.take(asked).and_also(lost)
-    # What nothing is added to is asked for again (``roots``).
+    # The unmodified result is cached and used again by ``roots``.
     whole = not len(missing.worker) and not len(alone.row)
     waited = waited_elsewhere(met) if whole else _waited_elsewhere(met, missing, alone)
     mine = np.where(last >= 0, waited[np.maximum(last, 0)], 0)
@@ -69,7 +69,7 @@ def _in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked
     order = np.argsort(own, kind="stable")
     others = every[row] - _before(order, own, wait[row])
     found = others[order]
-    # What was waited elsewhere up to the last call before it that blocked; nothing up to the first call of a worker.
+    # Wait elsewhere up to the previous blocking call; 0 up to the first call of a worker.
     first = np.flatnonzero(np.diff(own[order], prepend=-1))
     blocks = np.concatenate(([False], blocked[row[order]][:-1] > 0))
     blocks[first] = True
@@ -86,11 +86,11 @@ def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64,
     """Each call with its group, and with each other group of its worker that is a subset of this group; in order."""
     rows = np.arange(len(worker))
     _, place = np.unique(codes(worker, group), return_index=True)
-    # Ends of messages meet no group.
+    # Point-to-point calls do not synchronize groups.
     place = place[~two_ended[place]]
     held, its = worker[place], group[place]
     size = np.bincount(its, minlength=int(group.max(initial=-1)) + 1)
-    # Pairs of groups that each worker is in both of.
+    # Pairs of groups with each common worker.
     order = np.argsort(held, kind="stable")
     held, its = held[order], its[order]
     many = np.bincount(held, minlength=int(worker.max(initial=-1)) + 1)
@@ -102,7 +102,7 @@ def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64,
     common = np.bincount(pair, minlength=int(pair.max(initial=-1)) + 1)[pair]
     whole = (common == size[inner]) & (outer != inner)
     left, inner = left[whole], inner[whole]
-    # Calls of the outer group, once for each inner one.
+    # Calls of the outer group, once per inner group.
     outer_key = codes(np.concatenate((worker, held[left])), np.concatenate((group, outer[whole])))
     mine, asked = outer_key[: len(worker)], outer_key[len(worker) :]
     order = np.argsort(asked, kind="stable")

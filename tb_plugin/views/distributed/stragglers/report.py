@@ -34,7 +34,7 @@ Float64 = npt.NDArray[np.float64]
 
 # costliest stragglers whose kernels are compared with the others
 EXPLAINED = 10
-# A straggler is hidden by others if its removal gains less than this share of the wait that it causes.
+# a straggler is hidden by others if its removal gains less than this share of the wait that it causes
 HIDDEN = 0.5
 # texts of causes by component
 CAUSES = {
@@ -123,7 +123,7 @@ class Blame:
         place[order] = np.arange(len(order))
         _, of, count = np.unique(found.group, return_inverse=True, return_counts=True)
         size, first = count[of], (np.cumsum(count) - count)[of]
-        # Among the others the one in the middle, of two the lower; oneself is passed over.
+        # The (lower) median among the others, without the worker itself.
         middle = first + (size - 2) // 2
         middle += place <= middle
         return np.where(size > 1, found.worker[order[np.minimum(middle, len(order) - 1)]], -1)
@@ -185,7 +185,7 @@ def blame(data: JobData) -> Blame:
     kernels = _kernels(data, found, excess, labels)
     if data.whole is None and len(met.worker) and data.seen.data["on_device"].to_numpy().all():
         found = _without_each(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
-    # A worker without one has the host in its row.
+    # Workers without a device have the host in their row.
     on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
     return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, on_devices)
@@ -224,16 +224,16 @@ def _without_each(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_who
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
     lost_calls = in_which_calls_were_lost(arrived.met, *shape)
     for one, alone in zip(told, replayed(arrived, [[one] for one in told], *shape), strict=True):
-        # What goes faster where it is not late, because another one that lost calls there is, is no gain of it.
+        # In steps with missing calls and without lateness of this worker, the gain is capped by its cost.
         alone = np.where(lost_calls & ~found.slow[one], np.minimum(alone, found.lost_ns[one]), alone)
         lost[one], least = alone, HIDDEN * found.lost_ns[one].sum()
         if len(told) > 1 and alone.sum() < least:
-            # Others keep from being gained what it costs: it is that once they are as fast as the next.
+            # Other stragglers hide its gain: use the gain after the others are as fast as the next rank.
             others = [other for other in told if other != one]
             more = replayed(arrived, [told], *shape)[0] - replayed(arrived, [others], *shape)[0]
             lost[one] = np.maximum(alone, np.minimum(more, found.lost_ns[one]))
         if not is_whole and lost[one].sum() < least:
-            # Whom a rank without a trace passes the delay on to seems to wait for nobody.
+            # If a missing rank passes the delay on, the ranks seem to wait for none.
             lost[one] = found.lost_ns[one]
         if lost[one].max(initial=0) < WORTH * step_ns.mean():
             pattern[one] = ""
@@ -273,7 +273,7 @@ def _met(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...]
         kinds_of.append(description or name)
         names.append(f"{name} ({description})" if description and description != name else name)
     collective, kinds = texts_of(seen.data, "collective")
-    # Ends of other collectives say nothing of who came last: their starts do, where clocks are known.
+    # Ends of other collectives do not show the last arrival; starts do, with known clocks.
     known = seen.late.arrival == KNOWN
     by_clock = known & ~is_one_of(collective, kinds, SYNCHRONIZING)
     dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)

@@ -1,4 +1,4 @@
-"""Root causes of waits: the last rank was itself delayed elsewhere, by another one, and so on."""
+"""Root causes of waits, followed back from rank to rank."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def roots(met: StragglerCalls) -> Roots:
     wait. For messages some of it is enough: the rest is wait by design. Calls that overlap with compute delay as well: they
     cost nothing, but leave their ranks apart.
     """
-    # Of messages those of one pair of ranks are a group: what one waits for a third rank it passes on.
+    # Messages between two ranks form a group: wait for a third rank is passed on.
     other = _other_end(met)
     pair = codes(np.minimum(met.worker, other), np.maximum(met.worker, other))
     met_in = replace(met, group=np.where(met.two_ended, pair, met.group)) if met.two_ended.any() else met
-    # Calls of a group that are under way at once are late by what was before the first of them.
+    # Concurrent calls of a group are late because of the time before the first of them.
     first = bursts(met_in)
     elsewhere = waited_elsewhere(met_in)[first]
     last = met.waiting.last
@@ -68,7 +68,7 @@ def roots(met: StragglerCalls) -> Roots:
     onward[held] = _longest_elsewhere(met, elsewhere, its[held], _SOME * wait[held])
     for _ in range(_HOPS.bit_length()):
         onward = onward[onward]
-    # A message whose other end is not here names nobody, and neither does a circle of calls under way at once.
+    # Messages with an unknown other end, and cycles of concurrent calls, have no root.
     known = waiting & waiting[onward] & (onward[onward] == onward)
     return Roots(np.where(known, last[onward], -1), np.where(known, met.group[onward], -1))
 
@@ -95,7 +95,7 @@ def _longest_elsewhere(met: StragglerCalls, elsewhere: Int64, late: Int64, enoug
     length = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))
     length = np.minimum(length, met.blocked_ns)[order]
     total, end = np.cumsum(length), place[late]
-    # Of one group no call blocks between two that do, so that all waits from here on are elsewhere: their sum tells where.
+    # No call of the own group blocks in between, so all waits from here on are elsewhere: their sum gives the start.
     begin = np.searchsorted(total, (total - length)[end] - elsewhere[late], side="right")
     met_all = np.where(met.two_ended[order], 0, length)
     best = _largest(met_all, begin, end)
@@ -144,7 +144,7 @@ def root_causes(met: StragglerCalls, arrived: Arrivals, found: Stragglers, root:
     calls, row = calls[inherited[row] > 0], row[inherited[row] > 0]
     _, first, which = np.unique(codes(row, root.by[calls], root.group[calls]), return_index=True, return_inverse=True)
     total = np.bincount(which, weights=(met.dur_ns - met.waiting.transfer_ns)[calls], minlength=len(first))
-    # The one with most is written last.
+    # The largest is written last.
     order = first[np.argsort(total, kind="stable")]
     by[row[order]], of[row[order]] = root.by[calls[order]], root.group[calls[order]]
     return RootCauses(inherited, by, of)

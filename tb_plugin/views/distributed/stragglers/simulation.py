@@ -1,4 +1,4 @@
-"""Simulated gain of a job if a straggler were as fast as the next rank.
+"""Simulated gain of a job without a straggler.
 
 Each worker has a time by which it is earlier, 0 at the start of each step. It starts a collective earlier by this time or, if
 the collective starts when the previous call on its stream ends, by that call's gain. The collective ends as much earlier as
@@ -45,7 +45,7 @@ def replayed(arrived: Arrivals, asked: Sequence[Sequence[int]], workers: int, st
         column[list(members)] = place
     lacks = _lacking(met, lanes)
     early = _played(arrived, lanes, lacks, column, len(asked)).reshape(workers, steps, -1)
-    # What those that are asked about do after their last call, the next step shows.
+    # The next step contains what simulated workers do after their last call.
     early[column >= 0, :, column[column >= 0]] = _FREE
     early[lacks.reshape(workers, steps)] = _FREE
     found: Int64 = early.min(axis=0).T
@@ -56,7 +56,7 @@ def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns
     """Gain of each lane at its end: [lane, column]."""
     met, calls = arrived.met, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
-    # Who is behind the one before the last is so by chance: it counts as that one.
+    # Ranks slightly after the second to last are so by chance: they count as that one.
     late_ns = np.minimum(arrived.late_ns, (arrived.late_ns[arrived.last] - arrived.raw_ns)[arrived.collective])
     late_ns[arrived.last] = arrived.late_ns[arrived.last]
     meetings = Meetings.made(arrived, lanes, late_ns, arrived.told)
@@ -91,7 +91,7 @@ def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns
         raise_to(latest, of[begun], at[begun][:, None] - shift)
         before = latest[:, of[done]].T
         gain = np.maximum(top[of[done]][:, None] - before, 0)
-        # Where nobody who is known to wait for it began it, it may end as much earlier as anybody likes.
+        # Without a known waiting rank, the call imposes no limit.
         gain = np.where((before < NEVER // 4) | ~known[of[done]][:, None], early[over], gain)
         sooner[of[done]] = gain
         sooner[-1] = 0
@@ -126,12 +126,12 @@ def _behind(met: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
     wholly = 100 * blocked >= WHOLLY_PERCENT * met.dur_ns[order]
     follows = np.zeros(len(order), np.bool_)
     follows[1:] = (np.diff(key[order]) == 0) & (np.diff(lane[order]) == 0) & (np.abs(start[1:] - end[:-1]) <= BEHIND_NS)
-    # It had nothing to do while the call before blocked it, and while those before did as long as these do so wholly.
+    # The worker was idle while the previous call blocked it, and while earlier calls did so completely.
     idle = np.append(0, blocked[:-1]) * follows
     total = np.cumsum(idle)
     fresh = ~follows | ~np.append(False, wholly[:-1])
     since = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
-    # A worker that has nothing to do is ready for the last call that it waits for; for those before it was sooner.
+    # An idle worker is ready for the last call that it waits for, and was ready earlier for those before.
     is_ready = (idle > 0) & ~(np.append(follows[1:], False) & wholly)
     behind, known = np.full(len(order), -1), np.empty(len(order), np.int64)
     behind[order] = np.where(follows & ~is_ready, np.append(-1, order[:-1]), -1)

@@ -1,4 +1,4 @@
-"""Kernels that make a worker slower: more calls, longer calls, or a slow device."""
+"""Kernels that make a worker compute longer."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def uneven(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) 
     usual, usual_calls = np.median(ns[1:], axis=0), np.median(calls[1:], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = ns / calls
-        # Of a kernel that not all others call those that do say what is usual.
+        # If some others do not call a kernel, the median is over those that do.
         ordinary = np.array(
             [np.median(one[~np.isnan(one)]) if (~np.isnan(one)).any() else np.nan for one in mean[1:].T]
         )

@@ -33,7 +33,7 @@ def straggler_table(data: JobData) -> pa.Table:
     found, held = told.found, told.held
     rows = np.flatnonzero((found.cost_ns > 0) | (held.inherited_ns > 0))
     worker = found.worker[rows]
-    # 0: late again and again, 1: once, 2: no straggler.
+    # 0: repeatedly late, 1: once, 2: no straggler.
     kind = np.array([told.is_once(w) if found.pattern[w] else 2 for w in worker.tolist()], np.int64)
     most = np.zeros(len(told.names), np.int64)
     np.maximum.at(most, worker, found.cost_ns[rows])
@@ -49,7 +49,7 @@ def _row(told: Blame, row: int) -> dict[str, object]:
     found, held = told.found, told.held
     worker = int(found.worker[row])
     stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
-    # The same delay is seen by each group: the row of the one in which it costs most has what the step gains.
+    # Each group sees the same delay: the row of the costliest group has the gain of the step.
     cost = found.lost_ns[worker].sum() if stands_out else found.cost_ns[row]
     lost = told.per_step(int(cost))
     by = int(held.by[row]) if held.inherited_ns[row] > found.cost_ns[row] else -1
