@@ -11,7 +11,7 @@ from tb_plugin.payloads import Notice
 
 # names of parameters: unreadable workers, reasons in the same order, workers with only a summary
 FAILED, WHY, AWAY = "failed", "failed_why", "away"
-_NAMED = 5
+_MAX_NAMED = 5
 
 
 class LeftOut(NamedTuple):
@@ -28,8 +28,8 @@ class LeftOut(NamedTuple):
 
     def params(self) -> tuple[tuple[str, str], ...]:
         """Returns them as parameters, as ``of`` reads them."""
-        told = tuple((key, text) for failed in self.failed for key, text in zip((FAILED, WHY), failed, strict=True))
-        return (*told, *((AWAY, worker) for worker in self.away))
+        failures = tuple((key, text) for failed in self.failed for key, text in zip((FAILED, WHY), failed, strict=True))
+        return (*failures, *((AWAY, worker) for worker in self.away))
 
 
 def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
@@ -60,5 +60,5 @@ def failed_ranks(failed: Iterable[str]) -> frozenset[int] | None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more

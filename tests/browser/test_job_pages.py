@@ -10,7 +10,7 @@ def test_an_analysis_and_kernels_of_ranks(open_tab: Open) -> None:
     tab = open_tab(size=(1000, 700))
     frame = tab.open(view="ranks_kernels", run="synthetic_ddp")
     assert_healthy(frame)
-    assert "rank2 is the slowest at" in frame.get_by_test_id("answer").last.inner_text()
+    assert "rank2 is the slowest for" in frame.get_by_test_id("answer").last.inner_text()
     assert tab.axe() == [] and tab.overflow() == 0
     frame = tab.open(view="cluster", run="synthetic_ascend_cluster")
     assert_healthy(frame)

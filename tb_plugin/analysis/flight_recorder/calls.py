@@ -21,7 +21,7 @@ from tb_plugin.payloads import Column, Sort
 _PEERS = re.compile(r"(\d+|\?)\s*(->|<-)\s*(\d+|\?)\s*$")
 # torch.distributed's description of the group of all ranks
 _DEFAULT = "default_pg"
-_SAY_NOTHING = {"", "undefined", None}
+_NO_DESCRIPTION = {"", "undefined", None}
 _BY_STATE = "state"
 _HIDDEN = ("record_number", "p2p_number", "source_rank", "destination_rank", "call_started_ns",
            "call_completed_ns", "call_timeout_ms", "call_output_sizes", "recorded_stack", "thread", "backend")  # fmt: skip
@@ -48,10 +48,10 @@ def calls_of(flight: Flight) -> pa.Table:
         "group_description": _texts(records["group_description"]),
         "sequence": pc.if_else(is_p2p, None, records["sequence"]),
         "p2p_number": pc.if_else(is_p2p, records["p2p_sequence"], None),
-        "collective": _taken(name, [collective_name(text) for text in operation]),
-        "backend": _taken(name, [text.rpartition(":")[0] or None for text in name.dictionary.to_pylist()]),
-        "source_rank": _taken(name, [pair[0] for pair in peers], pa.int64()),
-        "destination_rank": _taken(name, [pair[1] for pair in peers], pa.int64()),
+        "collective": _mapped(name, [collective_name(text) for text in operation]),
+        "backend": _mapped(name, [text.rpartition(":")[0] or None for text in name.dictionary.to_pylist()]),
+        "source_rank": _mapped(name, [pair[0] for pair in peers], pa.int64()),
+        "destination_rank": _mapped(name, [pair[1] for pair in peers], pa.int64()),
         "call_input_sizes": _texts(records["input_sizes"]),
         "call_output_sizes": _texts(records["output_sizes"]),
         "call_types": pc.if_else(pc.or_(same, empty), inputs, both),
@@ -64,7 +64,7 @@ def calls_of(flight: Flight) -> pa.Table:
         "call_duration_ns": records["duration_ns"],
         "call_timeout_ms": records["timeout_ms"],
         "thread": _texts(records["thread"]),
-        "call_line": _taken(stack, lines),
+        "call_line": _mapped(stack, lines),
         "recorded_stack": _texts(records["stack"]),
     }
     return pa.table(data).combine_chunks()
@@ -74,8 +74,8 @@ def calls_frame(flight: Flight) -> Frame:
     """Returns the table of all calls, the last one first: a hanging rank hangs in its last call."""
     data = calls_of(flight)
     order = np.argsort(-data["record_number"].to_numpy(), kind="stable")
-    told = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
-    hidden = (*_HIDDEN, *unneeded(data), *(("call_known_by",) if told else ()))
+    all_by_state = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
+    hidden = (*_HIDDEN, *unneeded(data), *(("call_known_by",) if all_by_state else ()))
     return Frame(
         "recorded_calls",
         "Calls",
@@ -165,8 +165,10 @@ def unneeded(calls: pa.Table) -> tuple[str, ...]:
     """Returns the group column if descriptions alone identify all groups."""
     names, descriptions = (calls[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
     pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))
-    is_told = len(pairs) == len(descriptions.dictionary) and not set(descriptions.dictionary.to_pylist()) & _SAY_NOTHING
-    return ("group",) if is_told and len(pairs) else ()
+    is_unique = (
+        len(pairs) == len(descriptions.dictionary) and not set(descriptions.dictionary.to_pylist()) & _NO_DESCRIPTION
+    )
+    return ("group",) if is_unique and len(pairs) else ()
 
 
 def columns_of(data: pa.Table, hidden: Sequence[str] = ()) -> list[Column]:
@@ -178,7 +180,7 @@ def columns_of(data: pa.Table, hidden: Sequence[str] = ()) -> list[Column]:
 def group_text(call: Mapping[str, object]) -> str:
     """Returns the description of a call's group, else its name."""
     description = call["group_description"]
-    return str(call["group"] or "") if description in _SAY_NOTHING else str(description)
+    return str(call["group"] or "") if description in _NO_DESCRIPTION else str(description)
 
 
 def line_of(stack: str) -> str | None:
@@ -190,11 +192,11 @@ def line_of(stack: str) -> str | None:
 
 def _peers(operation: str) -> tuple[int | None, int | None]:
     """Sender and receiver: ``send 1->2``, ``recv 3<-0``, ``recv 3<-?``."""
-    found = _PEERS.search(operation)
-    if found is None:
+    match = _PEERS.search(operation)
+    if match is None:
         return None, None
-    left, right = (int(side) if side.isdigit() and len(side) < 10 else None for side in (found[1], found[3]))
-    return (left, right) if found[2] == "->" else (right, left)
+    left, right = (int(side) if side.isdigit() and len(side) < 10 else None for side in (match[1], match[3]))
+    return (left, right) if match[2] == "->" else (right, left)
 
 
 def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
@@ -205,5 +207,7 @@ def _texts(column: pa.ChunkedArray) -> pa.Array:
     return _dictionary(column).cast(pa.large_string())
 
 
-def _taken(column: pa.DictionaryArray, values: Sequence[str | int | None], kind: pa.DataType | None = None) -> pa.Array:
+def _mapped(
+    column: pa.DictionaryArray, values: Sequence[str | int | None], kind: pa.DataType | None = None
+) -> pa.Array:
     return pa.array(values, kind or pa.large_string()).take(column.indices)

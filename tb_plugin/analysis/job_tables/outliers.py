@@ -41,8 +41,8 @@ def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
     """x - mean > 3 s with s² = (n Σx² - (Σx)²) / (n (n - 1)), without a division or a root."""
     count, total = len(values), sum(values)
     least = SIGMAS * SIGMAS * count * (count * sum(each * each for each in values) - total * total)
-    away = [count * values[place] - total for place in places]
-    return [place for place, far in zip(places, away, strict=True) if far > 0 and (count - 1) * far * far > least]
+    deviations = [count * values[place] - total for place in places]
+    return [place for place, far in zip(places, deviations, strict=True) if far > 0 and (count - 1) * far * far > least]
 
 
 def _fails_q(values: Sequence[int]) -> bool:

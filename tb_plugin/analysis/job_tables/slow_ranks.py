@@ -83,8 +83,8 @@ def findings(
         *(_slow_rank(slow) for slow in computing[:NAMED]),
         *(_slow_link(slow) for slow in slow_links(totals)[:NAMED]),
         *(_free_rank(slow) for slow in waiting[:NAMED]),
-        *([] if computing else _spread(ranks, stages)),
-        *_uneven(of_stages),
+        *([] if computing else _uneven_ranks(ranks, stages)),
+        *_uneven_stages(of_stages),
     ]
 
 
@@ -92,8 +92,8 @@ def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[R
     """Returns the ranks of each stage; one list of all ranks if no stages are known."""
     if not stages:
         return [list(ranks)]
-    of = {each.ranks[0]: each for each in ranks}
-    return [[of[rank] for rank in stage if rank in of] for stage in stages]
+    by_rank = {each.ranks[0]: each for each in ranks}
+    return [[by_rank[rank] for rank in stage if rank in by_rank] for stage in stages]
 
 
 def _slow_rank(slow: SlowRank) -> Notice:
@@ -102,11 +102,11 @@ def _slow_rank(slow: SlowRank) -> Notice:
     todo = (
         "Check its input, its device (temperature, clock frequency) and work that only it does. The others wait for it."
     )
-    severity = severity_of(_above(slow))
+    severity = severity_of(_above_median(slow))
     return Notice(
         "slow_rank",
         severity,
-        f"{text}{{compared_count}} ranks{_of(slow)}.",
+        f"{text}{{compared_count}} ranks{_test_suffix(slow)}.",
         todo,
         figures,
         "above_median",
@@ -121,7 +121,9 @@ def _free_rank(slow: SlowRank) -> Notice:
         "of {compared_count} ranks"
     )
     todo = "Its CPU is late: compare its processor, its data loading and other processes on that machine."
-    return Notice("free_rank", "medium", f"{text}{_of(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100)
+    return Notice(
+        "free_rank", "medium", f"{text}{_test_suffix(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100
+    )
 
 
 def _slow_link(slow: SlowLink) -> Notice:
@@ -144,7 +146,7 @@ def _slow_link(slow: SlowLink) -> Notice:
     return Notice("slow_link", "medium", text, todo, figures, "below_median", LEAST_PERCENT / 100)
 
 
-def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
+def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
     """The stage with the most uneven compute time, if no single rank is an outlier."""
     worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
     for among in by_stage(ranks, stages):
@@ -176,7 +178,7 @@ def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Not
     )
 
 
-def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
+def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
     """A pipeline stage that computes longer than the others, so that they wait for it."""
     known = [each for each in stages if each.times.get("computing_ns")]
     if len(known) < 2:
@@ -210,17 +212,17 @@ def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
 def _compared(slow: SlowRank) -> list[Figure]:
     return [
         METRICS.figure("job_rank", slow.rank),
-        METRICS.figure("above_median", _above(slow)),
+        METRICS.figure("above_median", _above_median(slow)),
         METRICS.figure("median_ns", slow.twice_median_ns // 2),
         METRICS.figure("compared_count", len(slow.stage)),
     ]
 
 
-def _above(slow: SlowRank) -> float:
+def _above_median(slow: SlowRank) -> float:
     return 2 * slow.time_ns / slow.twice_median_ns - 1 if slow.twice_median_ns > 0 else float(slow.time_ns > 0)
 
 
-def _of(slow: SlowRank) -> str:
+def _test_suffix(slow: SlowRank) -> str:
     """Suffix with the test and the compared ranks."""
     test = "3 sigma" if len(slow.stage) >= MANY else "Dixon's Q test"
     return f" ({test}, ranks {label(slow.stage)})" if len(slow.stage) >= FEWEST else ""

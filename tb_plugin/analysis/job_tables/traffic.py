@@ -49,7 +49,7 @@ def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
         [("rank", "count"), *((key, "sum") for key in CALL_COLUMNS)]
     )
     found = found.sort_by([(key, "ascending") for key in keys])
-    names, members = _about(tables[GROUPS])
+    names, members = _names_and_ranks(tables[GROUPS])
     groups = found["group"].to_pylist()
     data = {
         "group": found["group"],
@@ -69,7 +69,7 @@ def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
     keys = ["group", "kind", "rank", "band", "part_of"]
     found = bands.group_by(keys, use_threads=False).aggregate([("bytes", "sum"), ("transit_ns", "sum")])
     found = found.sort_by([(key, "ascending") for key in keys])
-    names, members = _about(tables[GROUPS])
+    names, members = _names_and_ranks(tables[GROUPS])
     groups = found["group"].to_pylist()
     data = {
         "link_kind": found["band"],
@@ -100,7 +100,7 @@ def link_totals(links: pa.Table) -> list[LinkTotal]:
     rows = rows.append_column("level", level).filter(pc.less(level, 3))
     keys = ["step", "group", "source", "destination"]
     best = rows.group_by(keys, use_threads=False).aggregate([("level", "min")])
-    found = _counted(rows, best, keys)
+    found = _counting_rows(rows, best, keys)
     sums = found.group_by(["source", "destination", "transport"], use_threads=False).aggregate(
         [("bytes", "sum"), ("transit_ns", "sum")]
     )
@@ -166,7 +166,7 @@ def _map(key: str, title: str, subtitle: str, ranks: list[int], values: list[lis
     )
 
 
-def _counted(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
+def _counting_rows(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
     """The rows that count: those of the best level per group, and totals over all groups of a kind instead of their parts."""
     level = dict(zip(_rows(best, keys), best["level_min"].to_pylist(), strict=True))
     sums = [*keys, "kind", "level"]
@@ -188,7 +188,7 @@ def _rows(table: pa.Table, keys: list[str]) -> Iterator[tuple[Any, ...]]:
     yield from zip(*(table[key].to_pylist() for key in keys), strict=True)
 
 
-def _about(groups: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
+def _names_and_ranks(groups: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
     """Names and ranks of groups, keyed by group."""
     rows = list(zip(*(groups[key].to_pylist() for key in ("group", "name", "ranks")), strict=True))
     names = {group: name for group, name, _ in rows if group and name}

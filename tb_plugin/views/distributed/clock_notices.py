@@ -23,32 +23,39 @@ def clock_notices(data: JobData) -> list[Notice]:
     """Returns notices about the clocks of several workers and their effect on the selected steps."""
     if data.alone or not data.seen.matched.any():
         return []
-    every = (_apart(data), _rough(data), _unknown(data), _suppressed(data), _begins_later(data), _transfer(data))
+    every = (
+        _offsets_notice(data),
+        _residuals_notice(data),
+        _unknown_notice(data),
+        _suppressed_notice(data),
+        _late_start_notice(data),
+        _transfer_notice(data),
+    )
     return [notice for notice in every if notice is not None]
 
 
-def _apart(data: JobData) -> Notice | None:
+def _offsets_notice(data: JobData) -> Notice | None:
     clocks = data.clocks
     found = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
-    apart = int(found.max() - found.min()) if len(found) else 0
+    difference = int(found.max() - found.min()) if len(found) else 0
     residual = int(clocks.residual_ns.max(initial=0))
-    if apart <= max(APART_NS, residual):
+    if difference <= max(APART_NS, residual):
         return None
     text = (
         "The clocks of the workers differ by up to {clock_range_ns}. Times are compared with corrected clocks, accurate to "
         "{clock_residual_ns}."
     )
     advice = "To compare the traces in other tools, synchronize the host clocks (PTP, NTP)."
-    figures = [METRICS.figure("clock_range_ns", apart), METRICS.figure("clock_residual_ns", residual)]
+    figures = [METRICS.figure("clock_range_ns", difference), METRICS.figure("clock_residual_ns", residual)]
     return Notice("clocks_apart", "info", text, advice, figures)
 
 
-def _rough(data: JobData) -> Notice | None:
+def _residuals_notice(data: JobData) -> Notice | None:
     """Clocks with a larger error than their differences: correcting them does not improve alignment."""
     clocks = data.clocks
     offset = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
-    apart = int(offset.max() - offset.min()) if len(offset) else 0
-    rough = clocks.known & (clocks.connected == 0) & (clocks.residual_ns > max(apart, ROUGH_NS))
+    difference = int(offset.max() - offset.min()) if len(offset) else 0
+    rough = clocks.known & (clocks.connected == 0) & (clocks.residual_ns > max(difference, ROUGH_NS))
     if len(offset) < 2 or not rough.any():
         return None
     text = (
@@ -59,26 +66,26 @@ def _rough(data: JobData) -> Notice | None:
         METRICS.figure("clocks_rough", int(rough.sum())),
         METRICS.figure("workers", len(data.names)),
         METRICS.figure("clock_residual_ns", int(clocks.residual_ns[rough].max())),
-        METRICS.figure("clock_range_ns", apart),
+        METRICS.figure("clock_range_ns", difference),
     ]
     advice = "Waiting times are reliable. Arrival order is not known for calls closer than {clock_residual_ns}."
     return Notice("clocks_rough", "info", text, advice, figures)
 
 
-def _unknown(data: JobData) -> Notice | None:
+def _unknown_notice(data: JobData) -> Notice | None:
     """Workers without collectives in common with the largest set."""
-    lost = np.flatnonzero(data.clocks.connected != 0)
-    if not len(lost) or len(data.first_rows) < FEWEST:
+    unknown = np.flatnonzero(data.clocks.connected != 0)
+    if not len(unknown) or len(data.first_rows) < FEWEST:
         return None
     text = (
         "The clocks of {clocks_unknown} of {workers} workers cannot be compared with the others: they share fewer than "
         "three synchronizing collectives. Late arrivals at collectives with these workers are not known."
     )
-    figures = [METRICS.figure("clocks_unknown", len(lost)), METRICS.figure("workers", len(data.names))]
+    figures = [METRICS.figure("clocks_unknown", len(unknown)), METRICS.figure("workers", len(data.names))]
     return Notice("clocks_unknown", "low", text, "Record more steps, on all ranks.", figures)
 
 
-def _suppressed(data: JobData) -> Notice | None:
+def _suppressed_notice(data: JobData) -> Notice | None:
     arrival = data.one_each(data.seen.late.arrival)
     below, known = (int((arrival == code).sum()) for code in (BELOW, KNOWN))
     if below <= SUPPRESSED_SHARE * (below + known):
@@ -97,7 +104,7 @@ def _suppressed(data: JobData) -> Notice | None:
     )
 
 
-def _begins_later(data: JobData) -> Notice | None:
+def _late_start_notice(data: JobData) -> Notice | None:
     later = int((data.one_each(data.seen.late.arrival) == BEGAN_LATER).sum())
     if not later:
         return None
@@ -110,13 +117,13 @@ def _begins_later(data: JobData) -> Notice | None:
     return Notice("recording_later", "info", text, "Start the profilers of all ranks at the same step.", figures)
 
 
-def _transfer(data: JobData) -> Notice | None:
+def _transfer_notice(data: JobData) -> Notice | None:
     """Two estimates of transfer that disagree: the shortest call, and last start to last end."""
-    seen, first = data.seen, data.first_rows
-    both = first[data.sure.moved[first] & (seen.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
+    calls, first = data.seen, data.first_rows
+    both = first[data.sure.moved[first] & (calls.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
     # Each clock may be wrong by its residual.
-    slack = int(data.clocks.residual_ns[seen.worker[both]].sum())
-    shortest, by_clocks = int(seen.waiting.transfer_ns[both].sum()), int(seen.late.moved_ns[both].sum())
+    slack = int(data.clocks.residual_ns[calls.worker[both]].sum())
+    shortest, by_clocks = int(calls.waiting.transfer_ns[both].sum()), int(calls.late.moved_ns[both].sum())
     if abs(by_clocks - shortest) <= max(TRANSFER_DIFFERENCE * max(shortest, by_clocks), slack):
         return None
     text = (

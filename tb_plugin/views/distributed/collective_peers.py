@@ -76,17 +76,17 @@ def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
     lateness = pa.array(late.lateness_ns, mask=~sure.lateness)
     worker, match, last = (numbers_of(calls, key) for key in ("worker", "match", "last"))
     dur, transfer = numbers_of(calls, "dur_ns"), numbers_of(calls, "transfer_ns")
-    met = match >= 0
-    of = pa.array(names, pa.string())
+    is_matched = match >= 0
+    worker_names = pa.array(names, pa.string())
     data = {
-        "worker": of.take(pa.array(worker)),
+        "worker": worker_names.take(pa.array(worker)),
         "start_ns": calls["start_ns"],
         "dur_ns": calls["dur_ns"],
-        "wait_ns": pa.array(dur - transfer, mask=~met),
+        "wait_ns": pa.array(dur - transfer, mask=~is_matched),
         "lateness_ns": lateness,
-        "last_worker": of.take(pa.array(last, mask=last < 0)),
-        "timing": _text(TIMINGS, numbers_of(calls, "timing"), met),
-        "match_kind": _text(BY, numbers_of(calls, "match_kind"), met),
+        "last_worker": worker_names.take(pa.array(last, mask=last < 0)),
+        "timing": _text(TIMINGS, numbers_of(calls, "timing"), is_matched),
+        "match_kind": _text(BY, numbers_of(calls, "match_kind"), is_matched),
         "is_asked": pa.array(own),
         **{
             key: calls[key]
@@ -94,16 +94,16 @@ def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
         },
         **{key: calls[key] for key in ("event", "stream") if key in calls.column_names},
         "call": calls["call"],
-        "match": pa.array(match, mask=~met),
-        "matched_workers": pa.array(numbers_of(calls, "matched_workers"), mask=~met),
+        "match": pa.array(match, mask=~is_matched),
+        "matched_workers": pa.array(numbers_of(calls, "matched_workers"), mask=~is_matched),
     }
     # Small lateness is null because of the clock error, but ranks keep their order.
     by_clocks = len(worker) > 0 and bool((late.arrival == KNOWN).all())
     order = pa.array(np.lexsort((worker, dur, -late.lateness_ns if by_clocks else dur - transfer)))
     hidden = tuple(key for key, column in data.items() if key not in _SHOWN or column.null_count == len(column) > 0)
     table = pa.table(data).take(order)
-    told = Sort("lateness_ns", True) if lateness.null_count == 0 else None
-    sort = told if by_clocks else Sort("wait_ns", False)
+    by_lateness = Sort("lateness_ns", True) if lateness.null_count == 0 else None
+    sort = by_lateness if by_clocks else Sort("wait_ns", False)
     return Frame(PARTNERS, "On other ranks", METRICS.columns(*data, hidden=hidden), table, ("worker",), "worker", sort)
 
 

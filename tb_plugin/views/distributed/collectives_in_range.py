@@ -88,7 +88,7 @@ def meetings(calls: pa.Table, names: Sequence[str], worker: Int64, match: Int64,
     if not within:
         return calls.slice(0, 0)
     place = {name: i for i, name in enumerate(names)}
-    asked = [(place[one.worker], one.start_ns, one.end_ns) for one in within if one.worker in place]
+    ranges = [(place[one.worker], one.start_ns, one.end_ns) for one in within if one.worker in place]
     start, dur = (np.asarray(calls[key], np.int64) for key in ("start_ns", "dur_ns"))
-    rows = collectives_of_workers(worker, match, start, dur, asked)
+    rows = collectives_of_workers(worker, match, start, dur, ranges)
     return calls.take(pa.array(rows))

@@ -13,9 +13,9 @@ from tb_plugin.payloads import Notice, Severity
 NO_RANK, OTHER_TIME, SAME_RANK = "no_rank", "other_time", "same_rank"
 # between recordings of one job: host clocks differ
 SLACK_NS = 10 * 10**9
-_NAMED = 8
-_LARGEST = 1 << 62
-_TOLD: dict[str, tuple[Severity, str, str]] = {
+_MAX_NAMED = 8
+_MAX_FACT = 1 << 62
+_NOTICES: dict[str, tuple[Severity, str, str]] = {
     NO_RANK: (
         "info",
         "Ignored (not part of this job): ",
@@ -37,7 +37,7 @@ _TOLD: dict[str, tuple[Severity, str, str]] = {
 def fact(part: Part, name: str) -> int | None:
     """Returns an integer fact of a part; None if missing or implausibly large."""
     value = part.facts.get(name)
-    return value if isinstance(value, int) and abs(value) < _LARGEST else None
+    return value if isinstance(value, int) and abs(value) < _MAX_FACT else None
 
 
 def why_not_compared(parts: Sequence[Part]) -> list[str]:
@@ -46,22 +46,23 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
     Any trace may be in the same folder. If the ranks report a world size, a profile without a world size and without calls is
     ignored. Among recordings at several times, those with most workers count; among workers with the same rank, the first.
     """
-    states = [fact(part, "distributed.world_size") is not None for part in parts]
+    has_world_size = [fact(part, "distributed.world_size") is not None for part in parts]
     calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
-    found = [
-        "" if not any(states) or stated or called else NO_RANK for stated, called in zip(states, calls, strict=True)
+    reasons = [
+        "" if not any(has_world_size) or stated or called else NO_RANK
+        for stated, called in zip(has_world_size, calls, strict=True)
     ]
-    for place in _at_other_times([part if not why else None for part, why in zip(parts, found, strict=True)]):
-        found[place] = OTHER_TIME
+    for place in _at_other_times([part if not why else None for part, why in zip(parts, reasons, strict=True)]):
+        reasons[place] = OTHER_TIME
     ranks: set[int] = set()
     for place, part in enumerate(parts):
         rank = fact(part, "distributed.rank")
-        if found[place] or rank is None:
+        if reasons[place] or rank is None:
             continue
         if rank in ranks:
-            found[place] = SAME_RANK
+            reasons[place] = SAME_RANK
         ranks.add(rank)
-    return found
+    return reasons
 
 
 def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
@@ -96,9 +97,9 @@ def _extent(part: Part) -> tuple[int, int] | None:
 def not_compared(left_out: Sequence[tuple[str, str]]) -> list[Notice]:
     """Returns the notices about ignored workers; ``left_out`` are (worker, reason)."""
     notices = []
-    for why, (severity, text, advice) in _TOLD.items():
+    for why, (severity, text, advice) in _NOTICES.items():
         names = [worker for worker, reason in left_out if reason == why]
         if names:
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            notices.append(Notice(why, severity, f"{text}{', '.join(names[:_NAMED])}{more}.", advice, []))
+            more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+            notices.append(Notice(why, severity, f"{text}{', '.join(names[:_MAX_NAMED])}{more}.", advice, []))
     return notices

@@ -92,16 +92,16 @@ def exposed_share(rows: list[Row]) -> float | None:
 
 def _lost(data: JobData) -> list[Figure]:
     """Cost of the worst straggler; 0 without a straggler."""
-    told = blame(data)
-    worst = told.costly[0] if told.costly else None
-    low, high = told.lost(worst) if worst is not None else (0.0, 0.0)
-    known = bool(len(told.found.worker)) and told.mean_ns > 0
+    report = blame(data)
+    worst = report.costly[0] if report.costly else None
+    low, high = report.lost(worst) if worst is not None else (0.0, 0.0)
+    known = bool(len(report.found.worker)) and report.mean_ns > 0
     return [
-        METRICS.figure("stragglers", len(told.costly)),
+        METRICS.figure("stragglers", len(report.costly)),
         METRICS.figure("straggler_rank", data.ranks[worst] if worst is not None else None),
         METRICS.figure("lost_ns", high if known else None),
         METRICS.figure("lost_low_ns", low if known else None),
-        METRICS.figure("lost_share", high / told.mean_ns if known else None),
+        METRICS.figure("lost_share", high / report.mean_ns if known else None),
     ]
 
 

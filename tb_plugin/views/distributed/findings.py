@@ -25,7 +25,7 @@ from tb_plugin.views.distributed.stragglers.report import blame
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
 # workers listed by name, the others are counted
-_NAMED = 3
+_MAX_NAMED = 3
 UNREAD = "Load the remaining traces to remove these bounds."
 
 
@@ -36,13 +36,15 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     """
     notices = left_out(params, METRICS, " Wait and transfer cover the loaded workers only.")
     if refused := params.get("refused"):
-        text = f"Computed from the trace instead of its summary: {refused}."
+        text = f"Summary not used: {refused}."
         notices.append(
             Notice("summary_refused", "info", text, "No data is missing; the next request may take as long.", [])
         )
     notices += not_compared(data.left_out)
     bounded, missing = total_of(rows, "bounded"), data.size is not None and data.size > len(data.names)
-    here = [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
+    size_figures = (
+        [METRICS.figure("workers", len(data.names)), METRICS.figure("world_size", data.size)] if missing else []
+    )
     present = "{workers} of {world_size} ranks are loaded."
     if data.world_size is None:
         present = "{workers} of at least {world_size} ranks are loaded."
@@ -53,7 +55,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         present = "; ".join(
             [
                 "{workers} of {world_size} ranks are loaded",
-                *([f"unreadable: {', '.join(failed[:_NAMED])}{_more(len(failed))}"] if failed else []),
+                *([f"unreadable: {', '.join(failed[:_MAX_NAMED])}{_more_suffix(len(failed))}"] if failed else []),
                 *([f"without a trace: {lacking}"] if lacking else []),
             ]
         )
@@ -63,29 +65,33 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         known = "ollective durations include wait time and bandwidth is not shown."
         text = f"{present.replace(' are ', ' is ', 1)} C{known}" if missing else f"Only one rank is loaded, so c{known}"
         advice = "Put the traces of all ranks into one run folder."
-        notices += _unsplit(rows[0], bool(data.stated))
-        notices.append(Notice("one_worker", "medium" if missing else "info", text, advice, here))
+        notices += _unsplit_notice(rows[0], bool(data.stated))
+        notices.append(Notice("one_worker", "medium" if missing else "info", text, advice, size_figures))
     if bounded:
-        figures = [*here, METRICS.figure("bounded", bounded), METRICS.figure("matched", total_of(rows, "matched"))]
+        figures = [
+            *size_figures,
+            METRICS.figure("bounded", bounded),
+            METRICS.figure("matched", total_of(rows, "matched")),
+        ]
         text = f"{present} " if missing else ""
-        unsaid = _bounded_without_group(data)
-        lacking = "may be" if unsaid == bounded else "are, or may be," if unsaid else "are"
-        why = " (not all of them report their group)" if unsaid else ""
+        without_group = _bounded_without_group(data)
+        lacking = "may be" if without_group == bounded else "are, or may be," if without_group else "are"
+        why = " (not all of them report their group)" if without_group else ""
         text += (
             f"{{bounded}} of {{matched}} matched calls {lacking} missing a rank of their group{why}. "
             "Wait and bandwidth are lower bounds, transfer an upper bound."
         )
         todo = UNREAD if only_unread else "Record all ranks to see who arrives last."
-        few = _lacking(data)
+        incomplete = _workers_with_missing_calls(data)
         if missing:
-            text += f" Calls of {few} are missing, too." if few else ""
+            text += f" Calls of {incomplete} are missing, too." if incomplete else ""
         else:
-            text += f" All ranks are loaded, but calls of {few} are missing." if few else ""
+            text += f" All ranks are loaded, but calls of {incomplete} are missing." if incomplete else ""
             todo = "Record the same steps on every rank, and check whether these ranks lost events (buffer size)."
         notices.append(Notice("bounds", "medium", text, todo, figures))
     elif missing and not data.alone:
         todo = "Load the remaining traces." if only_unread else "Record all ranks to be sure."
-        notices.append(Notice("workers_missing", "low", present, todo, here))
+        notices.append(Notice("workers_missing", "low", present, todo, size_figures))
     if inferred := data.seen.data["inferred_group"].drop_null().value_counts().to_pylist():
         text = (
             "{inferred_calls} calls report no group and are assigned to {inferred_group}: exactly the ranks of that group "
@@ -114,52 +120,52 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     notices += clock_notices(data)
     # The overlap of communication with missing kernels is unknown.
     whole = [row for row in rows if row["worker"] not in data.stated.cut]
-    told = blame(data)
-    late = straggler_findings(told, rows)
-    late_ones = {data.names[worker] for worker in told.found.told.tolist()}
-    if not late and (uneven := uneven_compute(told, data, rows)) is not None:
-        late = [uneven]
+    report = blame(data)
+    straggler_notices = straggler_findings(report, rows)
+    late_ones = {data.names[worker] for worker in report.found.told.tolist()}
+    if not straggler_notices and (uneven := uneven_compute(report, data, rows)) is not None:
+        straggler_notices = [uneven]
     steps = dict(zip(data.names, data.step_counts.tolist(), strict=True))
     means = {str(row["worker"]): _mean_step(row, steps[str(row["worker"])]) for row in in_steps(data, rows)}
-    moved = [row for row in whole if not _moved_less(data, row) and row["worker"] not in late_ones]
+    moved = [row for row in whole if not _reports_less_transit(data, row) and row["worker"] not in late_ones]
     return [
-        *(late or _waiting([means[str(row["worker"])] for row in whole])),
+        *(straggler_notices or _waiting([means[str(row["worker"])] for row in whole])),
         *_transferring([means[str(row["worker"])] for row in moved], data.stated.moving_ns),
         *held,
         *notices,
     ]
 
 
-def _more(count: int) -> str:
-    return f" and {count - _NAMED} more" if count > _NAMED else ""
+def _more_suffix(count: int) -> str:
+    return f" and {count - _MAX_NAMED} more" if count > _MAX_NAMED else ""
 
 
 def _bounded_without_group(data: JobData) -> int:
     """Number of bounded calls whose group has no reported size."""
-    seen = data.seen
-    bound = seen.waiting.timing == TIMINGS.index(BOUND)
-    return int((bound & (numbers_of(seen.data, "ranks_of_group") < 1)).sum())
+    calls = data.seen
+    bound = calls.waiting.timing == TIMINGS.index(BOUND)
+    return int((bound & (numbers_of(calls.data, "ranks_of_group") < 1)).sum())
 
 
-def _lacking(data: JobData) -> str:
+def _workers_with_missing_calls(data: JobData) -> str:
     """Workers with missing calls that other ranks of their group have, those with most first; empty if unknown."""
-    seen, one_each = data.seen, data.first_rows
-    bound = one_each[seen.waiting.timing[one_each] == TIMINGS.index(BOUND)]
+    job_calls, one_each = data.seen, data.first_rows
+    bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
     # Uses codes: as text, lists of a thousand ranks per call take gigabytes.
-    ranks, listed = texts_of(seen.data, "group_ranks")
+    ranks, listed = texts_of(job_calls.data, "group_ranks")
     # Ranks without calls may not be members of a group with unknown members.
     stated = np.array([text != "" for text in listed], np.bool_)[ranks]
-    rows = np.flatnonzero(np.isin(seen.match, seen.match[bound]) & stated)
-    group = distinct(numbers_of(seen.data, "group_code"))[1]
-    called, _ = distinct_rows(group[rows], seen.match[rows])
+    rows = np.flatnonzero(np.isin(job_calls.match, job_calls.match[bound]) & stated)
+    group = distinct(numbers_of(job_calls.data, "group_code"))[1]
+    called, _ = distinct_rows(group[rows], job_calls.match[rows])
     calls = np.bincount(called, minlength=int(group.max(initial=-1)) + 1)
-    member, which = distinct(codes(group, seen.worker))
+    member, which = distinct(codes(group, job_calls.worker))
     have = np.bincount(which[rows], minlength=len(member))
     lacks = np.zeros(len(data.names), np.int64)
-    np.add.at(lacks, seen.worker[member], np.maximum(calls[group[member]] - have, 0))
+    np.add.at(lacks, job_calls.worker[member], np.maximum(calls[group[member]] - have, 0))
     order = np.argsort(-lacks, kind="stable")[: np.count_nonzero(lacks)].tolist()
-    named = ", ".join(data.names[worker] for worker in order[:_NAMED])
-    return named + _more(len(order))
+    named = ", ".join(data.names[worker] for worker in order[:_MAX_NAMED])
+    return named + _more_suffix(len(order))
 
 
 def _mean_step(row: Row, count: int) -> Row:
@@ -169,11 +175,11 @@ def _mean_step(row: Row, count: int) -> Row:
 
 def _waiting(rows: list[Row]) -> list[Notice]:
     """The worker that loses most to wait, if there is no straggler. Times are per step."""
-    losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and _waits(row)]
+    losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and _waits(row)]
     if not losing:
         return []
-    worst = max(losing, key=_exposed)
-    least, most = _limits(worst)
+    worst = max(losing, key=_exposed_of)
+    least, most = _bound_prefixes(worst)
     text = (
         "Exposed communication takes {communication_exposed} of the step on {worker}. Most of its communication is waiting "
         f"for other ranks: {least}{{wait_ns}} per step, against {most}{{transfer_ns}} of transfer."
@@ -181,7 +187,7 @@ def _waiting(rows: list[Row]) -> list[Notice]:
     todo = (
         "Find the rank that arrives last (see Others waited and Arrived last in Workers). Sending less does not help."
     )
-    return [_about("communication_waiting", worst, len(losing), text, todo)]
+    return [_communication_notice("communication_waiting", worst, len(losing), text, todo)]
 
 
 def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
@@ -190,11 +196,11 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
     Nothing is claimed if most calls are missing a rank, except for workers (``stated``) with reported transit times.
     """
     # Without matched calls both are 0, which means unknown.
-    losing = [row for row in rows if _exposed(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
+    losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
     if 2 * len(losing) < max(len(rows), 1):
         return []
-    middle = sorted(losing, key=_exposed)[len(losing) // 2]
-    least, most = _limits(middle)
+    middle = sorted(losing, key=_exposed_of)[len(losing) // 2]
+    least, most = _bound_prefixes(middle)
     text, whose = (
         "Exposed communication takes {communication_exposed} of the step on {worker}.",
         "its communication",
@@ -212,15 +218,17 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
             "these calls are missing a rank, so the split is unknown."
         )
         todo = "Record all ranks to see whether to send less or to find a late rank."
-        notice = _about("communication_unsplit", middle, len(losing), text, todo)
+        notice = _communication_notice("communication_unsplit", middle, len(losing), text, todo)
         return [replace(notice, severity="medium")]
     text += f" Most of {whose} is transfer: {most}{{transfer_ns}} per step, against {least}{{wait_ns}} of wait."
-    return [_about("communication_transfer", middle, len(losing), text, SEND_LESS[0].upper() + SEND_LESS[1:])]
+    return [
+        _communication_notice("communication_transfer", middle, len(losing), text, SEND_LESS[0].upper() + SEND_LESS[1:])
+    ]
 
 
-def _unsplit(row: Row, is_stated: bool) -> list[Notice]:
+def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
     """Communication of a single worker, whose share of wait is unknown."""
-    if _exposed(row) <= COMMUNICATION_SHARE:
+    if _exposed_of(row) <= COMMUNICATION_SHARE:
         return []
     text = (
         f"Exposed communication takes {{communication_exposed}} of the step on {{worker}}"
@@ -229,7 +237,7 @@ def _unsplit(row: Row, is_stated: bool) -> list[Notice]:
     )
     figures = [
         METRICS.figure("worker", str(row["worker"])),
-        METRICS.figure("communication_exposed", _exposed(row)),
+        METRICS.figure("communication_exposed", _exposed_of(row)),
     ]
     return [
         Notice(
@@ -244,19 +252,19 @@ def _unsplit(row: Row, is_stated: bool) -> list[Notice]:
     ]
 
 
-def _limits(row: Row) -> tuple[str, str]:
+def _bound_prefixes(row: Row) -> tuple[str, str]:
     """Prefixes of wait and transfer: bounds if calls are missing a rank."""
     return ("at least ", "at most ") if total_of([row], "bounded") else ("", "")
 
 
-def _moved_less(data: JobData, row: Row) -> bool:
+def _reports_less_transit(data: JobData, row: Row) -> bool:
     """Whether the reported transit is below half of the upper bound of transfer: a rank is missing."""
     moved = data.stated.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")
 
 
-def _about(rule: str, row: Row, workers: int, text: str, todo: str) -> Notice:
-    share, window = _exposed(row), "mean of the chosen steps"
+def _communication_notice(rule: str, row: Row, workers: int, text: str, todo: str) -> Notice:
+    share, window = _exposed_of(row), "mean of the chosen steps"
     figures = [
         METRICS.figure("worker", str(row["worker"])),
         METRICS.figure("communication_exposed", share),
@@ -267,7 +275,7 @@ def _about(rule: str, row: Row, workers: int, text: str, todo: str) -> Notice:
     return Notice(rule, severity_of(share), text, todo, figures, "communication_exposed", COMMUNICATION_SHARE)
 
 
-def _exposed(row: Row) -> float:
+def _exposed_of(row: Row) -> float:
     return exposed_share([row]) or 0.0
 
 

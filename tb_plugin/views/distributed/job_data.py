@@ -140,21 +140,21 @@ class JobData:
 
         The last column is for calls outside the steps. Wait and transfer are 0 for a single worker.
         """
-        seen, shape = self.seen, (len(self.names), len(self.labels) + 1)
+        calls, shape = self.seen, (len(self.names), len(self.labels) + 1)
         key = self._place
-        latency = measure_by(key, seen.start_ns, seen.end_ns, shape[0] * shape[1])
-        m = seen.matched
-        transfer = measure_by(key[m], seen.moving_ns[m], seen.end_ns[m], shape[0] * shape[1])
-        wait = measure_by(key[m], seen.start_ns[m], seen.end_ns[m], shape[0] * shape[1]) - transfer
+        latency = measure_by(key, calls.start_ns, calls.end_ns, shape[0] * shape[1])
+        m = calls.matched
+        transfer = measure_by(key[m], calls.moving_ns[m], calls.end_ns[m], shape[0] * shape[1])
+        wait = measure_by(key[m], calls.start_ns[m], calls.end_ns[m], shape[0] * shape[1]) - transfer
         return latency.reshape(shape), wait.reshape(shape), transfer.reshape(shape)
 
     @cached_property
     def caused(self) -> Int64:
         """Returns how long the others wait for each worker in each step, ns, [worker, step]; the last column: outside the
         steps."""
-        seen, m, width = self.seen, self.seen.matched, len(self.labels) + 1
+        calls, m, width = self.seen, self.seen.matched, len(self.labels) + 1
         cause, at, length = caused_by(
-            self._place[m], seen.start_ns[m], seen.moving_ns[m], seen.end_ns[m], seen.waiting.last[m]
+            self._place[m], calls.start_ns[m], calls.moving_ns[m], calls.end_ns[m], calls.waiting.last[m]
         )
         total = np.zeros((len(self.names), width), np.int64)
         np.add.at(total, (cause, at % width), length)
@@ -177,11 +177,11 @@ class JobData:
 
 def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     """Returns the selected calls and steps of all workers; ``joined`` is the result of ``merge.join``."""
-    return _together(joined, chosen)
+    return _job_data(joined, chosen)
 
 
 @remembered
-def _together(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
+def _job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     """``job_data``, cached with the part."""
     tables = {name: frame.data for name, frame in joined.frames.items()}
     ranks, is_rank = tables[j.RANKS], pc.equal(tables[j.RANKS]["left_out"], "")
@@ -192,7 +192,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     steps = tables[j.STEPS]
     if chosen is not None:
         steps = steps.filter(pc.is_in(steps["step"], value_set=pa.array(chosen, pa.string())))
-    seen = _seen(tables[j.CALLS])
+    seen = _job_calls(tables[j.CALLS])
     if wanted is not None:
         seen = seen.take(np.append(np.array([label in wanted for label in labels], np.bool_), False)[seen.step])
     world_size = joined.facts.get("distributed.world_size")
@@ -210,11 +210,11 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
         clocks=clocks_from(tables[j.CLOCKS]),
         is_zero_stated=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
         kernels=tables.get(j.KERNELS),
-        whole=None if chosen is None else _together(joined, None),
+        whole=None if chosen is None else _job_data(joined, None),
     )
 
 
-def _seen(data: pa.Table) -> JobCalls:
+def _job_calls(data: pa.Table) -> JobCalls:
     start = numbers_of(data, "start_ns")
     return JobCalls(
         data=data,

@@ -250,8 +250,8 @@ def _calls(
     found = pc.fill_null(pc.index_in(data["step"], value_set=pa.array(labels, pa.string())), len(labels))
     steps = found.to_numpy().astype(np.int64)
     calls = compared(data, steps, len(labels), (workers, world_size), groups)
-    met = matched(calls) if workers > 1 else nothing(len(worker))
-    label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
+    matches = matched(calls) if workers > 1 else nothing(len(worker))
+    label, two_ended = matches.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
     size = fill_from_collective(label, np.where(size >= 1, size, of_groups.size[groups]))
     inferred, found = np.full(len(worker), -1, np.int64), list[tuple[Ranks, str]]()
@@ -270,10 +270,10 @@ def _calls(
     late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
     moved, rated = _bytes(data, collective, names, label)
     data = data.set_column(data.column_names.index("comm_bytes"), "comm_bytes", pa.array(moved, mask=moved < 0))
-    made = {
+    added = {
         "step_place": steps,
         "match": label,
-        "match_kind": met.by,
+        "match_kind": matches.by,
         "group_code": groups,
         "matched_workers": times.workers,
         "last": times.last,
@@ -287,7 +287,7 @@ def _calls(
         ),
         **dict(zip(LATE, vars(late).values(), strict=True)),
     }
-    for key, values in made.items():
+    for key, values in added.items():
         data = data.append_column(key, pa.array(values))
     return data, clocks_table(clocks, is_stated)
 

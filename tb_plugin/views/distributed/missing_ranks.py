@@ -40,7 +40,7 @@ def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: S
     """
     numbers = _numbers(calls)
     described = {row["group"]: row["group_description"] for row in groups.to_pylist()}
-    here = set(traced)
+    traced_names = set(traced)
     rows = []
     for part in dumps:
         for group, description, sequence, last_collective in _by_group(part.frames[CALLS_OF_RANKS].data):
@@ -52,7 +52,7 @@ def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: S
             rows.append(
                 {
                     "worker": part.worker,
-                    "has_trace": part.worker in here,
+                    "has_trace": part.worker in traced_names,
                     "group": group,
                     "group_description": description,
                     "recorded_calls_count": len(sequence),
@@ -85,10 +85,10 @@ def _numbers(calls: pa.Table) -> dict[str, Int64]:
     """Distinct sequence numbers in traces for each group, sorted; keyed by names that only one group has."""
     some = calls.select(["group", "group_code", "sequence"]).filter(pc.is_valid(calls["sequence"]))
     (group, names), code, number = texts_of(some, "group"), numbers_of(some, "group_code"), numbers_of(some, "sequence")
-    alone = (np.bincount(distinct_rows(group, code)[0], minlength=len(names)) == 1)[group]
-    of, numbers = distinct_rows(group[alone], number[alone])
-    pieces = np.split(numbers, np.flatnonzero(np.diff(of)) + 1)
-    return dict(zip((names[place] for place in np.unique(of).tolist()), pieces, strict=False))
+    is_unique = (np.bincount(distinct_rows(group, code)[0], minlength=len(names)) == 1)[group]
+    named, numbers = distinct_rows(group[is_unique], number[is_unique])
+    pieces = np.split(numbers, np.flatnonzero(np.diff(named)) + 1)
+    return dict(zip((names[place] for place in np.unique(named).tolist()), pieces, strict=False))
 
 
 def missing_ranks(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
@@ -100,8 +100,8 @@ def missing_ranks(ranks: Sequence[int | None], world_size: int | None, unread: C
     count = missing_rank_count(ranks, world_size, unread) or 0
     if world_size is None or not count:
         return ""
-    here = sorted(rank for rank in {*ranks, *unread} if rank is not None and 0 <= rank < world_size)
-    gaps = [(before + 1, rank - 1) for before, rank in pairwise([-1, *here, world_size]) if rank - before > 1]
+    present = sorted(rank for rank in {*ranks, *unread} if rank is not None and 0 <= rank < world_size)
+    gaps = [(before + 1, rank - 1) for before, rank in pairwise([-1, *present, world_size]) if rank - before > 1]
     named, left = [], count
     for first, last in gaps[:NAMED]:
         named.append(_range(first, last))
@@ -156,11 +156,11 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
     silent = sorted(ran)
     if silent:
         named = ", ".join(silent[:NAMED]) + (f" and {len(silent) - NAMED} more" if len(silent) > NAMED else "")
-        met = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
+        called = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
         text = (
             f"In the flight recorder but without a trace: {named}. They called {{called_in_traces}} of the collectives"
         )
         text += " in the traces, and none after these is missing: they ran."
-        figures = [METRICS.figure("called_in_traces", met)]
+        figures = [METRICS.figure("called_in_traces", called)]
         notices.append(Notice("rank_recorded", "info", text, "Record traces of all ranks to see who is late.", figures))
     return notices

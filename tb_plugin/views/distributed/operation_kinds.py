@@ -43,17 +43,19 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
     first, kind = distinct(of_row)
     count = len(first)
     calls, latency = (operations[key].to_numpy() for key in ("calls", "latency_ns"))
-    met = np.asarray(operations["transfer_ns"].is_valid())
-    transfer = quantile_by(kind[met], operations["transfer_ns"].filter(pa.array(met)).to_numpy(), count, 50).tolist()
-    has_met = (np.bincount(kind[met], minlength=count) > 0).tolist()
+    is_matched = np.asarray(operations["transfer_ns"].is_valid())
+    transfer = quantile_by(
+        kind[is_matched], operations["transfer_ns"].filter(pa.array(is_matched)).to_numpy(), count, 50
+    ).tolist()
+    has_match = (np.bincount(kind[is_matched], minlength=count) > 0).tolist()
     low, middle, high = (quantile_by(kind, latency, count, hundredths).tolist() for hundredths in _HUNDREDTHS)
     least, most = (quantile_by(kind, calls, count, hundredths).tolist() for hundredths in (0, 100))
     places = {titles(row): at for at, row in enumerate(first.tolist())}
     of_call, called = _kinds(data.seen.data, described)
-    workers = _different(kind, texts_of(operations, "worker")[0], count)
-    groups = _groups(data.seen, of_call, called, places)
+    workers = _distinct_counts(kind, texts_of(operations, "worker")[0], count)
+    groups = _group_counts(data.seen, of_call, called, places)
     every = np.bincount(kind, weights=calls, minlength=count).astype(np.int64).tolist()
-    awaited, told = _awaited(data.seen, of_call, called, places), blame(data)
+    awaited, report = _most_awaited(data.seen, of_call, called, places), blame(data)
     rows: list[Row] = [
         {
             **dict(zip(_KEYS, titles(row), strict=True)),
@@ -65,10 +67,10 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
             "latency_low_ns": low[at],
             "latency_median_ns": middle[at],
             "latency_high_ns": high[at],
-            "transfer_median_ns": transfer[at] if has_met[at] else None,
+            "transfer_median_ns": transfer[at] if has_match[at] else None,
             "awaited_worker": data.names[awaited[at][0]] if at in awaited else None,
             "awaited_ns": awaited[at][1] if at in awaited else None,
-            "held_up_by": told.held_up_by(awaited[at][2]) if at in awaited else None,
+            "held_up_by": report.held_up_by(awaited[at][2]) if at in awaited else None,
         }
         for at, row in enumerate(first.tolist())
     ]
@@ -85,17 +87,17 @@ def _kinds(data: pa.Table, described: Mapping[str, str]) -> tuple[Int64, _Title]
     )
     place: dict[str, int] = {}
     of_group = np.array([place.setdefault(described.get(name) or name, len(place)) for name in names], np.int64)
-    told, label = list(place), of_group[group]
-    return codes(collective, dtype, label), lambda row: (titles[collective[row]], types[dtype[row]], told[label[row]])
+    labels, label = list(place), of_group[group]
+    return codes(collective, dtype, label), lambda row: (titles[collective[row]], types[dtype[row]], labels[label[row]])
 
 
-def _different(kind: Int64, values: Int64, count: int) -> list[int]:
+def _distinct_counts(kind: Int64, values: Int64, count: int) -> list[int]:
     first, _ = distinct(codes(kind, values))
     found: list[int] = np.bincount(kind[first], minlength=count).tolist()
     return found
 
 
-def _groups(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
+def _group_counts(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
     """Number of groups per kind, separated by their ranks, whatever names the ranks use.
 
     Calls without a reported group count for the inferred group, else for one group.
@@ -108,7 +110,7 @@ def _groups(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles
     return found
 
 
-def _awaited(
+def _most_awaited(
     seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
 ) -> dict[int, tuple[int, int, Int64]]:
     """For each kind the worker with the largest wait of others, that wait in ns (sum), and these calls."""

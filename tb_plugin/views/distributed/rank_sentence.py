@@ -15,31 +15,31 @@ from tb_plugin.views.distributed.waiting import caused_by
 OF = "of"
 VERDICT = "verdict"
 # share of a rank's wait above which it waits mostly for one other rank
-_MOSTLY = 0.5
+_MAIN_CAUSE_SHARE = 0.5
 _HIGH_SHARE = 0.1
 
 
 def verdict(data: JobData, worker: str) -> Notices:
     """Returns the sentence about a worker; empty for unknown or single workers, and without step times."""
-    told = []
+    notices = []
     if not data.alone and worker in data.names:
         at = data.names.index(worker)
-        notice = _costs(data, at) if at in blame(data).costly else _waits(data, at)
-        told = [] if notice is None else [notice]
-    return Notices(VERDICT, "In the job", "answer", told)
+        notice = _cost_notice(data, at) if at in blame(data).costly else _wait_notice(data, at)
+        notices = [] if notice is None else [notice]
+    return Notices(VERDICT, "In the job", "answer", notices)
 
 
-def _costs(data: JobData, at: int) -> Notice:
-    told = blame(data)
-    lost = told.lost(at)[1]
-    share = lost / told.mean_ns
+def _cost_notice(data: JobData, at: int) -> Notice:
+    report = blame(data)
+    lost = report.lost(at)[1]
+    share = lost / report.mean_ns
     figures = [METRICS.figure("lost_ns", lost), METRICS.figure("lost_share", share)]
-    text = f"This rank costs the other ranks {{lost_ns}} {told.each} ({{lost_share}})"
-    slow = int(told.found.slow[at].sum())
-    if told.count > 1 and slow < told.count:
-        figures.append(METRICS.figure("worst_step", told.labels[int(np.argmax(told.found.lost_ns[at]))]))
+    text = f"This rank costs the other ranks {{lost_ns}} {report.each} ({{lost_share}})"
+    slow = int(report.found.slow[at].sum())
+    if report.count > 1 and slow < report.count:
+        figures.append(METRICS.figure("worst_step", report.labels[int(np.argmax(report.found.lost_ns[at]))]))
         text += ", mostly in step {worst_step} (mean over all steps)"
-    cells = why(told, at)
+    cells = why(report, at)
     if cause := cells.get("late_cause"):
         figures.append(METRICS.figure("late_cause", str(cause)))
         text += "; cause: {late_cause}"
@@ -49,7 +49,7 @@ def _costs(data: JobData, at: int) -> Notice:
     return _notice("job_costs", "high" if share >= _HIGH_SHARE else "medium", f"{text}.", figures)
 
 
-def _waits(data: JobData, at: int) -> Notice | None:
+def _wait_notice(data: JobData, at: int) -> Notice | None:
     steps = int(data.step_counts[at])
     if not steps or not bool((data.seen.matched & (data.seen.worker == at)).any()):
         return None
@@ -63,7 +63,7 @@ def _waits(data: JobData, at: int) -> Notice | None:
         text = f"Other ranks wait for this rank {{caused_step_ns}} {per} (sum over all ranks); it waits {{wait_ns}} for them."
         return _notice("job_waits", "info", text, figures)
     text = f"This rank waits {{wait_ns}} {per} for other ranks"
-    if (cause := _mostly(data, at)) is not None:
+    if (cause := _main_cause(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
         if wait >= WORTH * blame(data).mean_ns:
@@ -71,20 +71,20 @@ def _waits(data: JobData, at: int) -> Notice | None:
     return _notice("job_waits", "info", f"{text}.", figures)
 
 
-def _mostly(data: JobData, at: int) -> int | None:
+def _main_cause(data: JobData, at: int) -> int | None:
     """The worker that causes more than half of another one's wait within steps; None if there is none."""
-    seen, width = data.seen, len(data.labels)
+    calls, width = data.seen, len(data.labels)
     root = blame(data).roots.by
-    cause_of = np.where(root >= 0, root, seen.waiting.last)
-    mine = seen.matched & (seen.worker == at) & (seen.step < width)
+    cause_of = np.where(root >= 0, root, calls.waiting.last)
+    mine = calls.matched & (calls.worker == at) & (calls.step < width)
     cause, _, length = caused_by(
-        seen.step[mine], seen.start_ns[mine], seen.moving_ns[mine], seen.end_ns[mine], cause_of[mine]
+        calls.step[mine], calls.start_ns[mine], calls.moving_ns[mine], calls.end_ns[mine], cause_of[mine]
     )
     if not length.sum():
         return None
     by = np.bincount(cause, weights=length, minlength=len(data.names))
     most = int(by.argmax())
-    return most if most != at and by[most] > _MOSTLY * by.sum() else None
+    return most if most != at and by[most] > _MAIN_CAUSE_SHARE * by.sum() else None
 
 
 def _notice(rule: str, severity: Severity, text: str, figures: list[Figure]) -> Notice:

@@ -28,7 +28,7 @@ _PARTS = (
     ("transit_ns", "transfer"), ("synchronization_ns", "wait"), ("wait_rest_ns", "sync"), ("call_idle_ns", "idle"),
 )  # fmt: skip
 # explains why reported and measured times of the same calls differ
-_BESIDE = (
+_WHY_TIMES_DIFFER = (
     ". Reported transit covers only data movement; the rest of a call is idle. Measured data transfer covers the whole call "
     "after its last rank arrived"
 )
@@ -58,7 +58,7 @@ def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
     """
     if not job:
         return []
-    return [*_step_times(job), *_call_times(job, _BESIDE if measured else ""), *link_maps(job)]
+    return [*_step_times(job), *_call_times(job, _WHY_TIMES_DIFFER if measured else ""), *link_maps(job)]
 
 
 def job_notices(job: ReportedJob) -> list[Notice]:
@@ -110,10 +110,10 @@ def step_rows(job: ReportedJob) -> list[Row]:
     for row in job.tables[STEPS].to_pylist():
         times = {shown: row[key] for key, shown in STEP_COLUMNS.items()}
         device = None if row["device"] is None else str(row["device"])
-        made = {"worker": row["worker"], "step": row["step"], "device": device, **times}
+        added = {"worker": row["worker"], "step": row["step"], "device": device, **times}
         # Reported calls have no device, so they are shown with the worker's first device.
-        if rows.setdefault((row["worker"], row["step"]), made) is not made:
-            more.append(made)
+        if rows.setdefault((row["worker"], row["step"]), added) is not added:
+            more.append(added)
     for row in summed(job.tables[CALLS], ("worker", "step"), (*CALL_COLUMNS, "calls", "bytes")).to_pylist():
         key = row["worker"], row["step"]
         rows.setdefault(key, {"worker": key[0], "step": key[1], "device": None}).update(_call_times_of(row))
@@ -131,9 +131,9 @@ def _type_rows(job: ReportedJob) -> list[Row]:
             "worker": row["worker"],
             "collective": row["operation"],
             **_call_times_of(row),
-            "mean_link_bytes": _over(row["bytes"], row["calls"]),
-            "mean_elapse_ns": _over(row["elapse_ns"], row["calls"]),
-            "mean_transit_ns": _over(row["transit_ns"], row["calls"]),
+            "mean_link_bytes": _mean(row["bytes"], row["calls"]),
+            "mean_elapse_ns": _mean(row["elapse_ns"], row["calls"]),
+            "mean_transit_ns": _mean(row["transit_ns"], row["calls"]),
         }
         for row in found.to_pylist()
     ]
@@ -145,12 +145,12 @@ def _band_rows(job: ReportedJob) -> list[Row]:
     inside: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in found:
         inside[row["worker"], row["part_of"]].append(row)
-    made = []
+    rows = []
     for row in found:
         # Packets are only reported for the parts of a link kind.
         counted = [row] if row["packets"] else inside[row["worker"], row["band"]]
         packets, large = (sum(each[key] or 0 for each in counted) for key in ("packets", "large"))
-        made.append(
+        rows.append(
             {
                 "worker": row["worker"],
                 "link_kind": row["band"],
@@ -163,7 +163,7 @@ def _band_rows(job: ReportedJob) -> list[Row]:
             }
         )
     order = {name: place for place, name in enumerate(job.names)}
-    return sorted(made, key=lambda row: (order[row["worker"]], row["link_part_of"] or row["link_kind"] or "",
+    return sorted(rows, key=lambda row: (order[row["worker"]], row["link_part_of"] or row["link_kind"] or "",
                                          row["link_part_of"] is not None, row["link_kind"] or ""))  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def _step_times(job: ReportedJob) -> list[Series]:
     return [msgspec.structs.replace(series, x=[*names])]
 
 
-def _call_times(job: ReportedJob, beside: str) -> list[Series]:
+def _call_times(job: ReportedJob, note: str) -> list[Series]:
     """A bar per worker with the parts of its calls per step."""
     found = summed(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}
@@ -205,7 +205,7 @@ def _call_times(job: ReportedJob, beside: str) -> list[Series]:
         Series(
             "call_times",
             "Communication, as reported",
-            f"mean step, sum over calls{beside}",
+            f"mean step, sum over calls{note}",
             x,
             [*names],
             lines,
@@ -216,10 +216,10 @@ def _call_times(job: ReportedJob, beside: str) -> list[Series]:
 
 def _call_times_of(row: Row) -> Row:
     """Times of calls for the page: wait is split into synchronization and the rest."""
-    made = {shown: row[key] for key, shown in CALL_COLUMNS.items()}
+    times = {shown: row[key] for key, shown in CALL_COLUMNS.items()}
     wait, before = row["wait_ns"], row["synchronization_ns"]
-    made["wait_rest_ns"] = None if wait is None or before is None else wait - before
-    return {**made, "job_calls": row["calls"], "link_bytes": row["bytes"]}
+    times["wait_rest_ns"] = None if wait is None or before is None else wait - before
+    return {**times, "job_calls": row["calls"], "link_bytes": row["bytes"]}
 
 
 _COLUMNS = {
@@ -262,5 +262,5 @@ def _bounded(value: object) -> object:
     return min(max(value, -_LARGEST), _LARGEST) if isinstance(value, int) else value
 
 
-def _over(value: int | None, count: int | None) -> int | None:
+def _mean(value: int | None, count: int | None) -> int | None:
     return value // count if value is not None and count else None

@@ -63,22 +63,22 @@ def link_rows(job: ReportedJob) -> list[Row]:
     for row in summed(job.tables[BETWEEN], keys, ("bytes", "transit_ns")).to_pylist():
         pair = tuple(ends.label(row["group"], row[end], in_group=row["in_group"]) for end in ("source", "destination"))
         stated[pair[0], pair[1]].append(row)
-    made: dict[tuple[str, str, str | None, str | None], Row] = {}
+    links: dict[tuple[str, str, str | None, str | None], Row] = {}
     for (source, destination), rows in stated.items():
         own = [row for row in rows if str(job.ranks.get(row["worker"])) == source]
         for row in own or rows:
             group = ends.title(row["group"])
-            into = made.setdefault(
+            link = links.setdefault(
                 (source, destination, row["transport"], group),
                 {"link_from": source, "link_to": destination, "link_kind": row["transport"], "link_group": group,
                  "link_bytes": 0, "link_ns": 0},
             )  # fmt: skip
-            into["link_bytes"] += row["bytes"] or 0
-            into["link_ns"] += row["transit_ns"] or 0
-    for row in made.values():
+            link["link_bytes"] += row["bytes"] or 0
+            link["link_ns"] += row["transit_ns"] or 0
+    for row in links.values():
         row["link_bandwidth"] = speed(row["link_bytes"], row["link_ns"])
     return sorted(
-        made.values(), key=lambda row: (in_order(row["link_from"]), in_order(row["link_to"]), row["link_group"])
+        links.values(), key=lambda row: (in_order(row["link_from"]), in_order(row["link_to"]), row["link_group"])
     )
 
 
@@ -97,7 +97,7 @@ def link_maps(job: ReportedJob) -> list[Series]:
     subtitle = "from rank (row) to rank (column); copies within a rank are in the table"
     if len(ranks) > MOST_DRAWN:
         subtitle += f"; the first {MOST_DRAWN} of {len(ranks)} ranks"
-    made = []
+    maps = []
     for key, title in MAPS.items():
         metric = METRICS.metric(key, window=CHOSEN)
         lines = []
@@ -109,8 +109,8 @@ def link_maps(job: ReportedJob) -> list[Series]:
             lines.append(
                 Line(msgspec.structs.replace(metric, key=source, title=f"Rank {source}"), "communication", values)
             )
-        made.append(Series(f"map_{key}", title, subtitle, METRICS.metric("link_to", "To"), [*places], lines, "lines"))
-    return made
+        maps.append(Series(f"map_{key}", title, subtitle, METRICS.metric("link_to", "To"), [*places], lines, "lines"))
+    return maps
 
 
 def link_totals(job: ReportedJob) -> list[LinkTotal]:

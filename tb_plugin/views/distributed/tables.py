@@ -157,28 +157,28 @@ def _short(text: str) -> str:
 @remembered
 def worker_rows(data: JobData) -> list[Row]:
     """Returns a row per worker: sums over the selected steps, and the cost per step."""
-    seen, alone = data.seen, data.alone
+    job_calls, alone = data.seen, data.alone
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
     one_each = data.first_rows
-    last = seen.waiting.last[one_each]
+    last = job_calls.waiting.last[one_each]
     counts = {
-        "matched": data.count(seen.matched),
+        "matched": data.count(job_calls.matched),
         # A single rank in a group has no match.
-        "unmatched": data.count(~seen.matched & _of_several(seen)),
-        "bounded": data.count(seen.waiting.timing == TIMINGS.index(BOUND)),
-        "estimated": data.count(seen.waiting.timing == TIMINGS.index(ESTIMATED)),
+        "unmatched": data.count(~job_calls.matched & _of_several(job_calls)),
+        "bounded": data.count(job_calls.waiting.timing == TIMINGS.index(BOUND)),
+        "estimated": data.count(job_calls.waiting.timing == TIMINGS.index(ESTIMATED)),
         "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
         "caused_wait_ns": data.caused_ns,
     }
     # A worker also takes part in collectives that it lacks and presumably arrived last at.
-    lacked = last[seen.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
-    taken = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
-    share = counts["arrived_last"] / np.maximum(taken, 1)
-    calls = data.count(np.ones(len(seen.worker), np.bool_)).tolist()
+    lacked = last[job_calls.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
+    taking_part = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
+    share = counts["arrived_last"] / np.maximum(taking_part, 1)
+    calls = data.count(np.ones(len(job_calls.worker), np.bool_)).tolist()
     totals = _totals(data)
-    told = None if alone else blame(data)
+    report = None if alone else blame(data)
     # Without step times the gain is unknown.
-    lost = told.lost_ns.tolist() if told is not None and told.mean_ns else [None] * len(data.names)
+    lost = report.lost_ns.tolist() if report is not None and report.mean_ns else [None] * len(data.names)
     return [
         {
             "worker": name,
@@ -188,9 +188,9 @@ def worker_rows(data: JobData) -> list[Row]:
             "transfer_ns": None if alone else transfer[w],
             "calls": calls[w],
             **{key: None if alone else int(values[w]) for key, values in counts.items()},
-            "last_share": float(share[w]) if taken[w] else None,
+            "last_share": float(share[w]) if taking_part[w] else None,
             "lost_ns": lost[w],
-            "held_up_by": None if told is None else told.worker_held_up_by(w),
+            "held_up_by": None if report is None else report.worker_held_up_by(w),
         }
         for w, name in enumerate(data.names)
     ]
@@ -211,7 +211,7 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 def clock_rows(data: JobData) -> list[Row]:
     """Returns a row per worker: its clock, and the calls whose arrival order the clock shows."""
     clocks = data.clocks
-    told = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
+    counts = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
     rows: list[Row] = []
     for w, name in enumerate(data.names):
         known, how = bool(clocks.known[w]), HOW[clocks.how[w]]
@@ -227,9 +227,9 @@ def clock_rows(data: JobData) -> list[Row]:
                 "clock_aside": int(clocks.aside[w]),
                 "clock_set": int(clocks.connected[w]) if known else None,
                 "trace_begins_ns": int(clocks.begin_ns[w]) if known else None,
-                "arrivals_known": told[0][w],
-                "arrivals_suppressed": told[1][w],
-                "arrivals_later": told[2][w],
+                "arrivals_known": counts[0][w],
+                "arrivals_suppressed": counts[1][w],
+                "arrivals_later": counts[2][w],
             }
         )
     return rows
@@ -253,27 +253,27 @@ def _steps(data: JobData) -> pa.Table:
 
 def _operations(data: JobData) -> pa.Table:
     """Calls of a worker by collective, type and group, in order of their first call."""
-    seen = data.seen
+    job_calls = data.seen
     keys = ("collective", "dtype", "group")
-    code = codes(seen.worker, *(texts_of(seen.data, key)[0] for key in keys))
+    code = codes(job_calls.worker, *(texts_of(job_calls.data, key)[0] for key in keys))
     _, first, code = np.unique(code, return_index=True, return_inverse=True)
     order = np.argsort(first)
     head, count = first[order], len(first)
     place = np.argsort(order)[code]
-    m, known = seen.matched, seen.bytes >= 0
+    m, known = job_calls.matched, job_calls.bytes >= 0
     calls, matched = np.bincount(place, minlength=count), np.bincount(place[m], minlength=count)
     sized = np.bincount(place[known], minlength=count) == calls
-    size = _sums(place[known], seen.bytes[known], count)
-    latency = measure_by(place, seen.start_ns, seen.end_ns, count)
-    transfer = measure_by(place[m], seen.moving_ns[m], seen.end_ns[m], count)
-    algorithm, bus = _bandwidth(seen, place, count)
+    size = _sums(place[known], job_calls.bytes[known], count)
+    latency = measure_by(place, job_calls.start_ns, job_calls.end_ns, count)
+    transfer = measure_by(place[m], job_calls.moving_ns[m], job_calls.end_ns[m], count)
+    algorithm, bus = _bandwidth(job_calls, place, count)
     sure = data.sure.moved
-    clear, arrived = np.bincount(place[sure], minlength=count), _sums(place[sure], seen.late.moved_ns[sure], count)
+    clear, arrived = np.bincount(place[sure], minlength=count), _sums(place[sure], job_calls.late.moved_ns[sure], count)
     described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
-    groups = seen.data["group"].take(head)
+    groups = job_calls.data["group"].take(head)
     columns = {
-        "worker": pa.array([data.names[w] for w in seen.worker[head].tolist()], pa.string()),
-        **{key: seen.data[key].take(head).combine_chunks() for key in keys},
+        "worker": pa.array([data.names[w] for w in job_calls.worker[head].tolist()], pa.string()),
+        **{key: job_calls.data[key].take(head).combine_chunks() for key in keys},
         "group_description": pa.array([described.get(name, "") for name in groups.to_pylist()], pa.string()),
         "calls": pa.array(calls),
         "matched": _known(matched, np.full(count, not data.alone)),
@@ -305,16 +305,16 @@ def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float
 
 
 def _singles(data: JobData) -> pa.Table:
-    seen, w = data.seen, data.seen.waiting
-    m, count, late, sure = seen.matched, len(seen.worker), seen.late, data.sure
-    wait = seen.end_ns - seen.start_ns - w.transfer_ns
-    algorithm, bus = _bandwidth(seen, np.arange(count), count)
+    calls, w = data.seen, data.seen.waiting
+    m, count, late, sure = calls.matched, len(calls.worker), calls.late, data.sure
+    wait = calls.end_ns - calls.start_ns - w.transfer_ns
+    algorithm, bus = _bandwidth(calls, np.arange(count), count)
     names = pa.array(data.names, pa.string())
     added = {
-        "bus_factor": _known(seen.factor, ~np.isnan(seen.factor)),
-        "match": _known(seen.match, m),
-        "match_kind": _worded(numbers_of(seen.data, "match_kind"), m, BY),
-        "inferred_group": seen.data["inferred_group"].combine_chunks(),
+        "bus_factor": _known(calls.factor, ~np.isnan(calls.factor)),
+        "match": _known(calls.match, m),
+        "match_kind": _worded(numbers_of(calls.data, "match_kind"), m, BY),
+        "inferred_group": calls.data["inferred_group"].combine_chunks(),
         "matched_workers": _known(w.workers, m),
         "timing": _worded(w.timing, m, TIMINGS),
         "wait_ns": _known(wait, m),
@@ -329,7 +329,7 @@ def _singles(data: JobData) -> pa.Table:
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }
-    columns = {"worker": names.take(pa.array(seen.worker)), **{key: seen.data[key] for key in CALL}, **added}
+    columns = {"worker": names.take(pa.array(calls.worker)), **{key: calls.data[key] for key in CALL}, **added}
     return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
 
 

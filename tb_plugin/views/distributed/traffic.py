@@ -34,15 +34,15 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
     each worker. A message with both ends loaded counts once, as reported by its sender. Messages with unknown size or ends
     are left out.
     """
-    here = _ranks(calls, ranks)
-    own = here[numbers_of(calls, "worker")]
-    found = [_Messages.none(), *_transfers(calls, own, here), *_splits(calls, members, own, here)]
+    known_ranks = _ranks(calls, ranks)
+    own = known_ranks[numbers_of(calls, "worker")]
+    found = [_Messages.none(), *_transfers(calls, own, known_ranks), *_splits(calls, members, own, known_ranks)]
     every = _Messages(*(np.concatenate([getattr(one, each.name) for one in found]) for each in fields(_Messages)))
     if not len(every.size):
         return None
     group = texts_of(calls, "group")
-    named = group[0][every.row]
-    code = codes(named, every.source, every.target)
+    group_of = group[0][every.row]
+    code = codes(group_of, every.source, every.target)
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     size, messages, differing = (np.zeros(len(first), np.int64) for _ in range(3))
     np.add.at(size, place, every.size)
@@ -54,7 +54,7 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
     data = {
         "source_rank": pa.array(every.source[first][order]),
         "destination_rank": pa.array(every.target[first][order]),
-        "group": pa.array([group[1][each] for each in named[first][order].tolist()], pa.string()),
+        "group": pa.array([group[1][each] for each in group_of[first][order].tolist()], pa.string()),
         "traffic_bytes": pa.array(size[order]),
         "messages": pa.array(messages[order]),
         "differing_messages": pa.array(differing[order]),
@@ -128,17 +128,17 @@ class _Messages:
 
 def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
     """The rank of each worker, -1 = unknown: as reported, else from its sends and receives."""
-    here = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
+    known_ranks = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
     worker, (collective, names) = numbers_of(calls, "worker"), texts_of(calls, "collective")
     for word, key in (("send", "source_rank"), ("recv", "destination_rank")):
         if word in names:
             end = numbers_of(calls, key)
-            rows = np.flatnonzero((collective == names.index(word)) & (end >= 0) & (here[worker] < 0))
-            here[worker[rows]] = end[rows]
-    return here
+            rows = np.flatnonzero((collective == names.index(word)) & (end >= 0) & (known_ranks[worker] < 0))
+            known_ranks[worker[rows]] = end[rows]
+    return known_ranks
 
 
-def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
+def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
     """Messages between two ranks. A receive counts if its sender is not loaded, or lacks calls.
 
     Unmatched calls of two ranks count as many messages as the end with more of them has, since a message never consists of
@@ -152,14 +152,14 @@ def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
     match, size = numbers_of(calls, "match")[rows], numbers_of(calls, "comm_bytes")[rows]
     sends = is_send[rows]
     source, target = numbers_of(calls, "source_rank")[rows], numbers_of(calls, "destination_rank")[rows]
-    other, there, received = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
+    other, has_other, received = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
     # The other end of a matched pair is known, even if the call does not report it.
-    mine, theirs = own[rows], np.where(there, own[rows][other], -1)
+    mine, theirs = own[rows], np.where(has_other, own[rows][other], -1)
     source = np.where(source >= 0, source, np.where(sends, mine, theirs))
     target = np.where(target >= 0, target, np.where(sends, theirs, mine))
-    whole = np.where(size >= 0, size, np.where(there, size[other], -1))
-    differs = there & (size >= 0) & (size[other] >= 0) & (size != size[other])
-    counts = np.where(received, ~sends, sends | (~there & ~np.isin(source, here)))
+    whole = np.where(size >= 0, size, np.where(has_other, size[other], -1))
+    differs = has_other & (size >= 0) & (size[other] >= 0) & (size != size[other])
+    counts = np.where(received, ~sends, sends | (~has_other & ~np.isin(source, known_ranks)))
     keep = counts & (source >= 0) & (target >= 0) & (whole >= 0)
     return [_Messages(rows[keep], source[keep], target[keep], whole[keep], differs[keep])]
 
@@ -181,46 +181,48 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
     order = np.argsort(code, kind="stable")
     ordered = code[order]
     pair = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] > 0))
-    other, there = np.zeros(len(match), np.int64), np.zeros(len(match), np.bool_)
+    other, has_other = np.zeros(len(match), np.int64), np.zeros(len(match), np.bool_)
     for one, two in ((order[pair], order[pair + 1]), (order[pair + 1], order[pair])):
-        other[one], there[one] = two, True
-    return other, there, left & (many[0] < many[1])[ends]
+        other[one], has_other[one] = two, True
+    return other, has_other, left & (many[0] < many[1])[ends]
 
 
-def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
+def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
     """Messages of all-to-alls with reported splits. A received part counts if its sender reports nothing."""
     unit = _units(calls)
-    sent, got = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
-    if not len(sent.row) and not len(got.row):
+    sent, received_parts = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
+    if not len(sent.row) and not len(received_parts.row):
         return []
     match = numbers_of(calls, "match")
     rows, source, target = (
-        np.concatenate([getattr(one, k) for one in (sent, got)]) for k in ("row", "source", "target")
+        np.concatenate([getattr(one, k) for one in (sent, received_parts)]) for k in ("row", "source", "target")
     )
     unmatched = match[rows] < 0
     label = np.where(unmatched, match.max(initial=0) + 1 + rows, match[rows])
     key = codes(label, source, target)
     mine, theirs = key[: len(sent.row)], key[len(sent.row) :]
     _, first, second = np.intersect1d(mine, theirs, return_indices=True)
-    sent.differs[first] = sent.size[first] != got.size[second]
-    is_sent, alone = np.arange(len(rows)) < len(sent.row), np.ones(len(rows), np.bool_)
-    alone[first] = alone[len(sent.row) + second] = False
-    received = _of_more(
-        codes(numbers_of(calls, "group_code")[rows], source, target), is_sent & alone, ~is_sent & unmatched
+    sent.differs[first] = sent.size[first] != received_parts.size[second]
+    is_sent, is_single = np.arange(len(rows)) < len(sent.row), np.ones(len(rows), np.bool_)
+    is_single[first] = is_single[len(sent.row) + second] = False
+    received = _more_received(
+        codes(numbers_of(calls, "group_code")[rows], source, target), is_sent & is_single, ~is_sent & unmatched
     )
-    keep = np.where(is_sent, ~(alone & received), alone & (~unmatched | received | ~np.isin(source, here)))
+    keep = np.where(
+        is_sent, ~(is_single & received), is_single & (~unmatched | received | ~np.isin(source, known_ranks))
+    )
     # Data that stays on a rank is no traffic.
     keep &= source != target
-    return [one.only(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (got, keep[~is_sent]))]
+    return [one.only(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (received_parts, keep[~is_sent]))]
 
 
-def _of_more(ends: Int64, sent: Bool, got: Bool) -> Bool:
+def _more_received(ends: Int64, sent: Bool, received: Bool) -> Bool:
     """Ends with more unmatched received messages than unmatched sent ones.
 
     The other end of an unmatched call is unknown. To count no message twice, the end with more of them counts.
     """
-    gave, took = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, got))
-    found: Bool = (gave < took)[ends]
+    sent_count, received_count = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, received))
+    found: Bool = (sent_count < received_count)[ends]
     return found
 
 

@@ -54,7 +54,7 @@ _STEP_PARTS = (
     ("exposed_communication_ns", "communication"),
     ("step_other_ns", "other"),
 )
-_BOUNDED = {"wait_ns": "Synchronizing (lower bound)", "transfer_ns": "Data transfer (upper bound)"}
+_BOUND_TITLES = {"wait_ns": "Synchronizing (lower bound)", "transfer_ns": "Data transfer (upper bound)"}
 
 
 GROUP_TABLES = (
@@ -124,14 +124,14 @@ class Distributed:
             heat, spread = pictures(data, measure)
             return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})
         if params.table is None and (worker := params.get(OF)):
-            told_of_one = verdict(data, worker)
-            return View(self.id, self.title, coverage, {told_of_one.name: told_of_one})
+            sentence = verdict(data, worker)
+            return View(self.id, self.title, coverage, {sentence.name: sentence})
         if params.table == MEETINGS:
-            found = {MEETINGS: _meetings(data, params)}
-            return answer_view(self, Part(coverage, frames=found), params)
+            meeting_tables = {MEETINGS: _meetings(data, params)}
+            return answer_view(self, Part(coverage, frames=meeting_tables), params)
         rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
-        made = frames(data)
-        tables = {**operation_kinds(data, made["operations"].data), **made}
+        base_tables = frames(data)
+        tables = {**operation_kinds(data, base_tables["operations"].data), **base_tables}
         tables |= {**bandwidth_frames(data), **kind_frames(data), **sent}
         if (worst := worst_frame(data, rows)) is not None:
             tables["worst"] = worst
@@ -140,7 +140,7 @@ class Distributed:
         if data.alone:
             tables.pop("stragglers")
         tables |= job_frames(data.stated)
-        told = findings(data, rows, _repeated(joined), params)
+        notices = findings(data, rows, _repeated(joined), params)
         more = [*slow_nodes(data), *([] if data.stated else nothing_called(joined.frames[CALLS].data))]
         if DUMPS in joined.frames:
             dumps = joined.frames[DUMPS].data
@@ -148,8 +148,8 @@ class Distributed:
             tables[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
         if data.stated:
             more += [*job_findings(data.stated), *job_notices(data.stated)]
-        told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
-        payloads = _payloads(data, rows, told, tables["operations"])
+        notices = sorted([*notices, *more], key=lambda notice: get_args(Severity).index(notice.severity))
+        payloads = _payloads(data, rows, notices, tables["operations"])
         payloads |= {f"map_{name}": traffic_map(each, rank_nodes(data)) for name, each in sent.items()}
         if staged is not None:
             payloads["stages"] = staged[0]
@@ -188,20 +188,20 @@ def _traffic(joined: Part, data: JobData) -> dict[str, Frame]:
 
 
 def _repeated(joined: Part) -> list[Notice]:
-    held = joined.payloads[REPEATED]
-    return held.notices if isinstance(held, Notices) else []
+    payload = joined.payloads[REPEATED]
+    return payload.notices if isinstance(payload, Notices) else []
 
 
-def _payloads(data: JobData, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
+def _payloads(data: JobData, rows: list[Row], notices: list[Notice], operations: Frame) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
         "headline": _headline(data, rows, operations),
         FACTS: job_facts(data, rows, operations),
-        "findings": Notices("findings", "Findings", "training", told),
+        "findings": Notices("findings", "Findings", "training", notices),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
-        titles = _BOUNDED if total_of(rows, "bounded") else {}
+        titles = _BOUND_TITLES if total_of(rows, "bounded") else {}
         payloads["waiting"] = _bars(
             data, in_steps(data, rows), "waiting", "Synchronizing and data transfer", parts, titles
         )
@@ -214,9 +214,9 @@ def _payloads(data: JobData, rows: list[Row], told: list[Notice], operations: Fr
 
 
 def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
-    figures_of_slow = [] if data.alone else _slow(data)
+    figures_of_slow = [] if data.alone else _slowest_rank(data)
     first = figures_of_slow or _exposed(data, rows)
-    figures = [*first, METRICS.figure("workers", len(data.names)), _size(data)]
+    figures = [*first, METRICS.figure("workers", len(data.names)), _world_size(data)]
     if not data.alone:
         figures += [
             METRICS.figure(
@@ -225,7 +225,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
                 "Waiting (lower bound)" if total_of(rows, "bounded") else "",
             ),
             # With a straggler this is a detail: a mean over all groups, which may use different links.
-            *([] if figures_of_slow else _fast(operations)),
+            *([] if figures_of_slow else _bus_bandwidth(operations)),
         ]
         if lost := total_of(rows, "unmatched"):
             figures.append(METRICS.figure("unmatched", lost))
@@ -251,33 +251,33 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
     )
 
 
-def _slow(data: JobData) -> list[Figure]:
+def _slowest_rank(data: JobData) -> list[Figure]:
     """The slowest rank with cost and cause, if there is a straggler."""
-    told = blame(data)
-    if not told.costly:
+    report = blame(data)
+    if not report.costly:
         return []
-    worst = told.costly[0]
-    lost = told.lost(worst)[1]
-    most = lost >= max(told.lost(worker)[1] for worker in told.costly)
-    title, there = "Slowest rank" if most else "Repeatedly late", []
-    if told.is_once(worst):
-        step, lost_there, share = told.worst_step(worst)
+    worst = report.costly[0]
+    lost = report.lost(worst)[1]
+    most = lost >= max(report.lost(worker)[1] for worker in report.costly)
+    title, worst_step_figures = "Slowest rank" if most else "Repeatedly late", []
+    if report.is_once(worst):
+        step, lost_there, share = report.worst_step(worst)
         title = "Late once"
-        there = [
+        worst_step_figures = [
             METRICS.figure("worst_lost_ns", lost_there, f"Lost in step {step}"),
             METRICS.figure("worst_lost_share", share),
         ]
     return [
         METRICS.figure("worker", data.names[worst], title),
-        *there,
+        *worst_step_figures,
         METRICS.figure("lost_ns", lost, "Lost per step"),
-        METRICS.figure("lost_share", lost / told.mean_ns),
-        METRICS.figure("step_total_ns", round(told.mean_ns), "Step"),
-        METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
+        METRICS.figure("lost_share", lost / report.mean_ns),
+        METRICS.figure("step_total_ns", round(report.mean_ns), "Step"),
+        METRICS.figure("late_cause", str(why(report, worst).get("late_cause") or "not known")),
     ]
 
 
-def _fast(operations: Frame) -> list[Figure]:
+def _bus_bandwidth(operations: Frame) -> list[Figure]:
     """The bus bandwidth of the collective with most bytes."""
     collective, bandwidth = largest(operations)
     return (
@@ -287,7 +287,7 @@ def _fast(operations: Frame) -> list[Figure]:
     )
 
 
-def _size(data: JobData) -> Figure:
+def _world_size(data: JobData) -> Figure:
     at_least = data.world_size is None and data.size is not None
     return METRICS.figure("world_size", data.size, "World size (lower bound)" if at_least else "")
 

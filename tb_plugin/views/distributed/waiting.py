@@ -35,7 +35,7 @@ class Waiting:
     workers: Int64
     """Number of workers with the collective."""
     last: Int64
-    """The worker that arrived last: its call is the shortest. For estimates the one without the call; -1 if several lack it."""
+    """The worker that arrived last: its call is the shortest. For estimates the one without it; -1 if several lack it."""
     transfer_ns: Int64
     """At the end of the call; the rest of the call is wait."""
     timing: Int64
@@ -61,9 +61,12 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
     usual, most = _usual(codes(calls.group[shortest], calls.kind[shortest]), transfer, none_lacks_it)
     late = ~complete & ~none_lacks_it & (transfer > most)
     if len(first):
-        here, all_of_group = np.add.reduceat(calls.worker[order], first), np.zeros(int(calls.group.max()) + 1, np.int64)
+        present_sum, all_of_group = (
+            np.add.reduceat(calls.worker[order], first),
+            np.zeros(int(calls.group.max()) + 1, np.int64),
+        )
         np.add.at(all_of_group, calls.group[pairs], calls.worker[pairs])
-        lacking = np.where(taking_part == workers + 1, all_of_group[calls.group[shortest]] - here, -1)
+        lacking = np.where(taking_part == workers + 1, all_of_group[calls.group[shortest]] - present_sum, -1)
     else:
         lacking = shortest
     by_match = {

@@ -24,9 +24,9 @@ Bool = npt.NDArray[np.bool_]
 FINISHED, UNFINISHED, NOT_CALLED, DIFFERS = range(4)
 VERDICTS = ("finished", "unfinished", "not called", "differs")
 # ranks listed by name, the others are counted
-_NAMED = 16
+_MAX_NAMED = 16
 _LATEST = np.iinfo(np.int64).max
-_NOBODY = np.zeros(0, np.int64)
+_NO_WORKERS = np.zeros(0, np.int64)
 
 # positions of the workers of each process group by (name, description), if known
 Members = Mapping[tuple[str | None, str | None], Int64]
@@ -134,16 +134,16 @@ def differences(found: Matched, row: int) -> str:
     """Returns the differences between the calls of a collective, in words."""
     mine = found.calls.take(pa.array(np.flatnonzero(found.of == row)))
     uneven = bool(set(mine["collective"].to_pylist()) & UNEVEN)
-    told = []
+    differing = []
     if not _is_one(mine["collective"]):
-        told.append("operation")
+        differing.append("operation")
     if not uneven and not (_is_one(mine["call_input_sizes"]) and _is_one(mine["call_output_sizes"])):
-        told.append("sizes")
+        differing.append("sizes")
     if not _is_one(mine["call_types"]):
-        told.append("types")
+        differing.append("types")
     if not _is_one(mine["call_finished"]):
-        told.append("state")
-    return ", ".join(told)
+        differing.append("state")
+    return ", ".join(differing)
 
 
 def _is_one(column: pa.ChunkedArray) -> bool:
@@ -152,8 +152,8 @@ def _is_one(column: pa.ChunkedArray) -> bool:
 
 def listed_workers(workers: Sequence[str], ranks: Int64) -> str:
     """Returns the names of workers, shortened if there are many."""
-    names = [workers[rank] for rank in ranks[:_NAMED].tolist()]
-    return ", ".join(names) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
+    names = [workers[rank] for rank in ranks[:_MAX_NAMED].tolist()]
+    return ", ".join(names) + (f" and {len(ranks) - _MAX_NAMED} more" if len(ranks) > _MAX_NAMED else "")
 
 
 def _codes(column: pa.ChunkedArray) -> Int64:
@@ -195,20 +195,20 @@ def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.T
     if not len(code):
         return Progress(*(np.zeros(0, np.int64) for _ in range(7)))
     groups = group(code, rank)
-    owner, there = code[groups.first], rank[groups.first]
+    owner, present = code[groups.first], rank[groups.first]
     silent: list[tuple[int, int, int]] = []
     kinds = group(owner)
     rows = pa.array(groups.first[kinds.first])
     names = zip(*(calls[key].take(rows).to_pylist() for key in ("group", "group_description")), strict=True)
     for kind, name in enumerate(names):
-        absent = np.setdiff1d(members.get(name, _NOBODY), there[kinds.of == kind])
+        absent = np.setdiff1d(members.get(name, _NO_WORKERS), present[kinds.of == kind])
         at = int(groups.first[kinds.first[kind]])
         silent += [(int(code[at]), int(each), at) for each in absent]
     more = np.array(silent, np.int64).reshape(-1, 3)
     none = np.full(len(more), -1, np.int64)
     return Progress(
         np.concatenate((owner, more[:, 0])),
-        np.concatenate((there, more[:, 1])),
+        np.concatenate((present, more[:, 1])),
         np.concatenate((groups.min(sequence), none)),
         np.concatenate((groups.max(sequence), none)),
         np.concatenate((groups.max(np.where(done, sequence, -1)), none)),
@@ -224,9 +224,9 @@ def _missing(progress: Progress, code: Int64, sequence: Int64, part: Int64, coun
     kinds = np.unique(code)
     rows = np.split(order, np.searchsorted(code[order], kinds[1:])) if len(kinds) else []
     ranks = np.split(members, np.searchsorted(progress.group[members], kinds[1:])) if len(kinds) else []
-    for mine, there in zip(rows, ranks, strict=True):
+    for mine, members_of_group in zip(rows, ranks, strict=True):
         # A rank is unknown for collectives before its first record.
-        known = np.searchsorted(np.sort(progress.first[there]), sequence[mine], side="right")
+        known = np.searchsorted(np.sort(progress.first[members_of_group]), sequence[mine], side="right")
         found[mine] = known - count[mine]
     # With several calls under one number, the missing one is unknown.
     return np.where(part == 0, np.maximum(found, 0), 0)

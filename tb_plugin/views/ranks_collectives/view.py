@@ -38,7 +38,7 @@ _CALLS = "rank_calls"
 _MEMBERS = "group_members"
 _OVERWRITTEN = "flight.overwritten_calls"
 # differing collectives that get details
-_TOLD = 1000
+_MAX_DETAILED = 1000
 # replaces "finished" if group members have no dump
 FINISHED_HERE = "finished here"
 # name and description of a process group
@@ -93,12 +93,12 @@ class RanksCollectives:
         place = {int(match[1]): i for i, worker in enumerate(workers) if (match := _RANK.search(worker))}
         members, without = _members(parts, place)
         found = matched([part.frames[_CALLS].data for part in parts], members)
-        gone = _gone(found, without)
+        without_dump = _ranks_without_dump(found, without)
         absent = tuple(sorted(set().union(*without.values())))
-        frames = {each.name: each for each in (_collectives(found, workers, gone), _progress(found, workers))}
+        frames = {each.name: each for each in (_collectives(found, workers, without_dump), _progress(found, workers))}
         payloads: dict[str, Payload] = {}
         if params.table is None:
-            payloads["answer"] = answered([*_answer(found, workers, gone)])
+            payloads["answer"] = answered([*_answer(found, workers, without_dump)])
             payloads["headline"] = _headline(found, workers, absent)
             if notes := [*left_out(params, METRICS), *_notes(workers, absent)]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
@@ -122,7 +122,7 @@ def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group,
     return found, {key: tuple(sorted(each - place.keys())) for key, each in ranks.items() if place}
 
 
-def _gone(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+def _ranks_without_dump(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
     """Ranks without a dump by group number."""
     codes, first = np.unique(found.group, return_index=True)
     calls = found.calls.take(pa.array(found.usual[first]))
@@ -130,21 +130,21 @@ def _gone(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int
     return {code: without.get(name, ()) for code, name in zip(codes.tolist(), names, strict=True)}
 
 
-def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Frame:
+def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Frame:
     """All collectives: differing ones first, by time; then the last called one first."""
     rank = {DIFFERS: 0, NOT_CALLED: 0, UNFINISHED: 1, FINISHED: 2}
     severity = np.array([rank[code] for code in range(len(VERDICTS))])[found.verdict]
     at = np.arange(len(found))
     order = np.lexsort((np.where(severity == 2, -at, at), severity))
     usual = found.calls.take(pa.array(found.usual[order]))
-    told = order[severity[order] == 0][:_TOLD].tolist()
-    rest: list[str | None] = [None] * (len(order) - len(told))
+    detailed = order[severity[order] == 0][:_MAX_DETAILED].tolist()
+    rest: list[str | None] = [None] * (len(order) - len(detailed))
     texts = {
-        "differs_in": [differences(found, row) or None for row in told],
-        "missing_names": [listed_workers(workers, found.missing_ranks(row)) or None for row in told],
-        "differing_names": [listed_workers(workers, found.differing_ranks(row)) or None for row in told],
+        "differs_in": [differences(found, row) or None for row in detailed],
+        "missing_names": [listed_workers(workers, found.missing_ranks(row)) or None for row in detailed],
+        "differing_names": [listed_workers(workers, found.differing_ranks(row)) or None for row in detailed],
     }
-    absent = [gone[code] for code in found.group[order].tolist()]
+    absent = [without_dump[code] for code in found.group[order].tolist()]
     verdicts = [
         FINISHED_HERE if code == FINISHED and ranks else VERDICTS[code]
         for code, ranks in zip(found.verdict[order].tolist(), absent, strict=True)
@@ -216,27 +216,27 @@ def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -
     return Figures("headline", "All ranks", "", figures, "headline")
 
 
-def _answer(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
+def _answer(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
     """The sentence about the hang: the first differing collective with waiting ranks, else the first unfinished one."""
     waiting = found.called - found.finished
     wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
     for rows in (wrong & (waiting > 0), found.verdict == UNFINISHED, wrong):
         if rows.any():
             row = int(np.flatnonzero(rows)[0])
-            yield _said(found, row, workers, gone[int(found.group[row])])
+            yield _hang_notice(found, row, workers, without_dump[int(found.group[row])])
             return
     if len(found):
         text = "All {matched_count} collectives match and are finished on the {workers} loaded ranks."
         figures = [METRICS.figure("matched_count", len(found)), METRICS.figure("workers", len(workers))]
-        yield Notice("flight_alike", "info", text if len(workers) > 1 else _ALONE, "", figures)
+        yield Notice("flight_alike", "info", text if len(workers) > 1 else _ONE_RANK_TEXT, "", figures)
 
 
-_ALONE = "All {matched_count} collectives of the only loaded rank are finished."
+_ONE_RANK_TEXT = "All {matched_count} collectives of the only loaded rank are finished."
 _GROUP = "{collective} number {sequence} of group {group}"
 
 
-def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...]) -> Notice:
-    """The finding about a collective; ``gone`` are the ranks of its group without a dump."""
+def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump: tuple[int, ...]) -> Notice:
+    """The finding about a collective; ``without_dump`` are the ranks of its group without a dump."""
     call = found.calls.take(pa.array([found.usual[row]])).to_pylist()[0]
     waiting = int(found.called[row] - found.finished[row])
     figures = [
@@ -251,10 +251,10 @@ def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...
         figures.append(METRICS.figure("call_line", call["call_line"]))
         line = ", which others called in {call_line}"
     unknown = ""
-    if gone:
-        figures.append(METRICS.figure("absent_names", ranks_text(gone)))
-        unknown = f" There is no dump of {noun(len(gone), 'rank', 'ranks')} {{absent_names}}, so it is unknown whether "
-        unknown += f"{noun(len(gone), 'it', 'they')} called it."
+    if without_dump:
+        figures.append(METRICS.figure("absent_names", ranks_text(without_dump)))
+        unknown = f" There is no dump of {noun(len(without_dump), 'rank', 'ranks')} {{absent_names}}, so "
+        unknown += f"it is unknown whether {noun(len(without_dump), 'it', 'they')} called it."
     verdict = int(found.verdict[row])
     if verdict == NOT_CALLED:
         ranks = found.missing_ranks(row)
@@ -279,9 +279,9 @@ def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...
             "flight_differs", "high", text, "Make all ranks call the same collectives in the same order.", figures
         )
     line = line.replace("others", "they")
-    who = "All loaded ranks" if gone else "All ranks"
+    who = "All loaded ranks" if without_dump else "All ranks"
     text = f"{who} called {_GROUP}{line}, but it is not finished on {{ranks_waiting}} of them."
-    if gone:
+    if without_dump:
         todo = "Find the missing dump: that rank may be the one that all others wait for."
         return Notice("flight_unfinished_everywhere", "high", f"{text}{unknown}", todo, figures)
     todo = "No rank is missing. Check the devices and the network of these ranks, and earlier work on their streams."

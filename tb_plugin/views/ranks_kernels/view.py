@@ -126,8 +126,8 @@ class RanksKernels:
         payloads: dict[str, Payload] = {}
         if params.table is None:
             payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(kinds, len(parts))])
-            if told := [kind for kind in kinds[:DRAWN] if len(kind.workers) > 1]:
-                payloads["slower_map"] = _map(told, [part.worker for part in parts])
+            if drawn := [kind for kind in kinds[:DRAWN] if len(kind.workers) > 1]:
+                payloads["slower_map"] = _map(drawn, [part.worker for part in parts])
             if notes := [*left_out(params, METRICS), *_notes(parts)]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
         return answer_view(self, Part(coverage_of(parts, params), {}, frames, payloads, (*payloads, *frames)), params)
@@ -202,21 +202,21 @@ def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
     mean = ratio(total, calls)
     deviation = np.sqrt(ratio(groups.sum_real((dur - mean[groups.of]) ** 2), calls))
     order = np.argsort(-total, kind="stable")
-    kept, first = order[:MOST_GROUPS], rows[groups.first[order[:MOST_GROUPS]]]
+    largest, first = order[:MOST_GROUPS], rows[groups.first[order[:MOST_GROUPS]]]
     data = pa.table(
         {
             "name": trace.strings.take(trace.name[first]),
             "input_shape": trace.strings.take(shapes[first]),
             "kernel_types": trace.strings.take(types[first]),
-            "calls": pa.array(calls[kept]),
-            "total_ns": pa.array(total[kept]),
-            "mean_ns": pa.array(mean[kept]),
-            "min_ns": pa.array(groups.min(dur)[kept]),
-            "max_ns": pa.array(groups.max(dur)[kept]),
-            "rank_deviation_ns": pa.array(deviation[kept]),
+            "calls": pa.array(calls[largest]),
+            "total_ns": pa.array(total[largest]),
+            "mean_ns": pa.array(mean[largest]),
+            "min_ns": pa.array(groups.min(dur)[largest]),
+            "max_ns": pa.array(groups.max(dur)[largest]),
+            "rank_deviation_ns": pa.array(deviation[largest]),
         }
     )
-    return data, len(order) - len(kept), int(total[order[MOST_GROUPS:]].sum())
+    return data, len(order) - len(largest), int(total[order[MOST_GROUPS:]].sum())
 
 
 def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
@@ -314,7 +314,7 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
     """The kernel whose total differs most between workers, and the one whose mean duration does."""
     if workers < 2 or not kinds:
         return
-    yield from _apart(kinds)
+    yield from _total_notice(kinds)
     kind = kinds[0]
     if len(kind.workers) < 2:
         return
@@ -334,10 +334,10 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
     text = "The mean duration of {name} differs most: {slowest_mean_ns} on {slowest_worker}, {slowest_ratio} "
     text += "longer than {fastest_mean_ns} on {fastest_worker}."
     yield Notice("kernels_differ", "info", text, "", figures)
-    yield from _often(kinds, workers)
+    yield from _slowest_worker_notice(kinds, workers)
 
 
-def _apart(kinds: Sequence[Kind]) -> Iterator[Notice]:
+def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
     """The kernel whose total differs most, and kernels that run on one worker only."""
     kind = min(kinds, key=lambda kind: (-kind.apart_ns, kind.key))
     if not kind.apart_ns:
@@ -359,7 +359,7 @@ def _apart(kinds: Sequence[Kind]) -> Iterator[Notice]:
     yield Notice("kernels_apart", "info", text, "", figures)
 
 
-def _often(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
+def _slowest_worker_notice(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
     """The worker that is slowest for more than half of the common kernels."""
     shared = [kind for kind in kinds if len(kind.workers) == workers and kind.variance]
     counts = Counter(kind.workers[kind.slowest] for kind in shared)

@@ -44,12 +44,18 @@ class RanksMemory:
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns the levels of one rank, and its memory states at the peak."""
-        held = levels_of_device(snapshot, Params())
-        levels, found = levels_of(held), categories_of_blocks(held)
-        rows = held.allocated(levels.peak())
-        size, code = held.block("size")[rows], found.of[rows]
-        values = (levels.allocated.max(), levels.reserved.max(), levels.allocated[-1], len(ooms_of(held)), held.count)
-        row: dict[str, list[int | str | None]] = {"device": [held.name]}
+        device = levels_of_device(snapshot, Params())
+        levels, found = levels_of(device), categories_of_blocks(device)
+        rows = device.allocated(levels.peak())
+        size, code = device.block("size")[rows], found.of[rows]
+        values = (
+            levels.allocated.max(),
+            levels.reserved.max(),
+            levels.allocated[-1],
+            len(ooms_of(device)),
+            device.count,
+        )
+        row: dict[str, list[int | str | None]] = {"device": [device.name]}
         row |= {key: [int(value)] for key, value in zip(_LEVELS, values, strict=True)}
         for i, key in enumerate(_CATEGORIES):
             row[key] = [int(size[code == i].sum()) if found.known else None]
@@ -57,8 +63,8 @@ class RanksMemory:
             {key: pa.array(value, pa.string() if key == "device" else pa.int64()) for key, value in row.items()}
         )
         # A snapshot without devices has no row.
-        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), FRAME: _states(held)}
-        frames[_AT_PEAK] = replace(_states(held, levels.peak()), name=_AT_PEAK)
+        frames = {"rank_memory": _frame(data if device.name else data.slice(0, 0)), FRAME: _states(device)}
+        frames[_AT_PEAK] = replace(_states(device, levels.peak()), name=_AT_PEAK)
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -87,10 +93,10 @@ def _frame(data: pa.Table) -> Frame:
     return Frame("rank_memory", "Ranks", columns, data, (keys[0],), keys[0])
 
 
-def _states(held: DeviceLevels, at: int | None = None) -> Frame:
+def _states(device: DeviceLevels, at: int | None = None) -> Frame:
     """Parameters, gradients and optimizer state after an event, by default at their largest total."""
-    begin, freed, size = (held.block(name) for name in ("begin", "freed", "size"))
-    return states_frame(categories_of_blocks(held).of, begin, freed, size, at)
+    begin, freed, size = (device.block(name) for name in ("begin", "freed", "size"))
+    return states_frame(categories_of_blocks(device).of, begin, freed, size, at)
 
 
 def _headline(data: pa.Table) -> Figures:

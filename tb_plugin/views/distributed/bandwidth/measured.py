@@ -87,20 +87,20 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
         order = np.argsort(moved, kind="stable")[chosen]
         moved, time_ns = moved[order], time_ns[order]
     one, other = np.triu_indices(len(moved), 1)
-    apart = moved[other] - moved[one]
+    size_difference = moved[other] - moved[one]
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.where(apart != 0, (time_ns[other] - time_ns[one]) / apart, -1.0)
-    begin = time_ns[one] - slope * moved[one]
-    slope, begin = np.append(slope, time_ns / moved), np.append(begin, np.zeros(len(moved)))
-    fits = (slope > 0) & (begin >= 0)
-    if not fits.any():
+        slope = np.where(size_difference != 0, (time_ns[other] - time_ns[one]) / size_difference, -1.0)
+    intercept = time_ns[one] - slope * moved[one]
+    slope, intercept = np.append(slope, time_ns / moved), np.append(intercept, np.zeros(len(moved)))
+    is_valid = (slope > 0) & (intercept >= 0)
+    if not is_valid.any():
         return None
-    slope, begin = slope[fits], begin[fits]
-    away = np.abs(begin[:, None] + slope[:, None] * moved - time_ns) / time_ns
-    best = int(np.argmin(away.sum(axis=1)))
-    line = begin[best] + slope[best] * moved
+    slope, intercept = slope[is_valid], intercept[is_valid]
+    deviations = np.abs(intercept[:, None] + slope[:, None] * moved - time_ns) / time_ns
+    best = int(np.argmin(deviations.sum(axis=1)))
+    line = intercept[best] + slope[best] * moved
     return (
-        float(begin[best]),
+        float(intercept[best]),
         float(slope[best]),
         float(np.sort(np.abs(time_ns - line) / line)[(3 * len(line) - 1) // 4]),
     )
@@ -109,24 +109,24 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 @remembered
 def meetings(data: JobData) -> Meetings:
     """Returns the collectives of the selected steps that have a bandwidth."""
-    seen = data.seen
+    calls = data.seen
     usable = (
-        (seen.match >= 0)
-        & (seen.waiting.timing == TIMINGS.index(MEASURED))
-        & (seen.bytes > 0)
-        & (seen.waiting.transfer_ns > 0)
-        & seen.rated
-        & ~np.isnan(seen.factor)
-        & (seen.factor > 0)
-        & _alone(seen.data)
+        (calls.match >= 0)
+        & (calls.waiting.timing == TIMINGS.index(MEASURED))
+        & (calls.bytes > 0)
+        & (calls.waiting.transfer_ns > 0)
+        & calls.rated
+        & ~np.isnan(calls.factor)
+        & (calls.factor > 0)
+        & _not_coalesced(calls.data)
     )
     rows = np.flatnonzero(usable)
-    collective, names = texts_of(seen.data, "collective")
+    collective, names = texts_of(calls.data, "collective")
     received = np.isin(collective, [i for i, each in enumerate(names) if each == "recv"])
     # The sender of a transfer comes first.
-    order = rows[np.lexsort((received[rows], -seen.bytes[rows], seen.match[rows]))]
-    row = order[np.flatnonzero(np.diff(seen.match[order], prepend=-1))]
-    some = seen.data.take(pa.array(row))
+    order = rows[np.lexsort((received[rows], -calls.bytes[rows], calls.match[rows]))]
+    row = order[np.flatnonzero(np.diff(calls.match[order], prepend=-1))]
+    some = calls.data.take(pa.array(row))
     name, names = texts_of(some, "group")
     ranks, listed = texts_of(some, "group_ranks")
     described = {(each["group"], each["group_ranks"]): each["group_description"] for each in data.process_groups}
@@ -144,30 +144,30 @@ def meetings(data: JobData) -> Meetings:
     place = {title: at for at, title in enumerate(kinds)}
     return Meetings(
         row=row,
-        bytes=seen.bytes[row],
-        factor=seen.factor[row],
-        transfer_ns=seen.waiting.transfer_ns[row],
+        bytes=calls.bytes[row],
+        factor=calls.factor[row],
+        transfer_ns=calls.waiting.transfer_ns[row],
         group=which.astype(np.int64),
         kind=np.array([place[title] for title in titles], np.int64)[which],
         kinds=kinds,
         collective=collective,
         collectives=collectives,
-        size=seen.waiting.workers[row],
-        nodes=_nodes(data, seen.match[row], which.astype(np.int64), len(first)),
+        size=calls.waiting.workers[row],
+        nodes=_nodes(data, calls.match[row], which.astype(np.int64), len(first)),
     )
 
 
 def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple[str, ...]]:
     """Nodes of the workers in each group."""
-    seen = data.seen
-    of = np.full(int(seen.match.max(initial=-1)) + 2, -1, np.int64)
-    of[match] = group
-    mine = of[seen.match]
+    calls = data.seen
+    group_of_match = np.full(int(calls.match.max(initial=-1)) + 2, -1, np.int64)
+    group_of_match[match] = group
+    group_of_call = group_of_match[calls.match]
     named = {str(row["worker"]): str(row["node"] or "") for row in data.devices}
     nodes = sorted({node for node in named.values() if node})
     numbers = {node: at for at, node in enumerate(nodes)}
     place = np.array([numbers.get(named.get(name, ""), len(nodes)) for name in data.names], np.int64)
-    pairs = np.unique(mine[mine >= 0] * (len(nodes) + 1) + place[seen.worker[mine >= 0]])
+    pairs = np.unique(group_of_call[group_of_call >= 0] * (len(nodes) + 1) + place[calls.worker[group_of_call >= 0]])
     found: list[list[str]] = [[] for _ in range(groups)]
     unknown = set()
     for pair in pairs.tolist():
@@ -179,7 +179,7 @@ def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple
     return [() if at in unknown else tuple(each) for at, each in enumerate(found)]
 
 
-def _alone(calls: pa.Table) -> npt.NDArray[np.bool_]:
+def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
     """Calls that are not coalesced with others: the share of a coalesced call in the kernel time is unknown."""
     if "batch" not in calls.column_names:
         return np.ones(calls.num_rows, np.bool_)
@@ -220,24 +220,24 @@ def _fits(data: JobData) -> list[Fit]:
     found = meetings(data)
     pool = codes(found.kind, found.size, found.collective) if len(found) else np.empty(0, np.int64)
     classes = classes_of(found, pool, found.bytes)
-    of = pool[classes.first]
+    pool_of_class = pool[classes.first]
     time = np.bincount(pool, weights=found.transfer_ns)
-    made = []
-    for number in sorted(np.unique(of).tolist(), key=lambda number: -time[number]):
-        mine = np.flatnonzero(of == number)
+    rows = []
+    for number in sorted(np.unique(pool_of_class).tolist(), key=lambda number: -time[number]):
+        mine = np.flatnonzero(pool_of_class == number)
         at = classes.first[mine]
         head = int(at[0])
         line = line_of(found.bytes[at] * found.factor[at], classes.transfer_ns[mine].astype(np.float64))
-        told = line is not None and line[2] <= WORST_FIT
-        made.append(
+        is_good = line is not None and line[2] <= WORST_FIT
+        rows.append(
             Fit(
                 kind=found.kinds[found.kind[head]],
                 collective=found.collectives[found.collective[head]],
                 group_size=int(found.size[head]),
                 sizes=len(mine),
-                latency_ns=line[0] if line and told else None,
-                bandwidth=1e9 / line[1] if line and told else None,
-                deviation=line[2] if line and told else None,
+                latency_ns=line[0] if line and is_good else None,
+                bandwidth=1e9 / line[1] if line and is_good else None,
+                deviation=line[2] if line and is_good else None,
             )
         )
-    return made
+    return rows

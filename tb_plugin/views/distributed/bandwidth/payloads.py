@@ -172,12 +172,12 @@ def _node_rows(data: JobData) -> list[Row]:
     names = [one if uses[one] == 1 else ", ".join(nodes) for one, nodes in zip(short, places, strict=True)]
     moved = np.bincount(place, weights=some.bytes * some.factor, minlength=len(places))
     time = np.bincount(place, weights=some.transfer_ns, minlength=len(places))
-    met = np.bincount(place, minlength=len(places))
+    count = np.bincount(place, minlength=len(places))
     rows: list[Row] = [
         {
             "nodes": names[at],
             "node_count": len(nodes),
-            "met": int(met[at]),
+            "met": int(count[at]),
             "slowdown": median(ratios[at]) if ratios[at] else None,
             "bus_bandwidth": float(moved[at] * 1e9 / time[at]),
         }
@@ -240,8 +240,8 @@ def bandwidth_series(data: JobData) -> list[Series]:
     time = np.bincount(pool, weights=found.transfer_ns)
     shown = sorted(np.unique(pool).tolist(), key=lambda number: -time[number])[:DRAWN]
     classes = classes_of(found, pool, found.bytes)
-    of = pool[classes.first]
-    sizes = np.unique(found.bytes[classes.first[np.isin(of, shown)]])
+    pool_of_class = pool[classes.first]
+    sizes = np.unique(found.bytes[classes.first[np.isin(pool_of_class, shown)]])
     subtitle = "median transfer per size; lines: fit of latency and bandwidth over all sizes"
     if len(found) < len(every):
         subtitle += "; sizes below 512 B (latency only) are in the table Bandwidths"
@@ -250,11 +250,11 @@ def bandwidth_series(data: JobData) -> list[Series]:
         time_of = np.bincount(np.searchsorted(sizes, found.bytes[drawn]), weights=found.transfer_ns[drawn])
         sizes = np.sort(sizes[np.argsort(-time_of, kind="stable")[:MOST_SIZES]])
         subtitle += f"; the {MOST_SIZES} sizes with most time"
-    told = {(fit.kind, fit.group_size, fit.collective): fit for fit in fits(data)}
+    fit_of_kind = {(fit.kind, fit.group_size, fit.collective): fit for fit in fits(data)}
     lines = []
     for place, number in enumerate(shown):
         category = f"slice{place}"
-        mine = np.flatnonzero(of == number)
+        mine = np.flatnonzero(pool_of_class == number)
         at = classes.first[mine]
         head = int(at[0])
         speed = found.bytes[at] * found.factor[at] * 1e9 / classes.transfer_ns[mine]
@@ -264,7 +264,7 @@ def bandwidth_series(data: JobData) -> list[Series]:
         title = f"{collective}, {kind} of {count}" if kind else f"{collective} of {count}"
         metric = METRICS.metric("typical_bus_bandwidth", title)
         lines.append(Line(metric, category, [values.get(size) for size in sizes.tolist()]))
-        fit = told.get((kind, count, collective))
+        fit = fit_of_kind.get((kind, count, collective))
         if fit is not None and fit.latency_ns is not None and fit.bandwidth:
             moved = sizes * float(found.factor[head])
             fitted = moved * 1e9 / (fit.latency_ns + moved * 1e9 / fit.bandwidth)

@@ -65,16 +65,16 @@ def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
     if not len(match):
         return np.zeros(0, np.bool_)
     first, number = distinct(match)
-    turn = _turns(occurrence(group[first]))
+    turn = _evenly_spread(occurrence(group[first]))
     mine = codes(worker, group)
     share = MOST / np.bincount(mine)[mine]
     wanted = np.zeros(len(first), np.bool_)
     wanted[number[turn[number] < share]] = True
-    kept: Bool = wanted[number]
-    return kept
+    is_kept: Bool = wanted[number]
+    return is_kept
 
 
-def _turns(ordinal: Int64) -> npt.NDArray[np.float64]:
+def _evenly_spread(ordinal: Int64) -> npt.NDArray[np.float64]:
     """Numbers in [0, 1): those below any limit are evenly spread, because bits are mirrored (van der Corput)."""
     bits: UInt32 = ordinal.astype(np.uint32)
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):

@@ -26,9 +26,9 @@ MOST_GROUPS = 1_024
 # a drift counts as non-zero above this many standard errors
 SURE_ERRORS = 3
 # the fit has 95 % efficiency for normal noise (fit.py)
-_CERTAIN = np.sqrt(0.95)
+_FIT_EFFICIENCY = np.sqrt(0.95)
 # keeps numbers within float precision: errors of a group stay above 1e-10
-_MOST_TOLD = 1e12
+_MAX_INFORMATION = 1e12
 
 
 def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
@@ -42,18 +42,18 @@ def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
         return off
     members = np.bincount(a.match)[a.match]
     free = max(len(off) - a.matches - parameters, 1) / (len(off) - a.matches)
-    alone = np.abs(off) / np.sqrt((1 - 1 / members) * free)
+    distance = np.abs(off) / np.sqrt((1 - 1 / members) * free)
     group = distinct(a.group)[1]
-    usual = quantile_by(group, np.rint(alone).astype(np.int64), int(group.max()) + 1, 50)
-    of_group = _scatter(alone, group, usual.astype(np.float64))
-    of_all = _scatter(alone, np.zeros_like(group), np.median(alone, keepdims=True))
+    usual = quantile_by(group, np.rint(distance).astype(np.int64), int(group.max()) + 1, 50)
+    of_group = _scatter(distance, group, usual.astype(np.float64))
+    of_all = _scatter(distance, np.zeros_like(group), np.median(distance, keepdims=True))
     found: Float64 = np.maximum(of_group, of_all)[group]
     return found
 
 
-def _scatter(alone: Float64, key: Int64, median: Float64) -> Float64:
+def _scatter(distance: Float64, key: Int64, median: Float64) -> Float64:
     """Standard deviation per key, with distances clipped to three deviations (by the median)."""
-    near = np.minimum(alone, (3 * TO_DEVIATION * np.maximum(median, 1.0))[key])
+    near = np.minimum(distance, (3 * TO_DEVIATION * np.maximum(median, 1.0))[key])
     found: Float64 = np.maximum(np.sqrt(np.bincount(key, near * near) / np.bincount(key)), 1.0)
     return found
 
@@ -67,19 +67,19 @@ def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) 
     eliminated, the rest is solved at once for all tries.
     """
     workers = len(where)
-    worker, group, told = _told(a, scatter_ns)
-    tries = min(max(DRAWN // (workers + len(told)), FEWEST_TRIES), MOST_TRIES) if workers else 0
+    worker, group, information = _information(a, scatter_ns)
+    tries = min(max(DRAWN // (workers + len(information)), FEWEST_TRIES), MOST_TRIES) if workers else 0
     random = np.random.default_rng(0)
-    noise = np.sqrt(told)[:, None] * random.standard_normal((len(told), tries))
+    noise = np.sqrt(information)[:, None] * random.standard_normal((len(information), tries))
     at_worker = random.standard_normal((workers, tries)) + _sums(worker, noise, workers)
-    of_worker = 1 + np.bincount(worker, told, workers)
-    if len(told):
-        ties = np.zeros((workers, int(group.max()) + 1))
-        ties[worker, group] = told
-        share = ties / of_worker[:, None]
-        left = np.diag(ties.sum(axis=0)) - ties.T @ share
-        at_worker += ties @ np.linalg.solve(left, share.T @ at_worker - _sums(group, noise, ties.shape[1]))
-    drift = at_worker / of_worker[:, None]
+    per_worker = 1 + np.bincount(worker, information, workers)
+    if len(information):
+        pairs = np.zeros((workers, int(group.max()) + 1))
+        pairs[worker, group] = information
+        share = pairs / per_worker[:, None]
+        left = np.diag(pairs.sum(axis=0)) - pairs.T @ share
+        at_worker += pairs @ np.linalg.solve(left, share.T @ at_worker - _sums(group, noise, pairs.shape[1]))
+    drift = at_worker / per_worker[:, None]
     error = np.full(workers, np.inf)
     for number in range(int(where.max(initial=-1)) + 1):
         mine = np.flatnonzero(where == number)
@@ -95,29 +95,29 @@ def _against_median(found: Float64, noise: Float64) -> Float64:
     middle = np.median(noise.T.copy(), axis=1)
     centre = int(np.argmin(np.mean(np.abs(noise - middle), axis=1)))
     # The difference contains two errors.
-    tied = np.mean((noise - noise[centre]) ** 2, axis=1) < 2 / SURE_ERRORS**2
-    if 2 * tied.sum() <= len(tied):
-        return np.full(len(tied), np.inf)
-    moved = np.median((found[tied, None] + noise[tied]).T.copy(), axis=1) - np.median(found[tied])
+    is_close = np.mean((noise - noise[centre]) ** 2, axis=1) < 2 / SURE_ERRORS**2
+    if 2 * is_close.sum() <= len(is_close):
+        return np.full(len(is_close), np.inf)
+    moved = np.median((found[is_close, None] + noise[is_close]).T.copy(), axis=1) - np.median(found[is_close])
     error: Float64 = np.sqrt(np.mean((noise - moved) ** 2, axis=1))
     return error
 
 
-def _told(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
+def _information(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
     """Information about the drift per worker and group, in units of the prior."""
     rows, group = np.arange(len(a.group)), distinct(a.group)[1]
     ends = np.bincount(group)
     if len(ends) > MOST_GROUPS:
-        kept = np.sort(np.argsort(-ends, kind="stable")[:MOST_GROUPS])
-        rows = np.flatnonzero(np.isin(group, kept))
-        group = np.searchsorted(kept, group[rows])
+        largest = np.sort(np.argsort(-ends, kind="stable")[:MOST_GROUPS])
+        rows = np.flatnonzero(np.isin(group, largest))
+        group = np.searchsorted(largest, group[rows])
     groups = min(len(ends), MOST_GROUPS)
     key, end = a.worker[rows] * groups + group, a.end_ns[rows]
     mean = np.bincount(key, end) / np.maximum(np.bincount(key), 1)
-    told = np.bincount(key, ((end - mean[key]) * (_CERTAIN * LARGEST_DRIFT) / scatter_ns[rows]) ** 2)
-    pairs = np.flatnonzero(told)
+    information = np.bincount(key, ((end - mean[key]) * (_FIT_EFFICIENCY * LARGEST_DRIFT) / scatter_ns[rows]) ** 2)
+    pairs = np.flatnonzero(information)
     worker, group = np.divmod(pairs, max(groups, 1))
-    return worker, distinct(group)[1], np.minimum(told[pairs], _MOST_TOLD)
+    return worker, distinct(group)[1], np.minimum(information[pairs], _MAX_INFORMATION)
 
 
 def _sums(key: Int64, values: Float64, count: int) -> Float64:

@@ -18,10 +18,10 @@ Float64 = npt.NDArray[np.float64]
 # crystals hardly drift more; a drift is fitted if anchors can separate one of this size from 0
 LARGEST_DRIFT = 1e-4
 
-_ROUNDS = 30
-_SOLVING = 80
+_MAX_ROUNDS = 30
+_MAX_SOLVER_STEPS = 80
 # a direction is flat below this share of the curvature of independent anchors; rounding is about 1e-16
-_FLAT = 1e-13
+_MIN_CURVATURE = 1e-13
 # standard deviations at which an anchor has half weight: 95 % efficiency for normal noise
 _CAUCHY = 2.385
 
@@ -32,26 +32,26 @@ def connected(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
     ``zero_ns`` is the clock reading at time 0. Each collective compares its ranks with its first worker; the median counts
     for each pair. Offsets follow the pairs with most common collectives.
     """
-    ways = _ways(anchors, zero_ns)
+    neighbours = _spanning_tree(anchors, zero_ns)
     number, offset = np.full(len(zero_ns), -1, np.int64), np.zeros(len(zero_ns), np.int64)
     sizes: list[int] = []
-    for start in ways:
+    for start in neighbours:
         if number[start] >= 0:
             continue
-        number[start], waiting, size = len(sizes), [start], 0
-        while waiting:
-            here, size = waiting.pop(), size + 1
-            for there, apart in ways[here]:
-                if number[there] < 0:
-                    number[there], offset[there] = len(sizes), offset[here] + apart
-                    waiting.append(there)
+        number[start], queue, size = len(sizes), [start], 0
+        while queue:
+            current, size = queue.pop(), size + 1
+            for neighbour, lag in neighbours[current]:
+                if number[neighbour] < 0:
+                    number[neighbour], offset[neighbour] = len(sizes), offset[current] + lag
+                    queue.append(neighbour)
         sizes.append(size)
     place = np.full(len(sizes) + 1, -1, np.int64)
     place[np.argsort([-size for size in sizes], kind="stable")] = np.arange(len(sizes))
     return place[number], offset
 
 
-def _ways(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]:
+def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]:
     """Spanning tree of connected workers: for each worker its neighbours and their clock lag, ns."""
     workers = len(zero_ns)
     first = np.full(a.matches, workers, np.int64)
@@ -60,9 +60,9 @@ def _ways(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]
     end, end_of_first = zero_ns[a.worker] + a.end_ns, np.zeros(a.matches, np.int64)
     end_of_first[a.match[is_first]] = end[is_first]
     worker, match, end = a.worker[~is_first], a.match[~is_first], end[~is_first]
-    pairs, which, met = np.unique(first[match] * workers + worker, return_inverse=True, return_counts=True)
-    behind = quantile_by(which, end_of_first[match] - end, len(pairs), 50)
-    ways: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    pairs, which, shared = np.unique(first[match] * workers + worker, return_inverse=True, return_counts=True)
+    lag = quantile_by(which, end_of_first[match] - end, len(pairs), 50)
+    tree: dict[int, list[tuple[int, int]]] = defaultdict(list)
     above = list(range(workers))
 
     def top(worker: int) -> int:
@@ -70,13 +70,13 @@ def _ways(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]
             above[worker] = worker = above[above[worker]]
         return worker
 
-    for at in np.argsort(-met, kind="stable").tolist():
+    for at in np.argsort(-shared, kind="stable").tolist():
         one, other = divmod(int(pairs[at]), workers)
         if top(one) != top(other):
             above[top(other)] = top(one)
-            ways[one].append((other, int(behind[at])))
-            ways[other].append((one, -int(behind[at])))
-    return ways
+            tree[one].append((other, int(lag[at])))
+            tree[other].append((one, -int(lag[at])))
+    return tree
 
 
 def relative(a: Anchors, zero_ns: Int64) -> Float64:
@@ -119,7 +119,7 @@ def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
     """
     shift, slope, now = np.zeros(ends.workers), np.zeros(ends.workers), ends.end_ns
     common = median_by(ends.match, np.rint(ends.end_ns).astype(np.int64), ends.matches).astype(np.float64)
-    for _ in range(_ROUNDS if len(ends.worker) else 0):
+    for _ in range(_MAX_ROUNDS if len(ends.worker) else 0):
         now = ends.end_ns + shift[ends.worker] + slope[ends.worker] * ends.time
         off = now - common[ends.match]
         scale = max(TO_DEVIATION * float(np.median(np.abs(off))), 1.0)
@@ -152,14 +152,14 @@ def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Floa
     way = easing * rest
     size = float(rest @ way)
     enough = 1e-8 * size
-    for _ in range(_SOLVING):
+    for _ in range(_MAX_SOLVER_STEPS):
         if size <= enough:
             break
         shifts, slopes = way[: ends.workers], way[ends.workers :]
         image = moved(shifts[ends.worker] + slopes[ends.worker] * ends.time, slopes)
         curved = float(way @ image)
         # All clocks of a connected set may shift together, so the remaining curvature is rounding.
-        if curved <= _FLAT * float(way @ (steepest * way)):
+        if curved <= _MIN_CURVATURE * float(way @ (steepest * way)):
             break
         length = size / curved
         step, rest = step + length * way, rest - length * image

@@ -42,7 +42,7 @@ class Lateness:
 
 
 @dataclass(frozen=True, eq=False)
-class _Meetings:
+class _Collectives:
     """One row per collective: what all its calls share, the median start, and the last start."""
 
     arrival: Int64
@@ -61,31 +61,33 @@ def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start
     rows = np.flatnonzero(match >= 0)
     w, m = worker[rows], match[rows]
     start = clocks.corrected(w, start_ns[rows])
-    met = _met(clocks, w, m, start, clocks.corrected(w, end_ns[rows]))
+    collectives = _per_collective(clocks, w, m, start, clocks.corrected(w, end_ns[rows]))
     compared = codes(group, clocks.connected[worker] + 1)
-    met.arrival[_begins_later(clocks, worker, match, compared, clocks.corrected(worker, start_ns))] = BEGAN_LATER
-    clear = _comparable(clocks, w, m, len(met.arrival))
-    met.arrival[~clear] = UNCLEAR
-    told = clear[m]
+    collectives.arrival[_begins_later(clocks, worker, match, compared, clocks.corrected(worker, start_ns))] = (
+        BEGAN_LATER
+    )
+    clear = _comparable(clocks, w, m, len(collectives.arrival))
+    collectives.arrival[~clear] = UNCLEAR
+    is_clear = clear[m]
 
     def spread(values: Int64, none: int) -> Int64:
         found = np.full(len(match), none)
-        found[rows] = np.where(told, values, none)
+        found[rows] = np.where(is_clear, values, none)
         return found
 
     arrival = np.full(len(match), ALONE)
-    arrival[rows] = met.arrival[m]
+    arrival[rows] = collectives.arrival[m]
     return Lateness(
         arrival=arrival,
-        lateness_ns=spread(start - met.middle_ns[m], 0),
-        skew_ns=spread(met.skew_ns[m], 0),
-        last=spread(met.last[m], -1),
-        wait_ns=spread(met.last_ns[m] - start, 0),
-        moved_ns=spread(met.moved_ns[m], 0),
+        lateness_ns=spread(start - collectives.middle_ns[m], 0),
+        skew_ns=spread(collectives.skew_ns[m], 0),
+        last=spread(collectives.last[m], -1),
+        wait_ns=spread(collectives.last_ns[m] - start, 0),
+        moved_ns=spread(collectives.moved_ns[m], 0),
     )
 
 
-def _met(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) -> _Meetings:
+def _per_collective(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) -> _Collectives:
     """Values per collective, from the corrected start and end of its calls."""
     count = int(match.max(initial=-1)) + 1
     order = np.lexsort((worker, start, match))
@@ -96,7 +98,7 @@ def _met(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) 
     done = np.maximum.reduceat(end[order], opening) if count else opening
     skew = start[last] - start[first]
     unsure = np.maximum(clocks.residual_ns[worker[first]], clocks.residual_ns[worker[last]])
-    return _Meetings(
+    return _Collectives(
         arrival=np.where(skew < unsure, BELOW, KNOWN),
         middle_ns=low + (high - low) // 2,
         skew_ns=skew,
@@ -131,8 +133,8 @@ def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, sta
     before = np.full(len(earliest), -1, np.int64)
     before[group[of_groups]] = worker[of_groups]
     mine, its = worker[openings], before[group[openings]]
-    apart = clocks.begin_ns[mine] - clocks.begin_ns[its]
-    is_later = apart > clocks.residual_ns[mine] + clocks.residual_ns[its]
+    start_difference = clocks.begin_ns[mine] - clocks.begin_ns[its]
+    is_later = start_difference > clocks.residual_ns[mine] + clocks.residual_ns[its]
     late_workers = mine[(which[openings] != earliest[group[openings]]) & is_later]
     firsts = _first_rows(codes(worker, group), start)
     firsts = firsts[np.isin(worker[firsts], late_workers)]

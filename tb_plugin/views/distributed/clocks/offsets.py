@@ -31,7 +31,7 @@ FEWEST = 3
 FEWEST_FOR_DRIFT = 6
 
 # standard deviations (by the median) above which an anchor is an outlier of its worker
-_FAR = 6
+_OUTLIER_DEVIATIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,33 +81,33 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     where, offset = connected(a, zero_ns)
     rows = np.maximum(count, 1)
     mean = np.bincount(a.worker, a.end_ns, workers) / rows
-    away = a.end_ns - mean[a.worker]
-    spread = np.maximum(np.sqrt(np.bincount(a.worker, away * away, workers) / rows), 1.0)
-    ends = Ends(a.worker, a.match, workers, a.matches, relative(a, zero_ns + offset), away / spread[a.worker])
+    since_mean = a.end_ns - mean[a.worker]
+    spread = np.maximum(np.sqrt(np.bincount(a.worker, since_mean * since_mean, workers) / rows), 1.0)
+    ends = Ends(a.worker, a.match, workers, a.matches, relative(a, zero_ns + offset), since_mean / spread[a.worker])
     shift, slope, off = fitted(ends, spread)
     known = count >= FEWEST
     where = np.where(known, where, -1)
     sets = int(where.max(initial=-1)) + 1
     error = drift_errors(a, scatter_of(a, off, 2 * (int(known.sum()) - sets)), where, slope / spread)
-    told = (SURE_ERRORS * error < LARGEST_DRIFT) & (count >= FEWEST_FOR_DRIFT)
-    shift, drift = _settled(
-        zero_ns + offset + np.rint(mean).astype(np.int64), where, shift, np.where(told, slope / spread, 0)
+    has_drift = (SURE_ERRORS * error < LARGEST_DRIFT) & (count >= FEWEST_FOR_DRIFT)
+    shift, drift = _with_zero_median_drift(
+        zero_ns + offset + np.rint(mean).astype(np.int64), where, shift, np.where(has_drift, slope / spread, 0)
     )
     # A drift within noise is ignored: extrapolated beyond the anchors, it would shift times by more than their scatter.
-    told &= np.abs(drift) > SURE_ERRORS * error
-    drift = np.where(told, drift, 0.0)
+    has_drift &= np.abs(drift) > SURE_ERRORS * error
+    drift = np.where(has_drift, drift, 0.0)
     offset += np.rint(shift - drift * mean).astype(np.int64)
     offset -= median_by(where + 1, offset, sets + 1)[where + 1]
-    how = np.where(known, np.where(told, HOW.index(DRIFT), HOW.index(OFFSET)), HOW.index(UNKNOWN))
+    how = np.where(known, np.where(has_drift, HOW.index(DRIFT), HOW.index(OFFSET)), HOW.index(UNKNOWN))
     nothing = np.zeros(workers, np.int64)
     offset, drift = np.where(known, offset, 0), np.where(known, drift, 0.0)
-    error = np.where(known & told, error, 0.0)
+    error = np.where(known & has_drift, error, 0.0)
     found = Clocks(zero_ns, offset, drift, error, nothing, count, nothing, how, where)
-    residual, aside = _trust(a, found)
-    return replace(found, residual_ns=residual, aside=aside)
+    residual, outliers = _residuals(a, found)
+    return replace(found, residual_ns=residual, aside=outliers)
 
 
-def _settled(time_ns: Int64, where: Int64, shift: Float64, drift: Float64) -> tuple[Float64, Float64]:
+def _with_zero_median_drift(time_ns: Int64, where: Int64, shift: Float64, drift: Float64) -> tuple[Float64, Float64]:
     """Correction at a time of each worker, and its drift, after stretching the axis so that the median drift is 0.
 
     The axis itself is arbitrary: no anchor constrains it.
@@ -123,14 +123,14 @@ def _settled(time_ns: Int64, where: Int64, shift: Float64, drift: Float64) -> tu
     return shift, drift
 
 
-def _trust(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
+def _residuals(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
     """Residual of each worker, and its number of outliers."""
     workers = len(clocks.zero_ns)
     end = clocks.corrected(a.worker, a.end_ns)
-    apart = np.abs(end - median_by(a.match, end, a.matches)[a.match])
-    usual = quantile_by(a.worker, apart, workers, 50)
-    far = apart > _FAR * TO_DEVIATION * np.maximum(usual, 1)[a.worker]
-    residual = quantile_by(a.worker[~far], apart[~far], workers, 95)
+    distance = np.abs(end - median_by(a.match, end, a.matches)[a.match])
+    usual = quantile_by(a.worker, distance, workers, 50)
+    far = distance > _OUTLIER_DEVIATIONS * TO_DEVIATION * np.maximum(usual, 1)[a.worker]
+    residual = quantile_by(a.worker[~far], distance[~far], workers, 95)
     return np.where(clocks.known, residual, 0), np.bincount(a.worker[far], minlength=workers)
 
 

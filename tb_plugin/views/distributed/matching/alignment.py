@@ -13,13 +13,13 @@ from tb_plugin.lib.codes import codes, occurrence
 Int64 = npt.NDArray[np.int64]
 
 # product of two lengths up to which sequences are aligned (64 MiB of bits); longer ones are matched by counting
-_LARGEST = 1 << 29
+_MAX_TABLE = 1 << 29
 # equal items that must follow a gap
-_RUN = 16
+_MIN_EQUAL_RUN = 16
 # longest gap that is found without a table
-_WIDEST = 8
+_MAX_GAP = 8
 # gaps to find before the rest is aligned with a table
-_GAPS = 64
+_MAX_GAPS = 64
 
 
 def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
@@ -32,10 +32,10 @@ def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
     order = np.lexsort((kind, place, block))
     first = np.flatnonzero(np.diff(block[order], prepend=-1) | np.diff(place[order], prepend=-1))
     last = np.append(first[1:], len(order)) - 1
-    there = last - first + 1
+    present = last - first + 1
     opening = np.flatnonzero(np.diff(block[order][first], prepend=-1))
-    workers = np.repeat(there[opening], np.diff(np.append(opening, len(first))))
-    odd = (kind[order][first] != kind[order][last]) | (there != workers)
+    workers = np.repeat(present[opening], np.diff(np.append(opening, len(first))))
+    odd = (kind[order][first] != kind[order][last]) | (present != workers)
     uneven = np.zeros(int(block.max(initial=-1)) + 1, np.bool_)
     uneven[block[order][first][odd]] = True
     rows = np.flatnonzero(uneven[block])
@@ -79,17 +79,17 @@ def _partners(common: Int64, mine: Int64) -> Int64:
     """Position in ``common`` of each item, or -1. Items without an alignment are matched by counting."""
     partner = np.full(len(mine), -1, np.int64)
     left = min(len(common), len(mine))
-    head = _same(common[:left], mine[:left])
-    tail = _same(common[::-1][: left - head], mine[::-1][: left - head])
+    head = _common_prefix(common[:left], mine[:left])
+    tail = _common_prefix(common[::-1][: left - head], mine[::-1][: left - head])
     partner[:head] = np.arange(head)
     partner[len(mine) - tail :] = np.arange(len(common) - tail, len(common))
     at, where, end, stop = head, head, len(mine) - tail, len(common) - tail
-    for _ in range(_GAPS):
-        gap = _gap(common[where:stop], mine[at:end])
+    for _ in range(_MAX_GAPS):
+        gap = _next_gap(common[where:stop], mine[at:end])
         if gap is None:
             break
         at, where = at + gap[0], where + gap[1]
-        run = _same(common[where : where + end - at][: stop - where], mine[at : at + stop - where][: end - at])
+        run = _common_prefix(common[where : where + end - at][: stop - where], mine[at : at + stop - where][: end - at])
         partner[at : at + run] = np.arange(where, where + run)
         at, where = at + run, where + run
     for i, position in longest_common(mine[at:end].tolist(), common[where:stop].tolist()):
@@ -107,19 +107,19 @@ def _partners(common: Int64, mine: Int64) -> Int64:
     return partner
 
 
-def _same(first: Int64, second: Int64) -> int:
+def _common_prefix(first: Int64, second: Int64) -> int:
     """Length of the common prefix of two sequences with equal length."""
     differing = first != second
     at = int(differing.argmax()) if len(differing) else 0
     return at if len(differing) and differing[at] else len(differing)
 
 
-def _gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
+def _next_gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
     """Items of ``mine`` and ``common`` to skip until both continue alike; None without such a gap."""
-    for wide in range(1, _WIDEST + 1):
+    for wide in range(1, _MAX_GAP + 1):
         for mine_from, common_from in ((0, wide), (wide, 0)):
-            a, b = mine[mine_from : mine_from + _RUN], common[common_from : common_from + _RUN]
-            if len(a) == len(b) == _RUN and (a == b).all():
+            a, b = mine[mine_from : mine_from + _MIN_EQUAL_RUN], common[common_from : common_from + _MIN_EQUAL_RUN]
+            if len(a) == len(b) == _MIN_EQUAL_RUN and (a == b).all():
                 return mine_from, common_from
     return None
 
@@ -130,7 +130,7 @@ def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[in
     Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` means that the common length grows at that
     item of ``first`` within ``second[:j + 1]``. A line of the table is one addition of long integers.
     """
-    if not first or not second or len(first) * len(second) > _LARGEST:
+    if not first or not second or len(first) * len(second) > _MAX_TABLE:
         return []
     where: dict[int, int] = defaultdict(int)
     for i, kind in enumerate(first):

@@ -108,15 +108,15 @@ def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Grou
     found: dict[tuple[Ranks, str, int], int] = {}
     code = np.empty(len(every), np.int64)
     for key, members in of_ranks.items():
-        told = all(descriptions[i] for i in members)
+        all_described = all(descriptions[i] for i in members)
         names: dict[tuple[str, int], set[int]] = defaultdict(set)
         for i in members:
-            names[descriptions[i] if told else "", every[i][0]].add(every[i][1])
+            names[descriptions[i] if all_described else "", every[i][0]].add(every[i][1])
         ambiguous = {text for (text, _), mine in names.items() if len(mine) > 1}
         for i in members:
-            text = descriptions[i] if told else ""
-            named = not key.listed or text in ambiguous
-            code[i] = found.setdefault((key, "" if named else text, every[i][1] if named else -1), len(found))
+            text = descriptions[i] if all_described else ""
+            by_name = not key.listed or text in ambiguous
+            code[i] = found.setdefault((key, "" if by_name else text, every[i][1] if by_name else -1), len(found))
     known = {number: key for (key, _, _), number in found.items()}
     return Groups(code[which], [_plain(known[number]) for number in range(len(found))])
 

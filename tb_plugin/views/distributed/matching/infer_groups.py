@@ -54,13 +54,13 @@ def group_from_ranks(
     kinds = int(kind.max()) + 1
     pairs = np.unique(codes(kind, calls.worker[rows]), return_index=True)[1]
     taking_part = np.bincount(kind[pairs], minlength=kinds)
-    met = np.bincount(label[rows] + 1, minlength=int(label.max(initial=-1)) + 2)
+    calls_of_match = np.bincount(label[rows] + 1, minlength=int(label.max(initial=-1)) + 2)
     steps = np.unique(codes(calls.step[rows], calls.worker[rows]), return_index=True)[1]
     on_all = np.bincount(calls.step[rows[steps]], minlength=int(calls.step.max()) + 1) == workers
     good = (
         (label[rows] >= 0)
         & alike[rows]
-        & (met[label[rows] + 1] == taking_part[kind])
+        & (calls_of_match[label[rows] + 1] == taking_part[kind])
         & on_all[calls.step[rows]]
         & (calls.step[rows] != calls.no_step)
     )
@@ -86,7 +86,7 @@ def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dic
     for group in stated:
         lists[group.ranks].append(group)
     found: dict[frozenset[int], tuple[Ranks, str]] = {}
-    twice = set()
+    ambiguous = set()
     for text, every in lists.items():
         listed = ranks_in(text)
         key = frozenset(place.get(rank, -1) for rank in listed.listed)
@@ -94,6 +94,6 @@ def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dic
             continue
         mine = [group.worker for group in every if group.worker in key]
         if key in found or len(mine) != len(key) or set(mine) != key:
-            twice.add(key)
+            ambiguous.add(key)
         found[key] = (listed, every[0].description or every[0].name)
-    return {key: group for key, group in found.items() if key not in twice}
+    return {key: group for key, group in found.items() if key not in ambiguous}

@@ -18,10 +18,10 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | None], groups: Int64) -> Calls:
+def compared(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | None], groups: Int64) -> Calls:
     """Returns the columns that matching compares.
 
-    ``step`` is the position of each call's step, ``no_step`` that of calls outside the steps; ``here`` is the number of
+    ``step`` is the position of each call's step, ``no_step`` that of calls outside the steps; ``sizes`` are the numbers of
     loaded workers and of ranks in the job (None = unknown); ``groups`` are group codes.
     """
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
@@ -30,14 +30,14 @@ def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | N
     point = is_one_of(collective, names, POINT_TO_POINT)
     source, target = numbers_of(data, "source_rank"), numbers_of(data, "destination_rank")
     unknown = point & ((source < 0) | (target < 0))
-    if here[0] == 2 and here[1] in (None, 2):
+    if sizes[0] == 2 and sizes[1] in (None, 2):
         # Each worker is the other's peer, whatever is recorded; a kernel for both directions does not show its direction.
         source = np.select(
             [is_one_of(collective, names, {"send"}), is_one_of(collective, names, {"recv"})], [worker, 1 - worker], 2
         )
         target, unknown = np.zeros_like(source), np.zeros_like(point)
     # In a group of two, each worker is the other's peer in both directions.
-    both = is_one_of(collective, names, {"send_recv"}) & (size == 2) & _stated(data, "group")
+    both = is_one_of(collective, names, {"send_recv"}) & (size == 2) & _has_text(data, "group")
     source, target, unknown = np.where(both, 0, source), np.where(both, 0, target), unknown & ~both
     source, target = np.where(point, source, -1), np.where(point, target, -1)
     # The two ends of a transfer have different names and separate sequence numbers.
@@ -69,7 +69,7 @@ def is_one_of(collective: Int64, names: Sequence[str], wanted: Set[str]) -> Bool
     return np.isin(collective, [i for i, name in enumerate(names) if name in wanted])
 
 
-def _stated(data: pa.Table, key: str) -> Bool:
+def _has_text(data: pa.Table, key: str) -> Bool:
     found: Bool = np.asarray(pc.not_equal(pc.fill_null(data[key], ""), ""))
     return found
 

@@ -83,9 +83,9 @@ def matched(calls: Calls) -> Matched:
         label[rows] = _by_number(calls, rows, number)
     over = np.flatnonzero((number < 0) & ~calls.lost)
     if len(over):
-        label[over] = _beside(calls, rows, over, label, number)
+        label[over] = _match_by_order(calls, rows, over, label, number)
         by[over] = _ORDER if calls.two_ended is None else np.where(calls.two_ended[over], _ENDS, _ORDER)
-    return _shared(calls.worker, label, by)
+    return _numbered_matches(calls.worker, label, by)
 
 
 def _numbers(calls: Calls) -> tuple[Int64, Bool]:
@@ -114,7 +114,7 @@ def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
     return label
 
 
-def _beside(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
+def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
     """Match codes of calls without a number: by order, among themselves and with numbered calls of their group.
 
     Numbered collectives occur once, in order of the numbers, as the sequence of one more worker. For workers with some
@@ -168,7 +168,7 @@ def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
     return codes(group, np.where((without & some)[group], 0, step))
 
 
-def _shared(worker: Int64, label: Int64, by: Int64) -> Matched:
+def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
     """Numbers collectives with several workers. A worker has a collective once: the most certain call, then the first."""
     order = np.lexsort((by, worker, label))
     again = (np.diff(label[order], prepend=-1) == 0) & (np.diff(worker[order], prepend=-1) == 0)

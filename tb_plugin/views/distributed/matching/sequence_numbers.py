@@ -17,11 +17,11 @@ AGREE = 0.5
 # share of matching kinds that allows a shift of a worker's numbers
 SURE = 0.9
 # calls of a worker that vote on the shift ...
-_LOOKED_AT = 512
+_MAX_VOTERS = 512
 # ... each for this many calls of the others ...
-_PLACES = 64
+_MAX_VOTES_PER_CALL = 64
 # ... and this many candidates with most votes are tried
-_TRIED = 8
+_MAX_TRIED_SHIFTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,9 @@ def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
     having = np.zeros(groups, np.bool_)
     having[calls.group[sequence >= 0]] = True
     if having.any():
-        _move(calls, np.flatnonzero(sequence >= 0), number, inferred)
+        _shift_numbers(calls, np.flatnonzero(sequence >= 0), number, inferred)
         if (having & lacking).any():
-            _fill(calls, np.flatnonzero((having & lacking)[calls.group]), number, inferred)
+            _fill_gaps(calls, np.flatnonzero((having & lacking)[calls.group]), number, inferred)
     return number, inferred
 
 
@@ -68,7 +68,7 @@ def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]
     return places, kind[head][best][at]
 
 
-def _move(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
+def _shift_numbers(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
     """Shifts numbers of workers with another origin, in place, or drops them."""
     group, worker, kind = calls.group[rows], calls.worker[rows], calls.kind[rows]
     place = codes(group, number[rows])
@@ -85,62 +85,62 @@ def _move(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
         places, usual = usual_kinds(place, kind, worker)
         agrees = usual[np.searchsorted(places, place)] == kind
     pair = codes(group, worker)
-    met, agreed = np.bincount(pair, weights=shared), np.bincount(pair, weights=shared & agrees)
-    odd = np.where(met > 0, agreed < AGREE * met, np.bincount(pair) > 0)[pair]
+    shared_calls, agreed = np.bincount(pair, weights=shared), np.bincount(pair, weights=shared & agrees)
+    odd = np.where(shared_calls > 0, agreed < AGREE * shared_calls, np.bincount(pair) > 0)[pair]
     some = np.isin(group, group[odd])
     order = np.flatnonzero(some)[np.argsort(group[some], kind="stable")]
-    for here in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        if len(here) and worker[here].min() != worker[here].max():
-            _move_group(calls, rows[here], odd[here], number, inferred)
+    for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(members) and worker[members].min() != worker[members].max():
+            _shift_group(calls, rows[members], odd[members], number, inferred)
 
 
-def _move_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: Bool) -> None:
+def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: Bool) -> None:
     """The same for one group. ``odd`` marks rows of workers that differ from the others."""
     worker = calls.worker[rows]
     if odd.all():
         odd = worker != worker.min()
     base = rows[~odd]
-    there, first = np.unique(number[base], return_index=True)
+    numbers, first = np.unique(number[base], return_index=True)
     kinds, names, steps = (column[base][first] for column in (calls.kind, calls.name, calls.step))
     order = np.flatnonzero(odd)[np.argsort(worker[odd], kind="stable")]
     for at in np.split(order, np.flatnonzero(np.diff(worker[order])) + 1):
         mine = rows[at]
-        met = np.isin(number[mine], there)
+        is_common = np.isin(number[mine], numbers)
         # Without common numbers the calls may be from another time, so only calls of the same step are compared.
-        voting = mine if met.any() else mine[calls.step[mine] != calls.no_step]
-        by = _distance(calls, voting[:: max(1, len(voting) // _LOOKED_AT)], mine, number, (there, kinds, steps))
-        if by is not None:
-            number[mine] += by
+        voting = mine if is_common.any() else mine[calls.step[mine] != calls.no_step]
+        shift = _best_shift(calls, voting[:: max(1, len(voting) // _MAX_VOTERS)], mine, number, (numbers, kinds, steps))
+        if shift is not None:
+            number[mine] += shift
             inferred[mine] = True
-        elif met.any():
-            at = np.searchsorted(there, number[mine[met]])
-            if (names[at] == calls.name[mine[met]]).mean() < AGREE:
+        elif is_common.any():
+            at = np.searchsorted(numbers, number[mine[is_common]])
+            if (names[at] == calls.name[mine[is_common]]).mean() < AGREE:
                 number[mine] = -1
 
 
-def _distance(
+def _best_shift(
     calls: Stream, voting: Int64, mine: Int64, number: Int64, reference: tuple[Int64, Int64, Int64]
 ) -> int | None:
     """Shift for the numbers of a worker; None if no shift makes its calls agree with the others'."""
-    there, kinds, steps = reference
-    sight = codes(np.concatenate((kinds, calls.kind[voting])), np.concatenate((steps, calls.step[voting])))
-    seen, looked = sight[: len(there)], sight[len(there) :]
-    order = np.argsort(seen, kind="stable")
-    low = np.searchsorted(seen[order], looked, side="left")
-    count = np.minimum(np.searchsorted(seen[order], looked, side="right") - low, _PLACES)
+    numbers, kinds, steps = reference
+    both = codes(np.concatenate((kinds, calls.kind[voting])), np.concatenate((steps, calls.step[voting])))
+    reference_codes, voter_codes = both[: len(numbers)], both[len(numbers) :]
+    order = np.argsort(reference_codes, kind="stable")
+    low = np.searchsorted(reference_codes[order], voter_codes, side="left")
+    count = np.minimum(np.searchsorted(reference_codes[order], voter_codes, side="right") - low, _MAX_VOTES_PER_CALL)
     place = np.repeat(low - np.cumsum(count) + count, count) + np.arange(int(count.sum()))
-    distance, votes = np.unique(there[order][place] - np.repeat(number[voting], count), return_counts=True)
+    distance, votes = np.unique(numbers[order][place] - np.repeat(number[voting], count), return_counts=True)
     best, most = None, len(mine) // 2
-    for by in distance[np.argsort(-votes, kind="stable")][:_TRIED].tolist():
-        at = np.minimum(np.searchsorted(there, number[mine] + by), len(there) - 1)
-        meets = there[at] == number[mine] + by
-        agree = int((meets & (kinds[at] == calls.kind[mine])).sum())
-        if agree > most and agree >= SURE * int(meets.sum()):
-            best, most = by, agree
+    for shift in distance[np.argsort(-votes, kind="stable")][:_MAX_TRIED_SHIFTS].tolist():
+        at = np.minimum(np.searchsorted(numbers, number[mine] + shift), len(numbers) - 1)
+        is_common = numbers[at] == number[mine] + shift
+        agree = int((is_common & (kinds[at] == calls.kind[mine])).sum())
+        if agree > most and agree >= SURE * int(is_common.sum()):
+            best, most = shift, agree
     return best
 
 
-def _fill(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
+def _fill_gaps(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
     """Numbers calls between (or next to) numbered calls of their worker, in place."""
     pair = codes(calls.group[rows], calls.worker[rows])
     order = rows[np.argsort(pair, kind="stable")]

@@ -98,10 +98,10 @@ def _merged(grid: Grid, room: int) -> int:
     merged = -(-steps // MOST_COLUMNS)
     while merged < steps:
         columns = -(-steps // merged)
-        need = _length(merge(grid, merged)) + columns * (len(_QUANTILES) * _CELL + 30)
-        if need <= room:
+        required = _length(merge(grid, merged)) + columns * (len(_QUANTILES) * _CELL + 30)
+        if required <= room:
             break
-        merged = max(merged + 1, -(-merged * need // max(room, 1)))
+        merged = max(merged + 1, -(-merged * required // max(room, 1)))
     return min(merged, steps)
 
 

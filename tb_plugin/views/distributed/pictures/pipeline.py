@@ -30,7 +30,7 @@ _PARTS = {
     "stage_receiving_ns": "wait",
     "step_other_ns": "idle",
 }
-_NEEDED = {"step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns"}
+_REQUIRED_MEASURES = {"step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns"}
 
 
 def stages(data: JobData) -> tuple[Stage, ...]:
@@ -39,10 +39,10 @@ def stages(data: JobData) -> tuple[Stage, ...]:
     A pipeline sends forward and backward. One-way messages count as a pipeline (whose other half may not be recorded) only if
     more than two ranks are loaded and each of them sends or receives in each step with messages.
     """
-    seen = data.seen
-    name, names = texts_of(seen.data, "collective")
+    calls = data.seen
+    name, names = texts_of(calls.data, "collective")
     point = np.isin(name, [at for at, each in enumerate(names) if each in POINT_TO_POINT])
-    ends = [seen.data[key].fill_null(-1).to_numpy() for key in ("source_rank", "destination_rank")]
+    ends = [calls.data[key].fill_null(-1).to_numpy() for key in ("source_rank", "destination_rank")]
     known = point & (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
     if not known.any():
         return ()
@@ -50,7 +50,7 @@ def stages(data: JobData) -> tuple[Stage, ...]:
     pairs = {(source, target) for source, target in messages}
     if not any((target, source) in pairs for source, target in pairs) and not _all_send(data, known, ends):
         return ()
-    used = set(pc.unique(seen.data["group"].filter(pa.array(~point))).to_pylist())
+    used = set(pc.unique(calls.data["group"].filter(pa.array(~point))).to_pylist())
     groups = {members(row["group_ranks"], row["group_size"]) for row in data.process_groups if row["group"] in used}
     return connected_stages(messages, sorted(groups), worker_ranks(data))
 
@@ -60,8 +60,8 @@ def _all_send(data: JobData, known: npt.NDArray[np.bool_], ends: Sequence[Int64]
     ranks = np.array(sorted(worker_ranks(data)), np.int64)
     step = np.concatenate((data.seen.step[known],) * 2)
     rank = np.concatenate([each[known] for each in ends])
-    here = np.isin(rank, ranks)
-    of_step, _ = distinct_rows(step[here], rank[here])
+    is_loaded = np.isin(rank, ranks)
+    of_step, _ = distinct_rows(step[is_loaded], rank[is_loaded])
     return len(ranks) > 2 and bool((np.bincount(of_step)[np.unique(of_step)] == len(ranks)).all())
 
 
@@ -70,7 +70,7 @@ def pipeline(data: JobData) -> tuple[Series, Frame] | None:
     ranks = worker_ranks(data)
     found = [stage for stage in stages(data) if any(rank in ranks for rank in stage)]
     offered = {metric.key for metric in measures(data)}
-    if len(found) < 2 or not offered >= _NEEDED:
+    if len(found) < 2 or not offered >= _REQUIRED_MEASURES:
         return None
     total, compute, exposed, other = (
         grid_of(data, key) for key in ("step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns")
@@ -98,7 +98,7 @@ def pipeline(data: JobData) -> tuple[Series, Frame] | None:
     return series, _frame(found, names, [len(mine) for mine in rows], means)
 
 
-def _frame(found: Sequence[Stage], names: list[str], here: list[int], means: dict[str, list[int]]) -> Frame:
+def _frame(found: Sequence[Stage], names: list[str], worker_counts: list[int], means: dict[str, list[int]]) -> Frame:
     bubble = [
         receiving + other for receiving, other in zip(means["stage_receiving_ns"], means["step_other_ns"], strict=True)
     ]
@@ -106,7 +106,7 @@ def _frame(found: Sequence[Stage], names: list[str], here: list[int], means: dic
     table = {
         "pipeline_stage": names,
         "stage_ranks": [ranks_short(stage) for stage in found],
-        "workers": here,
+        "workers": worker_counts,
         "stage_bubble_share": [part / all_of if all_of else None for part, all_of in zip(bubble, whole, strict=True)],
         **means,
     }
@@ -116,9 +116,9 @@ def _frame(found: Sequence[Stage], names: list[str], here: list[int], means: dic
 
 def _receiving(data: JobData) -> Int64:
     """Time of each worker in receiving calls, ns, per column of ``selected_columns``."""
-    seen, width = data.seen, len(data.labels) + 1
-    name, names = texts_of(seen.data, "collective")
+    calls, width = data.seen, len(data.labels) + 1
+    name, names = texts_of(calls.data, "collective")
     mine = np.isin(name, [at for at, each in enumerate(names) if each in _RECEIVES])
-    key = seen.worker[mine] * width + seen.step[mine]
-    length = measure_by(key, seen.start_ns[mine], seen.end_ns[mine], len(data.names) * width)
+    key = calls.worker[mine] * width + calls.step[mine]
+    length = measure_by(key, calls.start_ns[mine], calls.end_ns[mine], len(data.names) * width)
     return length.reshape(len(data.names), width)[:, selected_columns(data)]

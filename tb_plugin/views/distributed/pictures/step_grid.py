@@ -62,7 +62,7 @@ def selected_labels(data: JobData) -> tuple[str, ...]:
 
 def selected_columns(data: JobData) -> Int64:
     """Returns the positions in ``labels`` of the selected steps that any worker has: the columns of a grid."""
-    return np.flatnonzero(_known(data).any(axis=0))
+    return np.flatnonzero(_recorded_steps(data).any(axis=0))
 
 
 def measures(data: JobData) -> list[Metric]:
@@ -89,7 +89,7 @@ def grid_of(data: JobData, key: str) -> Grid:
 
     Without steps, all measures are empty: requesting a map is then no error.
     """
-    found = _grids(data) or dict.fromkeys(CATEGORIES, _nothing(data, 0))
+    found = _grids(data) or dict.fromkeys(CATEGORIES, _empty_grid(data, 0))
     if key not in found:
         offered = ", ".join(measure for measure in CATEGORIES if measure in found)
         raise BadRequest(f"There is no measure {key[:100]}.", "measure", f"Use one of: {offered}.")
@@ -98,62 +98,64 @@ def grid_of(data: JobData, key: str) -> Grid:
 
 @remembered
 def _grids(data: JobData) -> Mapping[str, Grid]:
-    here = selected_columns(data)
-    steps = _of_steps(data)
+    columns = selected_columns(data)
+    steps = _reported_grids(data)
     grids = {key: grid for key, grid in steps.items() if key in CATEGORIES}
     latency, wait, transfer = (times[:, :-1] for times in data.times)
-    known = _known(data)
+    known = _recorded_steps(data)
     grids["latency_ns"] = Grid(latency, known)
     if not data.alone:
         grids |= {"wait_ns": Grid(wait, known), "transfer_ns": Grid(transfer, known)}
         grids["caused_wait_ns"] = Grid(data.caused[:, :-1], known)
-        grids[LOST] = _lost(data)
+        grids[LOST] = _lost_grid(data)
         if "lateness_ns" in data.seen.data.column_names:
-            grids["lateness_ns"] = _lateness(data)
-    return {key: Grid(grid.values[:, here], grid.known[:, here]) for key, grid in grids.items() if grid.known.any()}
+            grids["lateness_ns"] = _lateness_grid(data)
+    return {
+        key: Grid(grid.values[:, columns], grid.known[:, columns]) for key, grid in grids.items() if grid.known.any()
+    }
 
 
-def _of_steps(data: JobData) -> Mapping[str, Grid]:
+def _reported_grids(data: JobData) -> Mapping[str, Grid]:
     """Step times reported by workers, each column as a grid over all labels."""
     grids = {}
     for key in STEP:
         if key != "step":
             column = data.step_table[key]
-            said = np.asarray(pc.is_valid(column))
-            at = tuple(place[said] for place in data.step_places)
-            grid = _nothing(data, len(data.labels))
+            is_known = np.asarray(pc.is_valid(column))
+            at = tuple(place[is_known] for place in data.step_places)
+            grid = _empty_grid(data, len(data.labels))
             np.add.at(grid.values, at, column.drop_null().to_numpy())
             grid.known[at] = True
             grids[key] = grid
     return grids
 
 
-def _nothing(data: JobData, steps: int) -> Grid:
+def _empty_grid(data: JobData, steps: int) -> Grid:
     shape = len(data.names), steps
     return Grid(np.zeros(shape, np.int64), np.zeros(shape, np.bool_))
 
 
 @remembered
-def _known(data: JobData) -> Bool:
+def _recorded_steps(data: JobData) -> Bool:
     """Which workers have which steps: recorded ones, or steps with calls."""
     known: Bool = data.times[0][:, :-1] > 0
     known[data.step_places] = True
     return known
 
 
-def _lost(data: JobData) -> Grid:
+def _lost_grid(data: JobData) -> Grid:
     """Time that each step would save if the worker were as fast as the next one; steps without a time are unknown."""
-    told, grid = blame(data), _nothing(data, len(data.labels))
+    report, grid = blame(data), _empty_grid(data, len(data.labels))
     at = {label: place for place, label in enumerate(data.labels)}
-    here = [(place, at[label]) for place, label in enumerate(told.labels) if label in at]
-    if here:
-        mine, place = np.array(here).T
-        grid.values[:, place] = told.found.lost_ns[:, mine]
-        grid.known[:, place] = _known(data)[:, place]
+    places = [(place, at[label]) for place, label in enumerate(report.labels) if label in at]
+    if places:
+        mine, place = np.array(places).T
+        grid.values[:, place] = report.found.lost_ns[:, mine]
+        grid.known[:, place] = _recorded_steps(data)[:, place]
     return grid
 
 
-def _lateness(data: JobData) -> Grid:
+def _lateness_grid(data: JobData) -> Grid:
     """Mean lateness of each worker at the collectives of a step."""
     values = data.seen.data["lateness_ns"]
     known = np.asarray(values.is_valid()) & (data.seen.step < len(data.labels))

@@ -55,18 +55,20 @@ def rank_nodes(data: JobData) -> dict[int, str]:
 
 def groupings(data: JobData) -> list[Grouping]:
     """Returns nodes (if several) and kinds of groups that partition the workers, neighbouring ranks first."""
-    made = [node] if (node := _nodes(data)) is not None else []
+    found = [node] if (node := _nodes(data)) is not None else []
     ranks = worker_ranks(data)
     for number, kind in enumerate(sorted(_kinds(data), key=_stride)[:MOST_KINDS]):
-        of, place = [-1] * len(data.names), [-1] * len(data.names)
+        group_of, place = [-1] * len(data.names), [-1] * len(data.names)
         groups = [group for group in kind.groups if any(rank in ranks for rank in group)]
         for at, group in enumerate(groups):
             for position, rank in enumerate(group):
                 if rank in ranks:
-                    of[ranks[rank]], place[ranks[rank]] = at, position
+                    group_of[ranks[rank]], place[ranks[rank]] = at, position
         if len(groups) > 1 and len(groups) * max(map(len, groups)) <= MOST_CELLS:
-            made.append(Grouping(f"group{number}", kind.title, [ranks_short(group) for group in groups], of, place))
-    return made
+            found.append(
+                Grouping(f"group{number}", kind.title, [ranks_short(group) for group in groups], group_of, place)
+            )
+    return found
 
 
 def members(text: object, size: object) -> tuple[int, ...]:
@@ -111,16 +113,16 @@ def _kinds(data: JobData) -> Iterator[_Kind]:
         if len(ranks) > 1:
             listed[str(row["group_description"] or f"groups of {len(ranks)}")][ranks] = None
     for title, every in listed.items():
-        apart: list[tuple[set[int], list[tuple[int, ...]]]] = []
+        partitions: list[tuple[set[int], list[tuple[int, ...]]]] = []
         for group in sorted(every):
-            fitting = next((each for each in apart if each[0].isdisjoint(group)), None)
+            fitting = next((each for each in partitions if each[0].isdisjoint(group)), None)
             if fitting is None:
                 fitting = set(), []
-                apart.append(fitting)
+                partitions.append(fitting)
             taken, groups = fitting
             taken.update(group)
             groups.append(group)
-        for number, (_, groups) in enumerate(apart):
+        for number, (_, groups) in enumerate(partitions):
             yield _Kind(title if number == 0 else f"{title} ({number + 1})", groups)
 
 

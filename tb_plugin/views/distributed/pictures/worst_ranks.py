@@ -39,13 +39,13 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
     Sorted by straggler cost per step (repeated stragglers before single ones) if there are stragglers; then by the wait of
     others, then by compute time: in a pipeline, later ranks wait for earlier ones by design.
     """
-    told, lost = blame(data), _lost(data)
-    again = {worker for worker in told.costly if not told.is_once(worker)} if lost.any() else set()
+    report, costs = blame(data), _costs_per_step(data)
+    repeated = {worker for worker in report.costly if not report.is_once(worker)} if costs.any() else set()
 
     def key(at: int) -> tuple[bool, float, int, int, int]:
         return (
-            at not in again,
-            -float(lost[at]),
+            at not in repeated,
+            -float(costs[at]),
             -_number(rows[at], "caused_wait_ns"),
             -_number(rows[at], "compute_ns"),
             at,
@@ -54,12 +54,12 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
     return sorted(range(len(rows)), key=key)
 
 
-def _lost(data: JobData) -> Float64:
+def _costs_per_step(data: JobData) -> Float64:
     """Mean cost of each worker per step; 0 without stragglers, where it is noise."""
-    told = blame(data)
-    if data.alone or not told.costly:
+    report = blame(data)
+    if data.alone or not report.costly:
         return np.zeros(len(data.names))
-    return told.lost_ns
+    return report.lost_ns
 
 
 def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
@@ -77,11 +77,11 @@ def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
         return series
     chosen = [names[at] for at in bar_positions(data, rows)]
     place = {x: at for at, x in enumerate(series.x)}
-    kept = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
-    says = {MOST: " (median)", MOST + 1: " (best)"}
-    lines = [Line(line.metric, line.category, [line.values[at] for _, at in kept]) for line in series.lines]
-    subtitle = f"{series.subtitle}; the {MOST} of {len(names):,} that {_ranked(data)}, plus (median) and (best)"
-    x: list[int | float | str] = [f"{chosen[number]}{says.get(number, '')}" for number, _ in kept]
+    places = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
+    suffixes = {MOST: " (median)", MOST + 1: " (best)"}
+    lines = [Line(line.metric, line.category, [line.values[at] for _, at in places]) for line in series.lines]
+    subtitle = f"{series.subtitle}; the {MOST} of {len(names):,} that {_order_phrase(data)}, plus (median) and (best)"
+    x: list[int | float | str] = [f"{chosen[number]}{suffixes.get(number, '')}" for number, _ in places]
     return msgspec.structs.replace(series, subtitle=subtitle, x=x, lines=lines)
 
 
@@ -89,34 +89,34 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     """Returns a table of the costliest workers; None without waits or with too few workers."""
     if len(data.names) < LEAST:
         return None
-    lost, whole = _lost(data), by_cost(data, rows)
+    lost, whole = _costs_per_step(data), by_cost(data, rows)
     order = [at for at in whole[:MOST] if lost[at] or _number(rows[at], "caused_wait_ns")]
     if not order:
         return None
-    told = blame(data)
-    known, straggling = bool(lost.any()), set(told.costly)
+    report = blame(data)
+    known, straggling = bool(lost.any()), set(report.costly)
     node = {str(row["worker"]): str(row["node"]) for row in data.devices}
     offered = {metric.key for metric in measures(data)}
     means = {key: grid_of(data, key).means for key in COMPARED if key in offered}
-    causes = [why(told, at).get("late_cause") if at in straggling else None for at in order]
-    out = [_outlying(means, at, cause) for at, cause in zip(order, causes, strict=True)]
+    causes = [why(report, at).get("late_cause") if at in straggling else None for at in order]
+    outliers = [_outlying(means, at, cause) for at, cause in zip(order, causes, strict=True)]
     keys = ("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share")
     table = {
         "worker": pa.array([data.names[at] for at in order], pa.string()),
         "node": pa.array([node.get(data.names[at]) or None for at in order], pa.string()),
         "lost_ns": pa.array([float(lost[at]) if known else None for at in order], pa.float64()),
-        "lost_share": pa.array([float(lost[at] / told.mean_ns) if known else None for at in order], pa.float64()),
-        "late_pattern": pa.array([told.pattern(at) if at in straggling else None for at in order], pa.string()),
+        "lost_share": pa.array([float(lost[at] / report.mean_ns) if known else None for at in order], pa.float64()),
+        "late_pattern": pa.array([report.pattern(at) if at in straggling else None for at in order], pa.string()),
         "late_cause": pa.array(causes, pa.string()),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
-        "held_up_by": pa.array([told.worker_held_up_by(at) for at in order], pa.string()),
-        "caused_step_ns": pa.array([_per_step(told, rows[at]) for at in order], pa.int64()),
+        "held_up_by": pa.array([report.worker_held_up_by(at) for at in order], pa.string()),
+        "caused_step_ns": pa.array([_per_step(report, rows[at]) for at in order], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
         **{
-            key: pa.array([found[key] for found in out], kind)
+            key: pa.array([found[key] for found in outliers], kind)
             for key, kind in zip(keys, (pa.string(), pa.int64(), pa.int64(), pa.float64()), strict=True)
         },
-        "usual_worker": pa.array([_beside(data, at, whole) for at in order], pa.string()),
+        "usual_worker": pa.array([_reference_worker(data, at, whole) for at in order], pa.string()),
     }
     hidden = {key for key, column in table.items() if column.null_count == len(column)}
     if "caused_step_ns" not in hidden:
@@ -128,16 +128,16 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
 
 
-def _ranked(data: JobData) -> str:
-    return "cost the others most" if _lost(data).any() else "others wait for most"
+def _order_phrase(data: JobData) -> str:
+    return "cost the others most" if _costs_per_step(data).any() else "others wait for most"
 
 
-def _beside(data: JobData, at: int, order: Sequence[int]) -> str | None:
+def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | None:
     """The worker to compare with: the usual one in the group with the largest cost, else the median of all."""
-    told = blame(data)
+    report = blame(data)
     usual = -1
-    if bool((told.found.worker == at).any()):
-        usual = int(told.usual[told.found.main_group(at)])
+    if bool((report.found.worker == at).any()):
+        usual = int(report.usual[report.found.main_group(at)])
     if usual < 0:
         others = [one for one in order if one != at]
         usual = others[len(others) // 2]
@@ -169,9 +169,9 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
     return best
 
 
-def _per_step(told: Blame, row: Row) -> int | None:
+def _per_step(report: Blame, row: Row) -> int | None:
     """Mean wait of the others for a worker, ns per step of the report; None without step times."""
-    return round(told.per_step(_number(row, "caused_wait_ns"))) if told.mean_ns and told.labels != ("",) else None
+    return round(report.per_step(_number(row, "caused_wait_ns"))) if report.mean_ns and report.labels != ("",) else None
 
 
 def _number(row: Row, key: str) -> int:

@@ -111,12 +111,12 @@ def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) ->
     about, row, caller, chain = about.take(at), row[at], caller[at], chain[at]
     about = chains.about.take(other).where(other != MISSING, about)
     # A kernel without a caller, or one of several coalesced calls, carries bytes of its own.
-    alone = (chain == MISSING) | (other != MISSING)
+    own_bytes = (chain == MISSING) | (other != MISSING)
     columns = about.columns
     key = [columns[name] for name in columns if name not in ("sent", "received")]
-    once = np.zeros(len(row), np.bool_)
-    once[group(np.where(alone, len(chains) + np.arange(len(row)), chain), *key).first] = True
-    return _Found(row, about, caller, np.append(chains.head, MISSING)[chain], once, batches.batch)
+    is_first = np.zeros(len(row), np.bool_)
+    is_first[group(np.where(own_bytes, len(chains) + np.arange(len(row)), chain), *key).first] = True
+    return _Found(row, about, caller, np.append(chains.head, MISSING)[chain], is_first, batches.batch)
 
 
 def _on_host(trace: TraceTable, chains: Chains) -> _Found:
@@ -130,8 +130,8 @@ def _on_host(trace: TraceTable, chains: Chains) -> _Found:
     unique, which = np.unique(trace.name[last], return_inverse=True)
     backend = np.array([BACKEND.match(trace.strings[name]) is not None for name in unique.tolist()], np.bool_)
     row = np.where(backend[which.ravel()], last, first)
-    nobody = np.full(len(row), MISSING, np.int64)
-    return _Found(row, chains.about.take(chain), nobody, chains.head[chain], np.ones(len(row), np.bool_), nobody)
+    no_caller = np.full(len(row), MISSING, np.int64)
+    return _Found(row, chains.about.take(chain), no_caller, chains.head[chain], np.ones(len(row), np.bool_), no_caller)
 
 
 def _elements(about: CollectiveMetadata, words: Words) -> Int64:
@@ -157,15 +157,15 @@ def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issu
     Sends are numbered separately, so in a group that mixes them with other calls a number is ambiguous.
     """
     about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
-    said, _ = facts.stated(chains.host)
-    wait = np.flatnonzero((said.collective == words.number(WAIT)) & (said.sequence >= 0))
+    reported, _ = facts.stated(chains.host)
+    wait = np.flatnonzero((reported.collective == words.number(WAIT)) & (reported.sequence >= 0))
     if not len(wait):
         return missing
     pairwise = np.isin(about.collective, words.numbers(sorted(POINT_TO_POINT)))
     ambiguous = np.intersect1d(about.group[pairwise], about.group[~pairwise])
     begun = np.where(issued == MISSING, trace.start_ns[found.row], issued)
     time = np.concatenate((trace.start_ns[chains.host[wait]], begun))
-    both = said.take(wait).joined(about)
+    both = reported.take(wait).joined(about)
     key = group(both.group, both.sequence).of
     axis = side_by_side((key, time))[0]
     order = np.argsort(axis[: len(wait)], kind="stable")

@@ -201,9 +201,9 @@ class Facts:
         args, words = self._trace.collectives, self._words
         collective, ranks = self._collectives(args.name), self._numbers(args.group_ranks)
         send, receive = (collective == words.number(name) for name in ("send", "recv"))
-        there = np.array([_other_of_two(text, self._rank) for text in words] or [MISSING], np.int64)
-        other = np.where(ranks == MISSING, MISSING, there[ranks])
-        to, come = (
+        other_of_two = np.array([_other_of_two(text, self._rank) for text in words] or [MISSING], np.int64)
+        other = np.where(ranks == MISSING, MISSING, other_of_two[ranks])
+        to_rank, from_rank = (
             np.where((stated < 0) & (other != MISSING), other, stated)
             for stated in (args.destination_rank, args.source_rank)
         )
@@ -218,8 +218,8 @@ class Facts:
             ranks=ranks,
             group_size=args.group_size,
             sequence=args.sequence,
-            source=np.select([send, receive], [own, come], MISSING),
-            destination=np.select([send, receive], [to, own], MISSING),
+            source=np.select([send, receive], [own, from_rank], MISSING),
+            destination=np.select([send, receive], [to_rank, own], MISSING),
             sent=sent,
             received=received,
         )

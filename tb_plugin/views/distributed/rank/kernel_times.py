@@ -43,8 +43,8 @@ def kernels_table(trace: TraceTable) -> pa.Table:
     name[order[np.arange(len(order)) - begins >= LISTED]] = MISSING
     rest = group(of_step[order], name[order])
     first = order[rest.first]
-    kept, label = name[first], of_step[first]
-    unique, which = np.unique(kept, return_inverse=True)
+    names_of_rows, label = name[first], of_step[first]
+    unique, which = np.unique(names_of_rows, return_inverse=True)
     labels = pa.array(trace.steps.label, pa.string())
     return pa.table(
         {

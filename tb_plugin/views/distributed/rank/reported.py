@@ -160,15 +160,15 @@ def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
 
 def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tuple[str, ...] | None) -> ReportedJob:
     """Returns the content of ``reported_tables`` for the selected steps."""
-    about = {row["worker"]: row for row in tables[RANK].to_pylist()} if tables else {}
-    telling = set(tables[CALLS]["worker"].to_pylist()) if tables else set()
+    by_worker = {row["worker"]: row for row in tables[RANK].to_pylist()} if tables else {}
+    reporting = set(tables[CALLS]["worker"].to_pylist()) if tables else set()
     steps = None if chosen is None else pa.array(chosen, pa.string())
     return ReportedJob(
         names=tuple(names),
-        lacking=tuple(name for name in names if name not in telling) if telling else (),
-        alone=tuple(name for name, row in about.items() if row["alone"]),
-        cut=tuple(name for name, row in about.items() if row["kernels_missing"]),
-        ranks={name: row["rank"] for name, row in about.items() if row["rank"] is not None},
+        lacking=tuple(name for name in names if name not in reporting) if reporting else (),
+        alone=tuple(name for name, row in by_worker.items() if row["alone"]),
+        cut=tuple(name for name, row in by_worker.items() if row["kernels_missing"]),
+        ranks={name: row["rank"] for name, row in by_worker.items() if row["rank"] is not None},
         ranks_at_least=ranks_at_least(tables),
         tables={
             key: table.filter(pc.is_in(table["step"], steps))
@@ -205,15 +205,15 @@ def _least(links: pa.Table, groups: pa.Table) -> int:
 def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
     """Sums of calls by step, kind and group, with all moved bytes."""
     counted = operations.append_column("calls", pa.array(np.ones(operations.num_rows, np.int64)))
-    made = summed(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
+    sums = summed(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
     whole = summed(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
     bytes_of = dict(
         zip(zip(*(whole[key].to_pylist() for key in _CALL), strict=True), whole["bytes"].to_pylist(), strict=True)
     )
-    keys = zip(*(made[key].to_pylist() for key in _CALL), strict=True)
+    keys = zip(*(sums[key].to_pylist() for key in _CALL), strict=True)
     # Calls without link data moved no bytes over links.
     moved = [bytes_of.get(key, 0 if bands.num_rows else None) for key in keys]
-    return made.append_column("bytes", pa.array(moved, pa.int64()))
+    return sums.append_column("bytes", pa.array(moved, pa.int64()))
 
 
 def _spelled(table: pa.Table) -> pa.Table:
@@ -234,10 +234,10 @@ def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
     ratios = bands["large_ratio"].to_pylist()
     large = [None if n is None or ratio is None else n * ratio for n, ratio in zip(count, ratios, strict=True)]
     known = [None if ratio is None else n for n, ratio in zip(count, ratios, strict=True)]
-    made = bands.append_column("packets", pa.array(known, pa.int64())).append_column(
+    columns = bands.append_column("packets", pa.array(known, pa.int64())).append_column(
         "large", pa.array(large, pa.float64())
     )
-    return summed(made, ("step", "kind", "group", "band", "part_of"), ("bytes", "transit_ns", "packets", "large"))
+    return summed(columns, ("step", "kind", "group", "band", "part_of"), ("bytes", "transit_ns", "packets", "large"))
 
 
 def _between(links: pa.Table) -> pa.Table:

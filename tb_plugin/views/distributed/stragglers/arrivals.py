@@ -65,43 +65,45 @@ class Arrivals:
         return self.worker[self.last]
 
 
-def arrivals(met: StragglerCalls) -> Arrivals:
+def arrivals(calls: StragglerCalls) -> Arrivals:
     """Returns the arrivals at collectives, with the cost of each last arrival."""
-    lost, alone = lost_calls(met)
-    rows = np.flatnonzero((met.match >= 0) & ~met.two_ended)
-    matches, which = np.unique(met.match[rows], return_inverse=True)
-    rows = np.concatenate((rows, alone.row))
-    which = np.concatenate((which.astype(np.int64), len(matches) + np.arange(len(alone.row))))
-    arrival = _arrival(met, rows, which)
-    row, worker, which, arrival, came = _with_missing(met, rows, which, arrival, alone)
+    lost, pair_calls = lost_calls(calls)
+    rows = np.flatnonzero((calls.match >= 0) & ~calls.two_ended)
+    matches, which = np.unique(calls.match[rows], return_inverse=True)
+    rows = np.concatenate((rows, pair_calls.row))
+    which = np.concatenate((which.astype(np.int64), len(matches) + np.arange(len(pair_calls.row))))
+    arrival = _arrival(calls, rows, which)
+    row, worker, which, arrival, time_ns = _with_missing(calls, rows, which, arrival, pair_calls)
     order = np.lexsort((worker, arrival, which))
-    row, worker, which, arrival, came = (each[order] for each in (row, worker, which, arrival, came))
+    row, worker, which, arrival, time_ns = (each[order] for each in (row, worker, which, arrival, time_ns))
     first = np.flatnonzero(np.diff(which, prepend=-1))
     count = np.diff(np.append(first, len(which)))
     last = first + count - 1
     middle = (arrival[first + (count - 1) // 2] + arrival[first + count // 2]) // 2
     others = (arrival[first + np.maximum(count - 2, 0) // 2] + arrival[first + (count - 1) // 2]) // 2
     # The first arrival is never synthetic.
-    opening, next_to_last = row[first], _next_to_last(met, row, arrival, first, last)
+    opening, next_to_last = row[first], _next_to_last(calls, row, arrival, first, last)
     before = row[next_to_last]
     raw = arrival[last] - arrival[next_to_last]
-    noise = np.maximum(met.noise_ns[np.maximum(row[last], 0)], met.noise_ns[before])
-    there, late = row[last] >= 0, np.maximum(row[last], 0)
-    excused = np.where(there, met.excused_ns[late], _of_each(met.excused_ns[np.maximum(row, 0)], first))
+    noise = np.maximum(calls.noise_ns[np.maximum(row[last], 0)], calls.noise_ns[before])
+    is_real, late = row[last] >= 0, np.maximum(row[last], 0)
+    excused = np.where(
+        is_real, calls.excused_ns[late], _max_per_collective(calls.excused_ns[np.maximum(row, 0)], first)
+    )
     raw = raw - np.minimum(excused, raw)
-    told = (count > 1) & ((excused <= 0) | (raw > noise))
-    raw = np.where((raw > noise) & told, raw, 0)
-    blocked = met.blocked_ns[before]
-    usual = _usually_blocked(met, row, worker, which, first, last)
+    is_known = (count > 1) & ((excused <= 0) | (raw > noise))
+    raw = np.where((raw > noise) & is_known, raw, 0)
+    blocked = calls.blocked_ns[before]
+    usual = _usually_blocked(calls, row, worker, which, first, last)
     lacking = np.where(usual >= 0, np.maximum(blocked - usual, 0), np.minimum(blocked, raw))
-    cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), lacking)
+    cost = np.where(is_real, np.maximum(blocked - calls.blocked_ns[late], 0), lacking)
     cost = np.where(raw > 0, np.maximum(cost - excused, 0), 0)
-    made_up = Lost(worker[last], met.group[opening], came[last], np.zeros(len(last), np.int64))
-    held_up_ns = inherited(met, row[last], made_up, lost, alone, before, cost)
+    made_up = Lost(worker[last], calls.group[opening], time_ns[last], np.zeros(len(last), np.int64))
+    held_up_ns = inherited(calls, row[last], made_up, lost, pair_calls, before, cost)
     own = cost - held_up_ns
-    hidden = met.dur_ns[before] - blocked
+    hidden = calls.dur_ns[before] - blocked
     return Arrivals(
-        met=met,
+        met=calls,
         row=row,
         worker=worker,
         late_ns=arrival - middle[which],
@@ -109,32 +111,32 @@ def arrivals(met: StragglerCalls) -> Arrivals:
         collective=which,
         last=last,
         before=before,
-        step=met.step[opening],
-        group=met.group[opening],
+        step=calls.step[opening],
+        group=calls.group[opening],
         raw_ns=raw,
         inherited_ns=held_up_ns,
         low_ns=np.clip(raw - hidden - held_up_ns, 0, own),
         high_ns=own,
-        told=told,
-        sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
+        told=is_known,
+        sure=is_real & (calls.waiting.timing[opening] == TIMINGS.index(MEASURED)),
     )
 
 
-def _of_each(value: Int64, first: Int64) -> Int64:
+def _max_per_collective(value: Int64, first: Int64) -> Int64:
     """Maximum per collective, for rows sorted by collective."""
     return np.maximum.reduceat(value, first) if len(first) else np.zeros(0, np.int64)
 
 
-def _arrival(met: StragglerCalls, rows: Int64, which: Int64) -> Int64:
+def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
     """Arrival on an axis per collective: by clocks if all its workers have one, else by durations."""
     count = int(which.max(initial=-1)) + 1
-    late = met.lateness_ns[rows]
+    late = calls.lateness_ns[rows]
     blind = np.zeros(count, np.bool_)
     blind[which[late == UNKNOWN]] = True
-    return np.where(blind[which], -met.dur_ns[rows], late)
+    return np.where(blind[which], -calls.dur_ns[rows], late)
 
 
-def _next_to_last(met: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
+def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
     """Row of the worker that the last one is compared with, at each collective; rows are sorted by arrival.
 
     Of workers with nearly equal durations, the second to last is the one whose call ended earliest by chance, so its duration
@@ -145,17 +147,19 @@ def _next_to_last(met: StragglerCalls, row: Int64, arrival: Int64, first: Int64,
     which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
     mine = np.maximum(row, 0)
     away = arrival[found][which] - arrival
-    level = (row >= 0) & (met.level_ns[mine] != UNKNOWN)
-    level &= away <= met.level_noise_ns[mine] + met.level_noise_ns[mine[found]][which]
+    level = (row >= 0) & (calls.level_ns[mine] != UNKNOWN)
+    level &= away <= calls.level_noise_ns[mine] + calls.level_noise_ns[mine[found]][which]
     level[last] = False
-    late = np.where(level, met.level_ns[mine], UNKNOWN)
+    late = np.where(level, calls.level_ns[mine], UNKNOWN)
     best = np.maximum.reduceat(late, first) if len(first) else late
     chosen = np.flatnonzero(level & (late == best[which]))[::-1]
     found[which[chosen]] = chosen
     return found
 
 
-def _usually_blocked(met: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64) -> Int64:
+def _usually_blocked(
+    calls: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64
+) -> Int64:
     """Time that a synthetic call would block its worker: the median over steps where that worker is last at the same place.
 
     -1 for real calls, or if unknown.
@@ -164,43 +168,43 @@ def _usually_blocked(met: StragglerCalls, row: Int64, worker: Int64, which: Int6
     found = np.full(len(last), -1)
     if not len(made_up):
         return found
-    number = occurrence(codes(met.worker, met.group, met.step))
+    number = occurrence(codes(calls.worker, calls.group, calls.step))
     # A worker with missing calls counts too few, so the others' place is used.
     place = np.maximum.reduceat(np.where(row >= 0, number[np.maximum(row, 0)], -1), first)
-    key = codes(worker[last], met.group[row[first]], place)
+    key = codes(worker[last], calls.group[row[first]], place)
     known = np.flatnonzero(row[last] >= 0)
     count = int(key.max()) + 1
-    usual = median_by(key[known], met.blocked_ns[row[last[known]]], count)
-    there = np.bincount(key[known], minlength=count) > 0
-    found[made_up] = np.where(there[key[made_up]], usual[key[made_up]], -1)
+    usual = median_by(key[known], calls.blocked_ns[row[last[known]]], count)
+    has_usual = np.bincount(key[known], minlength=count) > 0
+    found[made_up] = np.where(has_usual[key[made_up]], usual[key[made_up]], -1)
     return found
 
 
 def _with_missing(
-    met: StragglerCalls, rows: Int64, which: Int64, arrival: Int64, alone: PairCalls
+    calls: StragglerCalls, rows: Int64, which: Int64, arrival: Int64, pair_calls: PairCalls
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
     """Adds an arrival for each worker that lacks the call and presumably arrived last at it.
 
-    These are the estimates of ``waiting``, and the calls in ``alone``, which are the last of ``rows``. Also returns the time
+    These are the estimates of ``waiting``, and the calls in ``pair_calls``, which are the last of ``rows``. Also returns the time
     of added arrivals by corrected clocks, UNKNOWN for the others.
     """
-    waiting = met.waiting
+    waiting = calls.waiting
     some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))
     # All others wait for the missing rank: it arrives after the latest of them by that rank's excess duration.
     order = some[np.lexsort((arrival[some], which[some]))]
     end = np.flatnonzero(np.diff(which[order], append=-1))
     latest, before = order[end], order[np.maximum(end - 1, 0)]
-    later = met.dur_ns[rows[latest]] - waiting.transfer_ns[rows[latest]]
+    later = calls.dur_ns[rows[latest]] - waiting.transfer_ns[rows[latest]]
     # If another rank is far behind and the rest is noise, all wait for that rank.
     latest = latest[later >= arrival[latest] - arrival[before]]
-    who, later = waiting.last[rows[latest]], (met.dur_ns - waiting.transfer_ns)[rows[latest]]
-    latest = np.concatenate((latest, len(rows) - len(alone.row) + np.arange(len(alone.row))))
-    who, later = np.concatenate((who, alone.other)), np.concatenate((later, alone.wait_ns))
-    known = met.time_ns[rows[latest]] != UNKNOWN
+    who, later = waiting.last[rows[latest]], (calls.dur_ns - waiting.transfer_ns)[rows[latest]]
+    latest = np.concatenate((latest, len(rows) - len(pair_calls.row) + np.arange(len(pair_calls.row))))
+    who, later = np.concatenate((who, pair_calls.other)), np.concatenate((later, pair_calls.wait_ns))
+    known = calls.time_ns[rows[latest]] != UNKNOWN
     return (
         np.concatenate((rows, np.full(len(latest), -1))),
-        np.concatenate((met.worker[rows], who)),
+        np.concatenate((calls.worker[rows], who)),
         np.concatenate((which, which[latest])),
         np.concatenate((arrival, arrival[latest] + later)),
-        np.concatenate((np.full(len(rows), UNKNOWN), np.where(known, met.time_ns[rows[latest]] + later, UNKNOWN))),
+        np.concatenate((np.full(len(rows), UNKNOWN), np.where(known, calls.time_ns[rows[latest]] + later, UNKNOWN))),
     )

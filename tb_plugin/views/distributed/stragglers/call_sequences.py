@@ -40,20 +40,20 @@ class Lanes:
 
 
 @remembered
-def lanes_of(met: StragglerCalls, workers: int, steps: int) -> Lanes:
+def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
     """Returns the lanes of calls; steps from ``steps`` on are ignored."""
-    of = np.where(met.step < steps, met.worker * steps + met.step, -1)
+    of = np.where(calls.step < steps, calls.worker * steps + calls.step, -1)
     rows = np.flatnonzero(of >= 0)
-    start = met.start_ns[rows]
+    start = calls.start_ns[rows]
     # Ends come before starts at the same time. A call without duration ends after its start.
-    end = start + np.maximum(met.dur_ns[rows], 1)
+    end = start + np.maximum(calls.dur_ns[rows], 1)
     lane = np.concatenate((of[rows], of[rows]))
     (time,) = on_one_axis(lane, np.concatenate((end, start)))
     order = np.argsort(time, kind="stable")
     size = np.bincount(of[rows], minlength=workers * steps)
     stop = np.cumsum(size * 2)
-    ends = np.flatnonzero(met.two_ended & (met.match >= 0))
-    _, which, times = np.unique(met.match[ends], return_inverse=True, return_counts=True)
+    ends = np.flatnonzero(calls.two_ended & (calls.match >= 0))
+    _, which, times = np.unique(calls.match[ends], return_inverse=True, return_counts=True)
     both = times[which] == 2
     return Lanes(
         count=workers * steps,
@@ -83,13 +83,13 @@ class Meetings:
     def made(cls, arrived: Arrivals, lanes: Lanes, late_ns: Int64, known: Bool) -> Meetings:
         """Returns what the calls wait for. ``late_ns`` is the arrival of each row of Arrivals, ``known`` refers to
         collectives."""
-        met, collectives = arrived.met, len(arrived.last)
+        calls, collectives = arrived.met, len(arrived.last)
         ends, message = lanes.message_ends, lanes.message
         messages = int(message.max(initial=-1)) + 1
         of, at = np.full(len(lanes.of), collectives + messages), np.zeros(len(lanes.of), np.int64)
-        here = np.flatnonzero(arrived.row >= 0)
-        of[arrived.row[here]], at[arrived.row[here]] = arrived.collective[here], late_ns[here]
-        of[ends], at[ends] = collectives + message, -met.dur_ns[ends]
+        real = np.flatnonzero(arrived.row >= 0)
+        of[arrived.row[real]], at[arrived.row[real]] = arrived.collective[real], late_ns[real]
+        of[ends], at[ends] = collectives + message, -calls.dur_ns[ends]
         latest = np.full(messages, NEVER)
         np.maximum.at(latest, message, at[ends])
         all_known = np.concatenate((known, np.ones(messages, np.bool_), [False]))

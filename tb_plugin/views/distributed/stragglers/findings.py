@@ -40,67 +40,69 @@ _TODO = {
     "delay moves along.",
     "": "Compare its compute with the others: uneven input, a throttled device, or work that only this rank does.",
 }
-_KEYS = {title: key for key, title in CAUSES.items()}
+_COMPONENT_OF_CAUSE = {title: key for key, title in CAUSES.items()}
 
 
-def straggler_findings(told: Blame, rows: list[Row]) -> list[Notice]:
+def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
     """Returns a notice for each of the costliest stragglers, or one for all ranks that take turns."""
-    worth = told.costly
-    turning = [w for w in told.found.told.tolist() if told.found.pattern[w] == ROTATING]
-    if turning:
-        notice = _in_turn(told, turning)
+    significant = report.costly
+    rotating = [w for w in report.found.told.tolist() if report.found.pattern[w] == ROTATING]
+    if rotating:
+        notice = _rotating_notice(report, rotating)
         return [notice] if notice is not None else []
     # Members of a slow group are late together, for one reason.
-    behind = [told.slow_groups.get(worker, -1) for worker in worth]
-    worth = [w for i, w in enumerate(worth) if behind[i] < 0 or behind[i] not in behind[:i]]
-    notices = [_straggler(told, worker, rows) for worker in worth[:TOLD]]
-    if len(worth) > TOLD:
+    slow_group_of = [report.slow_groups.get(worker, -1) for worker in significant]
+    significant = [
+        w for i, w in enumerate(significant) if slow_group_of[i] < 0 or slow_group_of[i] not in slow_group_of[:i]
+    ]
+    notices = [_straggler_notice(report, worker, rows) for worker in significant[:TOLD]]
+    if len(significant) > TOLD:
         last = notices[-1]
-        figures = [*last.figures, METRICS.figure("stragglers", len(worth) - TOLD, "More stragglers")]
+        figures = [*last.figures, METRICS.figure("stragglers", len(significant) - TOLD, "More stragglers")]
         notices[-1] = replace(
             last, text=f"{last.text} {{stragglers}} more are in the table Stragglers.", figures=figures
         )
     return notices
 
 
-def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
-    low, high = told.lost(worker)
-    row = told.found.main_group(worker)
-    cells, once = why(told, worker), told.is_once(worker)
+def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
+    low, high = report.lost(worker)
+    row = report.found.main_group(worker)
+    cells, once = why(report, worker), report.is_once(worker)
     figures = [
-        METRICS.figure("worker", told.names[worker]),
+        METRICS.figure("worker", report.names[worker]),
         METRICS.figure("lost_ns", high, "Lost per step"),
-        METRICS.figure("lost_share", high / told.mean_ns),
-        METRICS.figure("last_share", float(told.found.last[row] / max(int(told.found.collectives[row]), 1))),
+        METRICS.figure("lost_share", high / report.mean_ns),
+        METRICS.figure("last_share", float(report.found.last[row] / max(int(report.found.collectives[row]), 1))),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]
     ]
     if once:
-        text = _once(told, worker, figures)
+        text = _single_step_text(report, worker, figures)
     else:
-        text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {told.each} ({{lost_share}})"
-        text += _when(told, worker, figures)
-    text += _reason(told, worker, cells, figures)
-    text += f" It arrives last at {{last_share}} of {_which(told, row, figures)}."
+        text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {report.each} ({{lost_share}})"
+        text += _pattern_clause(report, worker, figures)
+    text += _reason_sentences(report, worker, cells, figures)
+    text += f" It arrives last at {{last_share}} of {_collectives_phrase(report, row, figures)}."
     cause = str(cells.get("late_cause") or "")
     return Notice(
         rule="straggler",
-        severity=_loud_once(high / told.mean_ns) if once else _loud(high / told.mean_ns),
+        severity=_severity_once(high / report.mean_ns) if once else _severity(high / report.mean_ns),
         text=text,
-        todo=_TODO[_KEYS.get(cause, cause)],
+        todo=_TODO[_COMPONENT_OF_CAUSE.get(cause, cause)],
         figures=figures,
         measure="lost_share",
         threshold=WORTH,
         title="Straggler",
         why=_WHY,
-        confidence=_confidence(told, worker, cells),
-        saving=Saving(low, high, 0.0, told.mean_ns),
+        confidence=_confidence(report, worker, cells),
+        saving=Saving(low, high, 0.0, report.mean_ns),
     )
 
 
-def _which(told: Blame, row: int, figures: list[Figure]) -> str:
+def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
     """The collectives of a share: those of one group of the worker (a row of Stragglers), by name or by size."""
-    found = told.found
-    if name := told.groups[int(found.group[row])]:
+    found = report.found
+    if name := report.groups[int(found.group[row])]:
         figures.append(METRICS.figure("group", name))
         return "its collectives in group {group}"
     if int((found.worker == found.worker[row]).sum()) == 1:
@@ -109,14 +111,14 @@ def _which(told: Blame, row: int, figures: list[Figure]) -> str:
     return "the collectives of one of its groups ({workers} ranks, no name)"
 
 
-def _once(told: Blame, worker: int, figures: list[Figure]) -> str:
+def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
     """Sentence about a worker that is late in a single step: cost there, and mean over all steps."""
-    step, lost, share = told.worst_step(worker)
+    step, lost, share = report.worst_step(worker)
     figures += [
         METRICS.figure("worst_step", step),
         METRICS.figure("worst_lost_ns", lost),
         METRICS.figure("worst_lost_share", share),
-        METRICS.figure("job_steps", told.count),
+        METRICS.figure("job_steps", report.count),
     ]
     return (
         "{worker} cost {worst_lost_ns} in step {worst_step} alone ({worst_lost_share} of that step): the others waited until "
@@ -124,38 +126,38 @@ def _once(told: Blame, worker: int, figures: list[Figure]) -> str:
     )
 
 
-def _when(told: Blame, worker: int, figures: list[Figure]) -> str:
+def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
     """End of the first sentence: the late steps."""
-    pattern = told.found.pattern[worker]
-    count, late = told.count, int(told.found.slow[worker].sum())
-    if told.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
+    pattern = report.found.pattern[worker]
+    count, late = report.count, int(report.found.slow[worker].sum())
+    if report.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
         return "."
     figures += [METRICS.figure("late_steps", late), METRICS.figure("job_steps", count)]
-    if every := int(told.found.every[worker]):
+    if every := int(report.found.every[worker]):
         figures.append(METRICS.figure("late_every", every))
         return ", every {late_every} steps ({late_steps} of {job_steps}; mean over all steps)."
     return ", in {late_steps} of {job_steps} steps."
 
 
-def _reason(told: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
+def _reason_sentences(report: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
     """Sentence about the cause; empty if unknown."""
     if not cells:
         return ""
-    excess = told.excess[worker]
-    text = _differing(told, excess, worker, cells, figures)
+    excess = report.excess[worker]
+    text = _cause_sentence(report, excess, worker, cells, figures)
     if excess.unexplained_ns <= _UNEXPLAINED * excess.cost_ns:
         return text
-    figures.append(_figure(told, worker, "late_unexplained_ns", excess.unexplained_ns))
+    figures.append(_figure(report, worker, "late_unexplained_ns", excess.unexplained_ns))
     return f"{text} {{late_unexplained_ns}} remains unexplained."
 
 
-def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
+def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
     """Sentence about the extra time of the straggler."""
     figures += [
-        _figure(told, worker, "late_cause_ns", excess.ns[excess.main]),
+        _figure(report, worker, "late_cause_ns", excess.ns[excess.main]),
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
     ]
-    begin = " Before it arrived there, " if told.is_once(worker) else " Before it arrives, "
+    begin = " Before it arrived there, " if report.is_once(worker) else " Before it arrives, "
     did = {
         COMPUTE: "it computes {late_cause_ns} longer than the others",
         "communication": "it communicates {late_cause_ns} longer than the others in other groups",
@@ -164,14 +166,14 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
         "host": "its device is idle for {late_cause_ns} longer than the others, while its host is busy or late",
         "idle": "it is idle for {late_cause_ns} longer than the others, without a recorded cause",
     }
-    if not told.on_devices:
+    if not report.on_devices:
         did["host"] = "its host is busy or late for {late_cause_ns} longer than the others"
         did["input"] = "its host loads data for {late_cause_ns} longer than the others"
     text = f"{begin}{did[excess.main]} ({{late_cause_share}} of the extra time)"
-    kernels = told.kernels.get(worker)
-    if (slow := told.slow_groups.get(worker, -1)) >= 0:
-        figures.append(METRICS.figure("held_up_in", told.groups[slow]))
-        members = [w for w, its in told.slow_groups.items() if its == slow]
+    kernels = report.kernels.get(worker)
+    if (slow := report.slow_groups.get(worker, -1)) >= 0:
+        figures.append(METRICS.figure("held_up_in", report.groups[slow]))
+        members = [w for w, its in report.slow_groups.items() if its == slow]
         if len(members) > 1:
             figures.append(METRICS.figure("stragglers", len(members), "Late for this reason"))
             return f"{text}, mostly in group {{held_up_in}}, which delays {{stragglers}} ranks together."
@@ -181,10 +183,10 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
     if kernels.how == SLOW_DEVICE:
         figures.append(METRICS.figure("late_factor", kernels.factor))
         return f"{text}: all its kernels take {{late_factor}} times as long, which suggests a slow device."
-    first, what = kernels.kernels[0], "kernel" if told.on_devices else "operator"
+    first, what = kernels.kernels[0], "kernel" if report.on_devices else "operator"
     figures.append(METRICS.figure("late_kernel", first.name))
-    figures.append(_figure(told, worker, "late_kernel_ns", first.excess_ns))
-    more, these = ("more", "that step") if told.is_once(worker) else ("more per step", "these steps")
+    figures.append(_figure(report, worker, "late_kernel_ns", first.excess_ns))
+    more, these = ("more", "that step") if report.is_once(worker) else ("more per step", "these steps")
     if kernels.how == MORE_CALLS:
         figures += [METRICS.figure("late_calls", first.calls), METRICS.figure("usual_calls", first.usual_calls)]
         return (
@@ -198,27 +200,27 @@ def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object
     )
 
 
-def _figure(told: Blame, worker: int, key: str, total: int) -> Figure:
+def _figure(report: Blame, worker: int, key: str, total: int) -> Figure:
     """Sum over the late steps as a mean over all steps; for a single late step the time in that step."""
-    if told.is_once(worker):
+    if report.is_once(worker):
         return METRICS.figure(key, total, window=STEP)
-    return METRICS.figure(key, told.per_step(total))
+    return METRICS.figure(key, report.per_step(total))
 
 
-def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
+def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
     """Notice about ranks that take turns being late."""
-    low, high = (sum(told.lost(worker)[i] for worker in workers) for i in (0, 1))
-    if not told.mean_ns or high < WORTH * told.mean_ns:
+    low, high = (sum(report.lost(worker)[i] for worker in workers) for i in (0, 1))
+    if not report.mean_ns or high < WORTH * report.mean_ns:
         return None
-    causes = [str(why(told, worker).get("late_cause") or "") for worker in workers]
+    causes = [str(why(report, worker).get("late_cause") or "") for worker in workers]
     common = causes[0] if len(set(causes)) == 1 else ""
     figures = [
         METRICS.figure("stragglers", len(workers)),
-        METRICS.figure("late_steps", int(told.found.slow.any(axis=0).sum())),
-        METRICS.figure("job_steps", told.count),
+        METRICS.figure("late_steps", int(report.found.slow.any(axis=0).sum())),
+        METRICS.figure("job_steps", report.count),
         METRICS.figure("lost_ns", high),
-        METRICS.figure("lost_share", high / told.mean_ns),
-        METRICS.figure("worker", told.names[workers[0]], "Costs most"),
+        METRICS.figure("lost_share", high / report.mean_ns),
+        METRICS.figure("worker", report.names[workers[0]], "Costs most"),
     ]
     text = (
         "{stragglers} ranks take turns being late ({late_steps} of {job_steps} steps), costing {lost_ns} per step "
@@ -229,7 +231,7 @@ def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
         text += " The cause is the same each time: {late_cause}."
     return Notice(
         rule="straggler",
-        severity=_loud(high / told.mean_ns),
+        severity=_severity(high / report.mean_ns),
         text=text,
         todo="No single machine is at fault. Balance the work of the ranks (sequence lengths, sample sizes). Look for "
         "intermittent load: other jobs, garbage collection, storage.",
@@ -239,28 +241,28 @@ def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
         title="Ranks take turns being late",
         why=_WHY,
         confidence="medium",
-        saving=Saving(min(low, high), high, 0.0, told.mean_ns),
+        saving=Saving(min(low, high), high, 0.0, report.mean_ns),
     )
 
 
-def uneven_compute(told: Blame, data: JobData, rows: list[Row]) -> Notice | None:
+def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | None:
     """Returns the notice about uneven compute times, if no single rank is a straggler."""
     compute = np.full((len(data.names), len(data.labels)), np.nan)
     compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()
     compute = compute[:, ~np.isnan(compute).any(axis=0)]
     waits = [value for row in rows if isinstance(value := row["wait_ns"], int)]
-    if len(compute) < 2 or not compute.size or not told.mean_ns or not waits or bool(told.met.two_ended.any()):
+    if len(compute) < 2 or not compute.size or not report.mean_ns or not waits or bool(report.met.two_ended.any()):
         return None
     over = float((compute.max(axis=0) - compute.mean(axis=0)).mean())
-    high = min(over, told.per_step(sum(waits)) / len(waits))
-    if high < UNEVEN_SHARE * told.mean_ns:
+    high = min(over, report.per_step(sum(waits)) / len(waits))
+    if high < UNEVEN_SHARE * report.mean_ns:
         return None
     longest = np.bincount(compute.argmax(axis=0), minlength=len(compute))
     most = int(longest.argmax())
     figures = [
         METRICS.figure("compute_spread_ns", over),
-        METRICS.figure("compute_spread_share", over / told.mean_ns),
-        METRICS.figure("worker", told.names[most], "Computes longest most often"),
+        METRICS.figure("compute_spread_share", over / report.mean_ns),
+        METRICS.figure("worker", report.names[most], "Computes longest most often"),
         METRICS.figure("late_steps", int(longest[most]), "Steps in which it computes longest"),
         METRICS.figure("job_steps", int(compute.shape[1])),
     ]
@@ -271,7 +273,7 @@ def uneven_compute(told: Blame, data: JobData, rows: list[Row]) -> Notice | None
     )
     return Notice(
         rule="load_imbalance",
-        severity=_loud(high / told.mean_ns),
+        severity=_severity(high / report.mean_ns),
         text=text,
         todo="Balance the work per step: sort samples by length, pack sequences, split by tokens instead of samples, balance "
         "experts.",
@@ -282,24 +284,24 @@ def uneven_compute(told: Blame, data: JobData, rows: list[Row]) -> Notice | None
         why="All ranks of a collective wait for the one that computes longest. Upper bound: the gain from perfectly even "
         "compute, capped by the measured wait.",
         confidence="medium",
-        saving=Saving(0.0, high, 0.0, told.mean_ns),
+        saving=Saving(0.0, high, 0.0, report.mean_ns),
     )
 
 
-def _confidence(told: Blame, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
+def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
     """High if nearly all extra time of a repeatedly late worker has one cause."""
     share = cells.get("late_cause_share")
     if not isinstance(share, float):
         return "low"
-    return "high" if share >= 0.8 and told.found.pattern[worker] != SINGLE else "medium"
+    return "high" if share >= 0.8 and report.found.pattern[worker] != SINGLE else "medium"
 
 
-def _loud_once(share: float) -> Severity:
+def _severity_once(share: float) -> Severity:
     """Severity of a single late step, which may never happen again."""
     return "medium" if share >= _MEDIUM_SHARE else "low"
 
 
-def _loud(share: float) -> Severity:
+def _severity(share: float) -> Severity:
     """Severity of a straggler: one machine to check, for the time of all."""
     if share >= _HIGH_SHARE:
         return "high"

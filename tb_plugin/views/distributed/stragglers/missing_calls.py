@@ -51,53 +51,60 @@ class Lost:
         return Lost(*(np.concatenate(pair) for pair in columns))
 
 
-_NONE = np.zeros(0, np.int64)
-NONE_LOST, NONE_ALONE = Lost(_NONE, _NONE, _NONE, _NONE), PairCalls(_NONE, _NONE, _NONE)
+_EMPTY = np.zeros(0, np.int64)
+NONE_LOST, NONE_ALONE = Lost(_EMPTY, _EMPTY, _EMPTY, _EMPTY), PairCalls(_EMPTY, _EMPTY, _EMPTY)
 
 
-def lost_calls(met: StragglerCalls) -> tuple[Lost, PairCalls]:
+def lost_calls(calls: StragglerCalls) -> tuple[Lost, PairCalls]:
     """Returns collectives that one worker of a group lacks without having arrived last: it may have waited in them.
 
     Estimated wait = the last rank's gap since the previous collective minus this rank's usual gap (median over steps). Also
     returns unmatched calls in groups of two whose other worker arrived last: those that are longer than the usual transfer at
     that place by half of it.
     """
-    groups = codes(met.group, met.two_ended.astype(np.int64))
-    member = np.unique(codes(met.worker, groups), return_index=True)[1]
+    groups = codes(calls.group, calls.two_ended.astype(np.int64))
+    member = np.unique(codes(calls.worker, groups), return_index=True)[1]
     members = np.bincount(groups[member], minlength=int(groups.max(initial=-1)) + 1)[groups]
-    alone = (met.match < 0) & (members == 2) & ~met.two_ended
-    lacking = (met.match >= 0) & (met.waiting.workers == members - 1) & ~met.two_ended
-    lacking &= met.waiting.timing != TIMINGS.index(ESTIMATED)
-    if not (alone | lacking).any():
+    is_unmatched = (calls.match < 0) & (members == 2) & ~calls.two_ended
+    is_incomplete = (calls.match >= 0) & (calls.waiting.workers == members - 1) & ~calls.two_ended
+    is_incomplete &= calls.waiting.timing != TIMINGS.index(ESTIMATED)
+    if not (is_unmatched | is_incomplete).any():
         return NONE_LOST, NONE_ALONE
-    number, gap = occurrence(codes(met.worker, met.group, met.step)), _since_own(met)
-    place = codes(met.worker, met.group, number)
-    usual = _medians_at(place, met.waiting.transfer_ns, met.match >= 0, _LONGER_THAN_ANY)[place]
-    came_last = alone & (met.dur_ns > usual + usual // 2)
-    everyone = np.bincount(groups[member], weights=met.worker[member]).astype(np.int64)[groups]
+    number, gap = occurrence(codes(calls.worker, calls.group, calls.step)), _gap_before(calls)
+    place = codes(calls.worker, calls.group, number)
+    usual = _medians_at(place, calls.waiting.transfer_ns, calls.match >= 0, _LONGER_THAN_ANY)[place]
+    came_last = is_unmatched & (calls.dur_ns > usual + usual // 2)
+    everyone = np.bincount(groups[member], weights=calls.worker[member]).astype(np.int64)[groups]
     waited = np.flatnonzero(came_last)
-    rows = np.flatnonzero(lacking | (alone & ~came_last))
-    _, which = np.unique(np.where(lacking, met.match, -1 - np.arange(len(met.match)))[rows], return_inverse=True)
-    here = np.bincount(which, weights=met.worker[rows]).astype(np.int64)[which]
-    asked = (alone[rows] | (met.waiting.last == met.worker)[rows]) & (met.time_ns[rows] != UNKNOWN) & (gap[rows] >= 0)
-    rows, worker = rows[asked], (everyone[rows] - here)[asked]
+    rows = np.flatnonzero(is_incomplete | (is_unmatched & ~came_last))
+    _, which = np.unique(
+        np.where(is_incomplete, calls.match, -1 - np.arange(len(calls.match)))[rows], return_inverse=True
+    )
+    present = np.bincount(which, weights=calls.worker[rows]).astype(np.int64)[which]
+    is_known = (
+        (is_unmatched[rows] | (calls.waiting.last == calls.worker)[rows])
+        & (calls.time_ns[rows] != UNKNOWN)
+        & (gap[rows] >= 0)
+    )
+    rows, worker = rows[is_known], (everyone[rows] - present)[is_known]
     both = [
-        np.concatenate(pair) for pair in ((met.worker, worker), (met.group, met.group[rows]), (number, number[rows]))
+        np.concatenate(pair)
+        for pair in ((calls.worker, worker), (calls.group, calls.group[rows]), (number, number[rows]))
     ]
     place = codes(*both)
     own = _medians_at(place[: len(gap)], gap, gap >= 0, 0, int(place.max()) + 1)[place[len(gap) :]]
-    lost = Lost(worker, met.group[rows], met.time_ns[rows], np.maximum(gap[rows] - own, 0))
-    return lost, PairCalls(waited, (everyone - met.worker)[waited], (met.dur_ns - usual)[waited])
+    lost = Lost(worker, calls.group[rows], calls.time_ns[rows], np.maximum(gap[rows] - own, 0))
+    return lost, PairCalls(waited, (everyone - calls.worker)[waited], (calls.dur_ns - usual)[waited])
 
 
-def _since_own(met: StragglerCalls) -> Int64:
+def _gap_before(calls: StragglerCalls) -> Int64:
     """Gap between each call and the end of the previous call of its worker and group, ns; -1 for the first one."""
-    own = codes(met.worker, met.group)
+    own = codes(calls.worker, calls.group)
     order = np.argsort(own, kind="stable")
     again = np.flatnonzero(np.diff(own[order]) == 0)
     now, before = order[again + 1], order[again]
     gap = np.full(len(own), -1)
-    gap[now] = np.maximum(met.start_ns[now] - (met.start_ns + met.dur_ns)[before], 0)
+    gap[now] = np.maximum(calls.start_ns[now] - (calls.start_ns + calls.dur_ns)[before], 0)
     return gap
 
 

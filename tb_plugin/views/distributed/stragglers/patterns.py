@@ -21,9 +21,9 @@ FEWEST = 3
 # share of due steps that must be late for periodic lateness
 THERE = 0.75
 # probability that chance makes any worker of a group late this often
-_CHANCE = 0.01
+_MAX_CHANCE = 0.01
 # the same for the variance of steps: for few steps with unknown noise, Student's t is a rough measure
-_RARE = 0.001
+_MAX_SCATTER_CHANCE = 0.001
 
 
 def periods(slow: Bool) -> int:
@@ -31,9 +31,9 @@ def periods(slow: Bool) -> int:
     places = np.flatnonzero(slow)
     if len(places) < FEWEST:
         return 0
-    apart = np.diff(places)
-    k = int(apart.min())
-    if k < 2 or (apart % k).any():
+    distances = np.diff(places)
+    k = int(distances.min())
+    if k < 2 or (distances % k).any():
         return 0
     due = (places[-1] - places[0]) // k + 1
     return k if len(places) >= THERE * due else 0
@@ -75,7 +75,7 @@ def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
         more = np.where(share > 0, share * np.log(share / fair), 0)
         less = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - fair)), 0)
         unlikely = np.where(share > fair, trials * (more + less), 0)
-    found: Bool = np.log(np.maximum(size, 1)) - unlikely > np.log(_CHANCE)
+    found: Bool = np.log(np.maximum(size, 1)) - unlikely > np.log(_MAX_CHANCE)
     return found
 
 
@@ -94,5 +94,5 @@ def is_scatter(net: Float64) -> Bool:
         t = mean / (spread / math.sqrt(steps))
         height = math.lgamma((free + 1) / 2) - math.lgamma(free / 2) - math.log(free * math.pi) / 2
         tail = height + np.log(free / (free - 1) / t) - (free - 1) / 2 * np.log1p(t * t / free)
-    found: Bool = (mean <= 0) | ~(tail + math.log(max(rows, 1)) <= math.log(_RARE))
+    found: Bool = (mean <= 0) | ~(tail + math.log(max(rows, 1)) <= math.log(_MAX_SCATTER_CHANCE))
     return found

@@ -145,10 +145,10 @@ class Blame:
     @cached_property
     def _calls_that_wait(self) -> list[Int64]:
         """For each worker the collective calls in which others wait for it."""
-        met = self.met
-        calls = np.flatnonzero(waits(met) & ~met.two_ended)
-        calls = calls[np.argsort(met.waiting.last[calls], kind="stable")]
-        return np.split(calls, np.searchsorted(met.waiting.last[calls], np.arange(1, len(self.names))))
+        straggler_calls = self.met
+        calls = np.flatnonzero(waits(straggler_calls) & ~straggler_calls.two_ended)
+        calls = calls[np.argsort(straggler_calls.waiting.last[calls], kind="stable")]
+        return np.split(calls, np.searchsorted(straggler_calls.waiting.last[calls], np.arange(1, len(self.names))))
 
     @cached_property
     def roots(self) -> Roots:
@@ -165,8 +165,8 @@ class Blame:
 def blame(data: JobData) -> Blame:
     """Returns the stragglers with cost and cause; none with a single worker."""
     labels, step_of, step_ns = _steps(data)
-    met, groups, kind = _met(data, step_of)
-    arrived = arrivals(met)
+    calls, groups, kind = _straggler_calls(data, step_of)
+    arrived = arrivals(calls)
     found = stragglers(arrived, len(data.names), step_ns)
     if data.whole is not None:
         found = _as_in_all_steps(found, labels, blame(data.whole))
@@ -175,20 +175,20 @@ def blame(data: JobData) -> Blame:
         for key in COMPONENTS
         if f"before_{key}_ns" in data.seen.data.column_names
     }
-    burst = bursts(met)
+    burst = bursts(calls)
     excess = excesses(arrived, found, before, burst)
-    asked = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
+    main_rows = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
     slow = {
-        one: slow_group(met, kind, one, _mates(found, row), int(found.group[row]), found.slow[one])
-        for one, row in list(asked.items())[:EXPLAINED]
+        one: slow_group(calls, kind, one, _other_members(found, row), int(found.group[row]), found.slow[one])
+        for one, row in list(main_rows.items())[:EXPLAINED]
     }
     kernels = _kernels(data, found, excess, labels)
-    if data.whole is None and len(met.worker) and data.seen.data["on_device"].to_numpy().all():
-        found = _without_each(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
+    if data.whole is None and len(calls.worker) and data.seen.data["on_device"].to_numpy().all():
+        found = _with_simulated_costs(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
     # Workers without a device have the host in their row.
     on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
-    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, on_devices)
+    return Blame(data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, on_devices)
 
 
 def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
@@ -215,23 +215,23 @@ def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -
     )
 
 
-def _without_each(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
+def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
     """The same, with the simulated cost of each of the costliest stragglers.
 
     Host calls are not simulated: streams do not show what waits there. ``is_whole``: every rank of the job is loaded.
     """
-    told, shape = found.told[:EXPLAINED].tolist(), found.lost_ns.shape
+    candidates, shape = found.told[:EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
     lost_calls = in_which_calls_were_lost(arrived.met, *shape)
-    for one, alone in zip(told, replayed(arrived, [[one] for one in told], *shape), strict=True):
+    for one, gain in zip(candidates, replayed(arrived, [[one] for one in candidates], *shape), strict=True):
         # In steps with missing calls and without lateness of this worker, the gain is capped by its cost.
-        alone = np.where(lost_calls & ~found.slow[one], np.minimum(alone, found.lost_ns[one]), alone)
-        lost[one], least = alone, HIDDEN * found.lost_ns[one].sum()
-        if len(told) > 1 and alone.sum() < least:
+        gain = np.where(lost_calls & ~found.slow[one], np.minimum(gain, found.lost_ns[one]), gain)
+        lost[one], least = gain, HIDDEN * found.lost_ns[one].sum()
+        if len(candidates) > 1 and gain.sum() < least:
             # Other stragglers hide its gain: use the gain after the others are as fast as the next rank.
-            others = [other for other in told if other != one]
-            more = replayed(arrived, [told], *shape)[0] - replayed(arrived, [others], *shape)[0]
-            lost[one] = np.maximum(alone, np.minimum(more, found.lost_ns[one]))
+            others = [other for other in candidates if other != one]
+            more = replayed(arrived, [candidates], *shape)[0] - replayed(arrived, [others], *shape)[0]
+            lost[one] = np.maximum(gain, np.minimum(more, found.lost_ns[one]))
         if not is_whole and lost[one].sum() < least:
             # If a missing rank passes the delay on, the ranks seem to wait for none.
             lost[one] = found.lost_ns[one]
@@ -246,25 +246,25 @@ def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
     known = length.is_valid().to_numpy()
     count = np.bincount(at[known], minlength=len(data.labels))
     total = np.bincount(at[known], weights=length.drop_null().to_numpy(), minlength=len(data.labels))
-    there = np.flatnonzero(count)
-    if not len(there) and not len(at) and len(data.seen.worker):
-        seen = data.seen
+    timed = np.flatnonzero(count)
+    if not len(timed) and not len(at) and len(data.seen.worker):
+        calls = data.seen
         first, last = np.full(len(data.names), np.iinfo(np.int64).max), np.full(len(data.names), np.iinfo(np.int64).min)
-        np.minimum.at(first, seen.worker, seen.start_ns)
-        np.maximum.at(last, seen.worker, seen.end_ns)
+        np.minimum.at(first, calls.worker, calls.start_ns)
+        np.maximum.at(last, calls.worker, calls.end_ns)
         lasts = last > first
         whole = float((last - first)[lasts].mean()) if lasts.any() else 0.0
         return ("",), np.zeros(len(data.labels) + 1, np.int64), np.array([whole])
-    step_of = np.full(len(data.labels) + 1, len(there), np.int64)
-    step_of[there] = np.arange(len(there))
-    return tuple(data.labels[place] for place in there.tolist()), step_of, total[there] / count[there]
+    step_of = np.full(len(data.labels) + 1, len(timed), np.int64)
+    step_of[timed] = np.arange(len(timed))
+    return tuple(data.labels[place] for place in timed.tolist()), step_of, total[timed] / count[timed]
 
 
-def _met(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...], Int64]:
+def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...], Int64]:
     """The columns of calls, group names by code, and the purpose of each group."""
-    seen = data.seen
-    group, ranks = texts_of(seen.data, "group"), texts_of(seen.data, "group_ranks")
-    _, first, code = np.unique(numbers_of(seen.data, "group_code"), return_index=True, return_inverse=True)
+    calls = data.seen
+    group, ranks = texts_of(calls.data, "group"), texts_of(calls.data, "group_ranks")
+    _, first, code = np.unique(numbers_of(calls.data, "group_code"), return_index=True, return_inverse=True)
     described = {(row["group"], row["group_ranks"]): str(row["group_description"] or "") for row in data.process_groups}
     names, kinds_of = [], []
     for row in first.tolist():
@@ -272,28 +272,28 @@ def _met(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...]
         description = described.get((name, listed), "")
         kinds_of.append(description or name)
         names.append(f"{name} ({description})" if description and description != name else name)
-    collective, kinds = texts_of(seen.data, "collective")
+    collective, kinds = texts_of(calls.data, "collective")
     # Ends of other collectives do not show the last arrival; starts do, with known clocks.
-    known = seen.late.arrival == KNOWN
+    known = calls.late.arrival == KNOWN
     by_clock = known & ~is_one_of(collective, kinds, SYNCHRONIZING)
-    dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)
+    dur, blocked = calls.end_ns - calls.start_ns, _column(data, "blocked_ns", -1)
     met = StragglerCalls(
-        worker=seen.worker,
-        step=step_of[seen.step],
+        worker=calls.worker,
+        step=step_of[calls.step],
         group=code.astype(np.int64),
-        stream=texts_of(seen.data, "stream")[0],
+        stream=texts_of(calls.data, "stream")[0],
         two_ended=is_one_of(collective, kinds, POINT_TO_POINT),
-        start_ns=seen.start_ns,
+        start_ns=calls.start_ns,
         dur_ns=dur,
         blocked_ns=np.where(blocked >= 0, blocked, dur),
-        match=seen.match,
-        waiting=seen.waiting,
-        lateness_ns=np.where(by_clock, seen.late.lateness_ns, UNKNOWN),
-        noise_ns=np.where(by_clock, data.clocks.residual_ns[seen.worker], 0),
-        level_ns=np.where(known, seen.late.lateness_ns, UNKNOWN),
-        level_noise_ns=np.where(known, data.clocks.residual_ns[seen.worker], 0),
+        match=calls.match,
+        waiting=calls.waiting,
+        lateness_ns=np.where(by_clock, calls.late.lateness_ns, UNKNOWN),
+        noise_ns=np.where(by_clock, data.clocks.residual_ns[calls.worker], 0),
+        level_ns=np.where(known, calls.late.lateness_ns, UNKNOWN),
+        level_noise_ns=np.where(known, data.clocks.residual_ns[calls.worker], 0),
         time_ns=_on_one_axis(data),
-        excused_ns=_excused(data),
+        excused_ns=_late_recording(data),
     )
     return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
 
@@ -305,7 +305,7 @@ def _on_one_axis(data: JobData) -> Int64:
     return np.where(connected[worker] == most, data.clocks.corrected(worker, data.seen.start_ns), UNKNOWN)
 
 
-def _excused(data: JobData) -> Int64:
+def _late_recording(data: JobData) -> Int64:
     """Lateness of each call that may come from a late start of its worker's recording."""
     late = np.flatnonzero((data.seen.late.arrival == BEGAN_LATER) & (data.seen.match >= 0))
     worker, match = data.seen.worker[late], data.seen.match[late]
@@ -333,8 +333,8 @@ def _column(data: JobData, key: str, missing: int) -> Int64:
 def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
     """Kernel differences of stragglers that compute longer."""
     table = data.kernels
-    asked = [one for one in found.told.tolist()[:EXPLAINED] if one in excess and excess[one].main == COMPUTE]
-    if table is None or not asked or not table.num_rows:
+    selected = [one for one in found.told.tolist()[:EXPLAINED] if one in excess and excess[one].main == COMPUTE]
+    if table is None or not selected or not table.num_rows:
         return {}
     kernel, names = texts_of(table, "kernel")
     step = pc.fill_null(pc.index_in(table["step"], value_set=pa.array(labels, pa.string())), len(labels))
@@ -348,28 +348,28 @@ def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels
         ns=table["kernel_ns"].to_numpy().astype(np.int64),
         names=names,
     )
-    told = {}
-    for one in asked:
-        told[one] = uneven(times, one, _mates(found, found.main_group(one)), found.slow[one])
-    return told
+    differences = {}
+    for one in selected:
+        differences[one] = uneven(times, one, _other_members(found, found.main_group(one)), found.slow[one])
+    return differences
 
 
-def _mates(found: Stragglers, row: int) -> list[int]:
+def _other_members(found: Stragglers, row: int) -> list[int]:
     return [w for w in found.worker[found.group == found.group[row]].tolist() if w != found.worker[row]]
 
 
-def why(told: Blame, worker: int) -> dict[str, object]:
+def why(report: Blame, worker: int) -> dict[str, object]:
     """Returns the table cells with the cause of a worker's lateness."""
-    excess = told.excess.get(worker)
+    excess = report.excess.get(worker)
     if excess is None or not excess.main:
         return {}
-    cells: dict[str, object] = {f"more_{key}_ns": told.per_step(value) for key, value in excess.ns.items()}
+    cells: dict[str, object] = {f"more_{key}_ns": report.per_step(value) for key, value in excess.ns.items()}
     cells["late_cause"] = CAUSES[excess.main]
-    cells["late_cause_ns"] = told.per_step(excess.ns[excess.main])
+    cells["late_cause_ns"] = report.per_step(excess.ns[excess.main])
     cells["late_cause_share"] = excess.share(excess.main)
-    if (slow := told.slow_groups.get(worker, -1)) >= 0:
-        cells["held_up_in"] = told.groups[slow]
-    kernels = told.kernels.get(worker)
+    if (slow := report.slow_groups.get(worker, -1)) >= 0:
+        cells["held_up_in"] = report.groups[slow]
+    kernels = report.kernels.get(worker)
     if excess.main == COMPUTE and kernels is not None and kernels.how:
         cells["late_how"] = kernels.how
         if kernels.how != MORE_CALLS:

@@ -14,11 +14,11 @@ Bool = npt.NDArray[np.bool_]
 
 MORE_CALLS, LONGER_CALLS, SLOW_DEVICE = "more calls", "longer calls", "slow device"
 # kernels required to call a device slow
-_FEWEST_KERNELS = 3
+_MIN_KERNELS = 3
 # share of the usual kernel time that must be slower by about the same factor on a slow device
-_NEARLY_ALL = 0.8
+_MIN_SLOW_SHARE = 0.8
 # smaller factors are noise
-_LEAST = 1.02
+_MIN_FACTOR = 1.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,25 +90,25 @@ def uneven(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) 
         SlowKernel(times.names[k], round(more[k]), int(calls[0, k]), float(usual_calls[k]), float(factor[k]))
         for k in order
     )
-    whole = _of_all(ns[0], usual, calls[0], usual_calls, named)
+    whole = _common_factor(ns[0], usual, calls[0], usual_calls, named)
     if whole:
         return Uneven(SLOW_DEVICE, whole, slow)
     if not slow:
         return Uneven("", float("nan"), ())
     first = slow[0]
-    how = MORE_CALLS if first.calls > _LEAST * first.usual_calls else LONGER_CALLS
+    how = MORE_CALLS if first.calls > _MIN_FACTOR * first.usual_calls else LONGER_CALLS
     return Uneven(how, first.factor, slow)
 
 
-def _of_all(mine: Float64, usual: Float64, calls: Float64, usual_calls: Float64, named: Bool) -> float:
+def _common_factor(mine: Float64, usual: Float64, calls: Float64, usual_calls: Float64, named: Bool) -> float:
     """The common factor by which all kernels are slower; 0 without one."""
-    same = named & (usual > 0) & (calls > 0) & (np.abs(calls - usual_calls) <= (_LEAST - 1) * usual_calls)
-    if same.sum() < _FEWEST_KERNELS or not usual[named].sum():
+    same = named & (usual > 0) & (calls > 0) & (np.abs(calls - usual_calls) <= (_MIN_FACTOR - 1) * usual_calls)
+    if same.sum() < _MIN_KERNELS or not usual[named].sum():
         return 0.0
     factor = float(mine[same].sum() / usual[same].sum())
-    if factor < _LEAST:
+    if factor < _MIN_FACTOR:
         return 0.0
     each = mine[same] / usual[same]
     alike = (each > 1 + (factor - 1) / 2) & (each < 1 + (factor - 1) * 2)
-    enough = usual[same][alike].sum() >= _NEARLY_ALL * usual[named].sum()
-    return factor if enough and alike.sum() >= _FEWEST_KERNELS else 0.0
+    enough = usual[same][alike].sum() >= _MIN_SLOW_SHARE * usual[named].sum()
+    return factor if enough and alike.sum() >= _MIN_KERNELS else 0.0
