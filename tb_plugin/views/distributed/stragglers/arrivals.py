@@ -185,7 +185,7 @@ def _with_missing(
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
     """Adds an arrival for each worker that lacks the call and presumably arrived last at it.
 
-    These are the estimates of ``waiting``, and the calls in ``pair_calls``, which are the last of ``rows``. Also returns the time
+    These are the estimates of ``waiting``, and the calls in ``pair_calls``, the last ``rows``. Also returns the time
     of added arrivals by corrected clocks, UNKNOWN for the others.
     """
     waiting = calls.waiting

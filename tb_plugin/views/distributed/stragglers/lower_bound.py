@@ -16,8 +16,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def gained(arrived: Arrivals, candidates: Int64, workers: int, steps: int) -> Int64:
-    """Returns the guaranteed gain of each step ([candidate, step]) for each worker of ``candidates``, if it were as fast as the next
-    one wherever it is last.
+    """Returns the guaranteed gain, [candidate, step], if each worker of ``candidates`` were as fast as the next one.
 
     Steps are independent: each starts without a gain. Both ends of a point-to-point call wait for each other. If the awaited
     rank is unknown (a rank lacks the call), the call is as much earlier as the latest of all workers.

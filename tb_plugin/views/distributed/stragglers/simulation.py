@@ -29,8 +29,9 @@ _UNLIMITED = np.iinfo(np.int64).max
 
 
 def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
-    """Returns the gain of each step ([candidate, step]) for each set of workers in ``candidates``, if all of them were as fast as the
-    next one wherever they are last. The sets are disjoint.
+    """Returns the gain, [candidate, step], if all workers of each set in ``candidates`` were as fast as the next one.
+
+    The sets are disjoint.
 
     This is an estimate. The possible start of a call before the end of the previous one is known only if its worker was idle;
     otherwise the call is assumed to start early enough. A worker with missing calls in a step delays no other rank there, nor
