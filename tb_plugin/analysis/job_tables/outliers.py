@@ -10,7 +10,7 @@ from collections.abc import Sequence
 FEWEST = 3
 # below this count no value can be three standard deviations from the mean that includes it
 MANY = 11
-SIGMAS = 3
+MIN_SIGMAS = 3
 # values closer to the median than this are no outliers, however alike the others are
 LEAST_PERCENT = 5
 # Q (r10) at 99 % confidence, in thousandths, by the number of values: D. B. Rorabacher, "Statistical treatment for rejection
@@ -40,7 +40,7 @@ def twice_median(values: Sequence[int]) -> int:
 def _beyond_sigmas(values: Sequence[int], places: Sequence[int]) -> list[int]:
     """x - mean > 3 s with s² = (n Σx² - (Σx)²) / (n (n - 1)), without a division or a root."""
     count, total = len(values), sum(values)
-    least = SIGMAS * SIGMAS * count * (count * sum(each * each for each in values) - total * total)
+    least = MIN_SIGMAS * MIN_SIGMAS * count * (count * sum(each * each for each in values) - total * total)
     deviations = [count * values[place] - total for place in places]
     return [place for place, far in zip(places, deviations, strict=True) if far > 0 and (count - 1) * far * far > least]
 

@@ -15,9 +15,9 @@ from tb_plugin.analysis.severity import SEVERE_SHARE, severity_of
 from tb_plugin.payloads import Figure, Notice, Severity
 
 # links that moved less than this part (1/n) of the busiest link are dominated by latency
-COMPARED_PART = 10
+MIN_TRAFFIC_PART = 10
 # the tables list the others
-NAMED = 5
+MAX_FINDINGS = 5
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
             kinds[link.transport or ""].append(link)
     for mine in kinds.values():
         most = max(link.moved_bytes for link in mine)
-        mine = [link for link in mine if link.moved_bytes * COMPARED_PART >= most]
+        mine = [link for link in mine if link.moved_bytes * MIN_TRAFFIC_PART >= most]
         speeds = [link.bandwidth or 0 for link in mine]
         for at in outlying([-speed for speed in speeds]):
             found.append(SlowLink(mine[at], speeds[at], twice_median(speeds), len(mine)))
@@ -80,9 +80,9 @@ def findings(
     computing = slow_ranks(ranks, stages, "computing_ns")
     waiting = slow_ranks(ranks, stages, "free_ns")
     return [
-        *(_slow_rank(slow) for slow in computing[:NAMED]),
-        *(_slow_link(slow) for slow in slow_links(totals)[:NAMED]),
-        *(_free_rank(slow) for slow in waiting[:NAMED]),
+        *(_slow_rank(slow) for slow in computing[:MAX_FINDINGS]),
+        *(_slow_link(slow) for slow in slow_links(totals)[:MAX_FINDINGS]),
+        *(_free_rank(slow) for slow in waiting[:MAX_FINDINGS]),
         *([] if computing else _uneven_ranks(ranks, stages)),
         *_uneven_stages(of_stages),
     ]

@@ -12,8 +12,8 @@ from tb_plugin.analysis.job_tables.steps import RankTimes, label
 from tb_plugin.payloads import Figure, Notice
 
 # of the step; exposed communication above it is a finding
-MUCH = 1 / 3
-_WHOLE = ("computing_ns", "exposed_ns", "free_ns")
+MAX_EXPOSED_SHARE = 1 / 3
+_STEP_PARTS = ("computing_ns", "exposed_ns", "free_ns")
 
 
 def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
@@ -21,7 +21,7 @@ def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
     length, exposed, bubble = _sums(ranks)
     if not length:
         return []
-    count = len(_stating(ranks))
+    count = len(_with_whole_steps(ranks))
     figures = [METRICS.figure("job_step_ns", length // count), METRICS.figure("exposed_share", exposed / length)]
     return [*figures, *([METRICS.figure("bubble_share", bubble / length)] if bubble else [])]
 
@@ -33,9 +33,9 @@ def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Ite
     if not known:
         return
     (length, exposed, bubble), worst = max(known, key=lambda each: each[0][1] / each[0][0])
-    if exposed <= MUCH * length:
+    if exposed <= MAX_EXPOSED_SHARE * length:
         return
-    count = len(_stating(worst))
+    count = len(_with_whole_steps(worst))
     figures = [
         METRICS.figure("exposed_share", exposed / length),
         METRICS.figure("exposed_ns", exposed // count),
@@ -49,15 +49,17 @@ def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Ite
     todo = SEND_LESS[0].upper() + SEND_LESS[1:]
     if 2 * bubble > exposed:
         todo = "Use more micro-batches, or move layers so that no stage waits for another one."
-    yield Notice("job_exposed", "high", f"{text}.", todo, figures, "exposed_share", MUCH)
+    yield Notice("job_exposed", "high", f"{text}.", todo, figures, "exposed_share", MAX_EXPOSED_SHARE)
 
 
-def _stating(ranks: Sequence[RankTimes]) -> list[RankTimes]:
-    return [each for each in ranks if all(key in each.times for key in _WHOLE)]
+def _with_whole_steps(ranks: Sequence[RankTimes]) -> list[RankTimes]:
+    return [each for each in ranks if all(key in each.times for key in _STEP_PARTS)]
 
 
 def _sums(ranks: Sequence[RankTimes]) -> tuple[int, int, int]:
     """Step time, exposed communication and bubble, summed over the ranks that report a whole step."""
-    times = [each.times for each in _stating(ranks)]
-    length = sum(each[key] for each in times for key in _WHOLE) + sum(each.get("preparing_ns", 0) for each in times)
+    times = [each.times for each in _with_whole_steps(ranks)]
+    length = sum(each[key] for each in times for key in _STEP_PARTS) + sum(
+        each.get("preparing_ns", 0) for each in times
+    )
     return length, sum(each["exposed_ns"] for each in times), sum(each.get("bubble_ns", 0) for each in times)

@@ -12,9 +12,9 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
 # smaller differences do not matter when traces are compared side by side
-APART_NS = 1_000_000
+MIN_OFFSET_NS = 1_000_000
 # visible when timelines are compared side by side
-ROUGH_NS = 50_000
+MIN_RESIDUAL_NS = 50_000
 SUPPRESSED_SHARE = 0.5
 TRANSFER_DIFFERENCE = 0.2
 
@@ -39,7 +39,7 @@ def _offsets_notice(data: JobData) -> Notice | None:
     found = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
     difference = int(found.max() - found.min()) if len(found) else 0
     residual = int(clocks.residual_ns.max(initial=0))
-    if difference <= max(APART_NS, residual):
+    if difference <= max(MIN_OFFSET_NS, residual):
         return None
     text = (
         "The clocks of the workers differ by up to {clock_range_ns}. Times are compared with corrected clocks, accurate to "
@@ -55,7 +55,7 @@ def _residuals_notice(data: JobData) -> Notice | None:
     clocks = data.clocks
     offset = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
     difference = int(offset.max() - offset.min()) if len(offset) else 0
-    rough = clocks.known & (clocks.connected == 0) & (clocks.residual_ns > max(difference, ROUGH_NS))
+    rough = clocks.known & (clocks.connected == 0) & (clocks.residual_ns > max(difference, MIN_RESIDUAL_NS))
     if len(offset) < 2 or not rough.any():
         return None
     text = (

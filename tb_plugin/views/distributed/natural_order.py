@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # longer numbers are implausible, and Python refuses to parse thousands of digits
-MOST_DIGITS = 19
+MAX_DIGITS = 19
 _PIECES = re.compile(r"\d+|\D+")
 
 
@@ -22,4 +22,4 @@ def in_order(label: str | None) -> tuple[bool, int, str]:
 
 def is_number(text: str) -> bool:
     """Returns whether a text is a plausible whole number."""
-    return text.isdecimal() and len(text) <= MOST_DIGITS
+    return text.isdecimal() and len(text) <= MAX_DIGITS

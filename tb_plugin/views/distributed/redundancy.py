@@ -17,7 +17,7 @@ from tb_plugin.analysis.replicas import METRICS, Repeated, counts_of, redundant,
 from tb_plugin.payloads import Notice
 
 # all-reduced bytes per step over gradient bytes: allocators round, and a loss or a norm is reduced as well
-AS_MANY = (0.9, 1.1)
+REDUCED_OVER_GRADIENTS = (0.9, 1.1)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def redundancy(parts: Sequence[Part]) -> list[Notice]:
         alike = repeated([counts_of(part) for part, _ in members])
         if alike is None or sizes[key] != len(members):
             continue
-        low, high = (share * alike.alike["gradient"] for share in AS_MANY)
+        low, high = (share * alike.alike["gradient"] for share in REDUCED_OVER_GRADIENTS)
         if low and all(low <= amount <= high for _, amount in members):
             found.append(_Replicas(key[1] or "", alike, max(amount for _, amount in members)))
     return [_notice(found)] if found else []

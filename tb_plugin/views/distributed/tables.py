@@ -51,7 +51,7 @@ CLOCK = {
     "arrivals_later": pa.int64(),
 }  # fmt: skip
 # characters; longer lists of ranks are shortened
-LONGEST = 128
+MAX_RANKS_CHARACTERS = 128
 # first columns of single collectives
 _SINGLE_FIRST = (
     "worker", "step", "collective", "dtype", "comm_bytes", "group", "inferred_group",
@@ -150,7 +150,7 @@ def _shortened(data: pa.Table) -> pa.Table:
 
 
 def _short(text: str) -> str:
-    ranks = members(text, None) if len(text) > LONGEST else ()
+    ranks = members(text, None) if len(text) > MAX_RANKS_CHARACTERS else ()
     return ranks_short(ranks) if ranks else text
 
 

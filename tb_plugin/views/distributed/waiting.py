@@ -23,9 +23,9 @@ TIMINGS = (MEASURED, BOUND, ESTIMATED)
 # they are alike
 FEWEST_USUAL = 4
 # few are alike if the longest exceeds the median by no more than half of 1/n of it
-ALIKE_SHARE = 10
+MAX_SPREAD_PART = 10
 # minimum excess of unusual times: 1/n of the usual time
-LEAST_SHARE = 20
+MIN_EXCESS_PART = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +97,9 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
     away = quantile_by(key, np.abs(known - median[key]), kinds, 50)
     high = quantile_by(key, known, kinds, 95) - median
     scatter = np.maximum(np.ceil(3 * TO_DEVIATION * away).astype(np.int64), 2 * high)
-    most = median + np.maximum(scatter, median // LEAST_SHARE)
+    most = median + np.maximum(scatter, median // MIN_EXCESS_PART)
     count = np.bincount(key, minlength=kinds)
-    alike = 2 * high <= median // ALIKE_SHARE
+    alike = 2 * high <= median // MAX_SPREAD_PART
     most = np.where(count < FEWEST_USUAL, np.maximum(most, median + np.where(alike, median // 2, median)), most)
     most[count < 2] = np.iinfo(np.int64).max
     return median[of], most[of]

@@ -37,7 +37,7 @@ Float64 = npt.NDArray[np.float64]
 # kinds of kernels per rank, those with most time; the others are counted
 MOST_GROUPS = 2000
 # rows of the map
-DRAWN = 12
+MAX_MAP_ROWS = 12
 # kernel arguments of some profiles; others have shapes and types of the launching operator
 _SHAPES, _TYPES = "Input Shapes", "Input Data Types"
 _LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
@@ -126,7 +126,7 @@ class RanksKernels:
         payloads: dict[str, Payload] = {}
         if params.table is None:
             payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(kinds, len(parts))])
-            if drawn := [kind for kind in kinds[:DRAWN] if len(kind.workers) > 1]:
+            if drawn := [kind for kind in kinds[:MAX_MAP_ROWS] if len(kind.workers) > 1]:
                 payloads["slower_map"] = _map(drawn, [part.worker for part in parts])
             if notes := [*left_out(params, METRICS), *_notes(parts)]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)

@@ -22,14 +22,14 @@ from tb_plugin.views.distributed.waiting import MEASURED, TIMINGS
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-FEWEST_SIZES = 3
+MIN_SIZES = 3
 # largest over smallest size; below it latency and bandwidth cannot be separated
-LEAST_SPREAD = 4
+MIN_SIZE_RATIO = 4
 # sizes to fit; more are thinned evenly
-MOST_POINTS = 64
+MAX_FITTED_SIZES = 64
 # three quarters of the sizes must be this close to the line. The median would prove nothing for three sizes: the line goes
 # through two of them.
-WORST_FIT = 0.2
+MAX_DEVIATION = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +80,10 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
     quarters of the points (rounded up) do not exceed the deviation. None if there are too few or too similar sizes, or if
     time falls with size.
     """
-    if len(moved) < FEWEST_SIZES or moved.max() < LEAST_SPREAD * moved.min():
+    if len(moved) < MIN_SIZES or moved.max() < MIN_SIZE_RATIO * moved.min():
         return None
-    if len(moved) > MOST_POINTS:
-        chosen = np.unique(np.linspace(0, len(moved) - 1, MOST_POINTS).round().astype(np.int64))
+    if len(moved) > MAX_FITTED_SIZES:
+        chosen = np.unique(np.linspace(0, len(moved) - 1, MAX_FITTED_SIZES).round().astype(np.int64))
         order = np.argsort(moved, kind="stable")[chosen]
         moved, time_ns = moved[order], time_ns[order]
     one, other = np.triu_indices(len(moved), 1)
@@ -228,7 +228,7 @@ def _fits(data: JobData) -> list[Fit]:
         at = classes.first[mine]
         head = int(at[0])
         line = line_of(found.bytes[at] * found.factor[at], classes.transfer_ns[mine].astype(np.float64))
-        is_good = line is not None and line[2] <= WORST_FIT
+        is_good = line is not None and line[2] <= MAX_DEVIATION
         rows.append(
             Fit(
                 kind=found.kinds[found.kind[head]],

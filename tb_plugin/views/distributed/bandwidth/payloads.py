@@ -34,15 +34,15 @@ _NODES = {
     "bus_bandwidth": pa.float64(),
 }  # fmt: skip
 # kinds of groups and collectives in the chart, those with most time
-DRAWN = 5
-MOST_SIZES = 200
+MAX_LINES = 5
+MAX_SIZES = 200
 # bytes; smaller transfers are pure latency and would stretch both axes by decades
-LEAST_SIZE = 512
+MIN_BYTES = 512
 # with more nodes, only the first and the last are named
-NAMED_NODES = 4
+MAX_NODES_NAMED = 4
 _SCALE = 10**6
 # slow nodes and pairs of nodes with a finding of their own
-NAMED = 3
+MAX_FINDINGS = 3
 
 
 @remembered
@@ -104,7 +104,7 @@ def _bandwidth_rows(data: JobData) -> list[Row]:
 
 def nodes_short(nodes: Sequence[str]) -> str:
     """Returns nodes by name; for many nodes their number, the first and the last."""
-    if len(nodes) <= NAMED_NODES:
+    if len(nodes) <= MAX_NODES_NAMED:
         return ", ".join(nodes)
     return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
@@ -207,7 +207,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
     notices = []
     for rows in by_count.values():
         values = [round(_number(row["slowdown"]) * _SCALE) for row in rows]
-        for at in outlying(values)[:NAMED]:
+        for at in outlying(values)[:MAX_FINDINGS]:
             row = rows[at]
             figures = [
                 METRICS.figure("nodes", str(row["nodes"])),
@@ -234,22 +234,22 @@ def bandwidth_series(data: JobData) -> list[Series]:
     every = meetings(data)
     if not len(every):
         return []
-    large = np.flatnonzero(every.bytes >= LEAST_SIZE)
+    large = np.flatnonzero(every.bytes >= MIN_BYTES)
     found = _some(every, large) if len(large) else every
     pool = codes(found.kind, found.size, found.collective)
     time = np.bincount(pool, weights=found.transfer_ns)
-    shown = sorted(np.unique(pool).tolist(), key=lambda number: -time[number])[:DRAWN]
+    shown = sorted(np.unique(pool).tolist(), key=lambda number: -time[number])[:MAX_LINES]
     classes = classes_of(found, pool, found.bytes)
     pool_of_class = pool[classes.first]
     sizes = np.unique(found.bytes[classes.first[np.isin(pool_of_class, shown)]])
     subtitle = "median transfer per size; lines: fit of latency and bandwidth over all sizes"
     if len(found) < len(every):
         subtitle += "; sizes below 512 B (latency only) are in the table Bandwidths"
-    if len(sizes) > MOST_SIZES:
+    if len(sizes) > MAX_SIZES:
         drawn = np.isin(pool, shown)
         time_of = np.bincount(np.searchsorted(sizes, found.bytes[drawn]), weights=found.transfer_ns[drawn])
-        sizes = np.sort(sizes[np.argsort(-time_of, kind="stable")[:MOST_SIZES]])
-        subtitle += f"; the {MOST_SIZES} sizes with most time"
+        sizes = np.sort(sizes[np.argsort(-time_of, kind="stable")[:MAX_SIZES]])
+        subtitle += f"; the {MAX_SIZES} sizes with most time"
     fit_of_kind = {(fit.kind, fit.group_size, fit.collective): fit for fit in fits(data)}
     lines = []
     for place, number in enumerate(shown):

@@ -18,11 +18,11 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 # relative error of an error is 1 / sqrt(2 x tries): at most 1/14, for small jobs 1/90
-FEWEST_TRIES, MOST_TRIES = 100, 4_000
+MIN_TRIES, MAX_TRIES = 100, 4_000
 # random numbers over all tries, within the limits of tries
-DRAWN = 1 << 19
+MAX_RANDOM_NUMBERS = 1 << 19
 # groups with most anchors; ignoring the others overestimates errors
-MOST_GROUPS = 1_024
+MAX_GROUPS = 1_024
 # a drift counts as non-zero above this many standard errors
 SURE_ERRORS = 3
 # the fit has 95 % efficiency for normal noise (fit.py)
@@ -68,7 +68,7 @@ def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) 
     """
     workers = len(where)
     worker, group, information = _information(a, scatter_ns)
-    tries = min(max(DRAWN // (workers + len(information)), FEWEST_TRIES), MOST_TRIES) if workers else 0
+    tries = min(max(MAX_RANDOM_NUMBERS // (workers + len(information)), MIN_TRIES), MAX_TRIES) if workers else 0
     random = np.random.default_rng(0)
     noise = np.sqrt(information)[:, None] * random.standard_normal((len(information), tries))
     at_worker = random.standard_normal((workers, tries)) + _sums(worker, noise, workers)
@@ -107,11 +107,11 @@ def _information(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64
     """Information about the drift per worker and group, in units of the prior."""
     rows, group = np.arange(len(a.group)), distinct(a.group)[1]
     ends = np.bincount(group)
-    if len(ends) > MOST_GROUPS:
-        largest = np.sort(np.argsort(-ends, kind="stable")[:MOST_GROUPS])
+    if len(ends) > MAX_GROUPS:
+        largest = np.sort(np.argsort(-ends, kind="stable")[:MAX_GROUPS])
         rows = np.flatnonzero(np.isin(group, largest))
         group = np.searchsorted(largest, group[rows])
-    groups = min(len(ends), MOST_GROUPS)
+    groups = min(len(ends), MAX_GROUPS)
     key, end = a.worker[rows] * groups + group, a.end_ns[rows]
     mean = np.bincount(key, end) / np.maximum(np.bincount(key), 1)
     information = np.bincount(key, ((end - mean[key]) * (_FIT_EFFICIENCY * LARGEST_DRIFT) / scatter_ns[rows]) ** 2)

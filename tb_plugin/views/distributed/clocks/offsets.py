@@ -28,7 +28,7 @@ UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
 HOW = (UNKNOWN, OFFSET, DRIFT)
 # anchors per worker; fewer give no error estimate
 FEWEST = 3
-FEWEST_FOR_DRIFT = 6
+MIN_ANCHORS_FOR_DRIFT = 6
 
 # standard deviations (by the median) above which an anchor is an outlier of its worker
 _OUTLIER_DEVIATIONS = 6
@@ -89,7 +89,7 @@ def clocks_of(anchors: Anchors, zero_ns: Int64) -> Clocks:
     where = np.where(known, where, -1)
     sets = int(where.max(initial=-1)) + 1
     error = drift_errors(a, scatter_of(a, off, 2 * (int(known.sum()) - sets)), where, slope / spread)
-    has_drift = (SURE_ERRORS * error < LARGEST_DRIFT) & (count >= FEWEST_FOR_DRIFT)
+    has_drift = (SURE_ERRORS * error < LARGEST_DRIFT) & (count >= MIN_ANCHORS_FOR_DRIFT)
     shift, drift = _with_zero_median_drift(
         zero_ns + offset + np.rint(mean).astype(np.int64), where, shift, np.where(has_drift, slope / spread, 0)
     )

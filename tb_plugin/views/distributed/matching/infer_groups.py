@@ -18,7 +18,7 @@ Bool = npt.NDArray[np.bool_]
 # all ranks report the same size, so the size identifies the participants
 ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
 # a single collective that ranks lack may be one that they lost
-FEWEST = 2
+MIN_COLLECTIVES = 2
 
 
 def fill_from_collective(label: Int64, values: Int64) -> Int64:
@@ -66,7 +66,7 @@ def group_from_ranks(
     )
     count = np.bincount(kind, minlength=kinds)
     sound = (np.bincount(kind[good], minlength=kinds) == count) & (taking_part < workers)
-    sound &= count >= FEWEST * taking_part
+    sound &= count >= MIN_COLLECTIVES * taking_part
     of_kind = np.full(kinds, -1, np.int64)
     members: dict[int, list[int]] = defaultdict(list)
     for pair in pairs[sound[kind[pairs]]].tolist():

@@ -13,9 +13,9 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 # share of matching kinds below which a worker's numbers are not those of the others
-AGREE = 0.5
+MIN_AGREEMENT = 0.5
 # share of matching kinds that allows a shift of a worker's numbers
-SURE = 0.9
+MIN_AGREEMENT_OF_SHIFT = 0.9
 # calls of a worker that vote on the shift ...
 _MAX_VOTERS = 512
 # ... each for this many calls of the others ...
@@ -86,7 +86,7 @@ def _shift_numbers(calls: Stream, rows: Int64, number: Int64, inferred: Bool) ->
         agrees = usual[np.searchsorted(places, place)] == kind
     pair = codes(group, worker)
     shared_calls, agreed = np.bincount(pair, weights=shared), np.bincount(pair, weights=shared & agrees)
-    odd = np.where(shared_calls > 0, agreed < AGREE * shared_calls, np.bincount(pair) > 0)[pair]
+    odd = np.where(shared_calls > 0, agreed < MIN_AGREEMENT * shared_calls, np.bincount(pair) > 0)[pair]
     some = np.isin(group, group[odd])
     order = np.flatnonzero(some)[np.argsort(group[some], kind="stable")]
     for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
@@ -114,7 +114,7 @@ def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred:
             inferred[mine] = True
         elif is_common.any():
             at = np.searchsorted(numbers, number[mine[is_common]])
-            if (names[at] == calls.name[mine[is_common]]).mean() < AGREE:
+            if (names[at] == calls.name[mine[is_common]]).mean() < MIN_AGREEMENT:
                 number[mine] = -1
 
 
@@ -135,7 +135,7 @@ def _best_shift(
         at = np.minimum(np.searchsorted(numbers, number[mine] + shift), len(numbers) - 1)
         is_common = numbers[at] == number[mine] + shift
         agree = int((is_common & (kinds[at] == calls.kind[mine])).sum())
-        if agree > most and agree >= SURE * int(is_common.sum()):
+        if agree > most and agree >= MIN_AGREEMENT_OF_SHIFT * int(is_common.sum()):
             best, most = shift, agree
     return best
 

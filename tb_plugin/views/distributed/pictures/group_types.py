@@ -12,7 +12,7 @@ from tb_plugin.views.distributed.pictures.topology import members, ranks_short
 from tb_plugin.views.distributed.rank.profile import frame, table
 
 # more rows are too many to read one by one
-MANY = 24
+MAX_LISTED = 24
 _GROUP_KEYS = ("group_description", "group_size", "dimension", "group_shape", "backend")
 _DEVICE_KEYS = ("device_name", "memory_bytes", "capability", "link_peak")
 _GROUPS = {
@@ -28,12 +28,12 @@ _DEVICES = {
 def kind_frames(data: JobData) -> Mapping[str, Frame]:
     """Returns a table of group kinds and one of device kinds, if there are many groups or devices."""
     found = {}
-    if len(data.process_groups) > MANY:
+    if len(data.process_groups) > MAX_LISTED:
         rows = group_kinds(data.process_groups)
         found["group_kinds"] = frame(
             "group_kinds", "Kinds of groups", table(_GROUPS, rows), _GROUP_KEYS, "group_description"
         )
-    if len(data.devices) > MANY:
+    if len(data.devices) > MAX_LISTED:
         rows = device_kinds(data.devices)
         found["device_kinds"] = frame(
             "device_kinds", "Kinds of devices", table(_DEVICES, rows), _DEVICE_KEYS, "device_name"

@@ -26,7 +26,7 @@ Int64 = npt.NDArray[np.int64]
 # JSON bytes of map and bands, so that an answer stays below a megabyte
 MOST_BYTES = 900_000
 # columns that a screen can show
-MOST_COLUMNS = 1000
+MAX_COLUMNS = 1000
 _QUANTILES = {
     "rank_max_ns": (1.0, "slice5"),
     "rank_p95_ns": (0.95, "slice2"),
@@ -95,7 +95,7 @@ def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
 def _merged(grid: Grid, room: int) -> int:
     """Minimum number of steps per column that fits the size limit and the screen."""
     steps: int = max(grid.values.shape[1], 1)
-    merged = -(-steps // MOST_COLUMNS)
+    merged = -(-steps // MAX_COLUMNS)
     while merged < steps:
         columns = -(-steps // merged)
         required = _length(merge(grid, merged)) + columns * (len(_QUANTILES) * _CELL + 30)

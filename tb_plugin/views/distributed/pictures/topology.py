@@ -14,7 +14,7 @@ from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.groups import ranks_in
 
 # kinds of groups in the menu: a multi-dimensional job has about one per dimension
-MOST_KINDS = 8
+MAX_KINDS = 8
 # groups times places; larger data is implausible and too much to draw
 MOST_CELLS = 1_000_000
 # Python refuses to parse numbers of thousands of digits
@@ -57,7 +57,7 @@ def groupings(data: JobData) -> list[Grouping]:
     """Returns nodes (if several) and kinds of groups that partition the workers, neighbouring ranks first."""
     found = [node] if (node := _nodes(data)) is not None else []
     ranks = worker_ranks(data)
-    for number, kind in enumerate(sorted(_kinds(data), key=_stride)[:MOST_KINDS]):
+    for number, kind in enumerate(sorted(_kinds(data), key=_stride)[:MAX_KINDS]):
         group_of, place = [-1] * len(data.names), [-1] * len(data.names)
         groups = [group for group in kind.groups if any(rank in ranks for rank in group)]
         for at, group in enumerate(groups):

@@ -16,19 +16,19 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, blame, why
 
-MOST = 10
+MAX_WORST = 10
 # with more workers bars are too thin: charts show the worst, the median and the best
-MANY = 32
+MAX_BARS = 32
 # fewer workers are all in the bars
-LEAST = 3
+MIN_WORKERS = 3
 TITLES = {"lost_ns": "Lost per step", "caused_wait_ns": "Others waited, total"}
 REST = "step_other_ns"
 # activities of a worker while others wait for it
 COMPARED = ("compute_ns", REST)
 # causes without compute and communication
-OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
+CAUSES_OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
 # distance from the median: as a share of it, and in median absolute deviations
-OUTLYING_SHARE, OUTLYING_DEVIATIONS = 0.05, 3.0
+MIN_OUTLIER_SHARE, MIN_OUTLIER_DEVIATIONS = 0.05, 3.0
 
 Float64 = npt.NDArray[np.float64]
 
@@ -64,33 +64,35 @@ def _costs_per_step(data: JobData) -> Float64:
 
 def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
     """Returns the positions of the workers in bar charts: all, or the worst, the median and the best of many."""
-    if len(rows) <= MANY:
+    if len(rows) <= MAX_BARS:
         return list(range(len(rows)))
     order = by_cost(data, rows)
-    return [*order[:MOST], order[len(order) // 2], order[-1]]
+    return [*order[:MAX_WORST], order[len(order) // 2], order[-1]]
 
 
 def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
     """Returns bars of the workers of ``bar_positions``, with suffixes in their labels."""
     names = data.names
-    if len(names) <= MANY or len(series.x) <= MANY:
+    if len(names) <= MAX_BARS or len(series.x) <= MAX_BARS:
         return series
     chosen = [names[at] for at in bar_positions(data, rows)]
     place = {x: at for at, x in enumerate(series.x)}
     places = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
-    suffixes = {MOST: " (median)", MOST + 1: " (best)"}
+    suffixes = {MAX_WORST: " (median)", MAX_WORST + 1: " (best)"}
     lines = [Line(line.metric, line.category, [line.values[at] for _, at in places]) for line in series.lines]
-    subtitle = f"{series.subtitle}; the {MOST} of {len(names):,} that {_order_phrase(data)}, plus (median) and (best)"
+    subtitle = (
+        f"{series.subtitle}; the {MAX_WORST} of {len(names):,} that {_order_phrase(data)}, plus (median) and (best)"
+    )
     x: list[int | float | str] = [f"{chosen[number]}{suffixes.get(number, '')}" for number, _ in places]
     return msgspec.structs.replace(series, subtitle=subtitle, x=x, lines=lines)
 
 
 def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     """Returns a table of the costliest workers; None without waits or with too few workers."""
-    if len(data.names) < LEAST:
+    if len(data.names) < MIN_WORKERS:
         return None
     lost, whole = _costs_per_step(data), by_cost(data, rows)
-    order = [at for at in whole[:MOST] if lost[at] or _number(rows[at], "caused_wait_ns")]
+    order = [at for at in whole[:MAX_WORST] if lost[at] or _number(rows[at], "caused_wait_ns")]
     if not order:
         return None
     report = blame(data)
@@ -158,10 +160,10 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
         middle = float(np.median(known))
         usual = float(np.median(np.abs(known - middle)))
         more = float(values[at]) - middle
-        if more > max(most, OUTLYING_SHARE * middle, OUTLYING_DEVIATIONS * usual):
+        if more > max(most, MIN_OUTLIER_SHARE * middle, MIN_OUTLIER_DEVIATIONS * usual):
             most = more
             best = {
-                "outlying": METRICS[key].title + (f" ({cause})" if key == REST and cause in OF_REST else ""),
+                "outlying": METRICS[key].title + (f" ({cause})" if key == REST and cause in CAUSES_OF_REST else ""),
                 "outlying_ns": round(float(values[at])),
                 "outlying_usual_ns": round(middle),
                 "outlying_share": more / middle if middle else None,

@@ -18,7 +18,7 @@ KERNEL = {
     "kernel_ns": pa.int64(),
 }  # fmt: skip
 # kernels per step with a row of their own, those with most time; one more row is for the others
-LISTED = 64
+MAX_KERNELS_PER_STEP = 64
 
 
 def kernels_table(trace: TraceTable) -> pa.Table:
@@ -40,7 +40,7 @@ def kernels_table(trace: TraceTable) -> pa.Table:
     calls, spent = ones.count(), ones.sum(time[rows])
     order = np.lexsort((name, -spent, of_step))
     begins = np.searchsorted(of_step[order], of_step[order])
-    name[order[np.arange(len(order)) - begins >= LISTED]] = MISSING
+    name[order[np.arange(len(order)) - begins >= MAX_KERNELS_PER_STEP]] = MISSING
     rest = group(of_step[order], name[order])
     first = order[rest.first]
     names_of_rows, label = name[first], of_step[first]

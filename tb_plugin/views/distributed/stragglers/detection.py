@@ -33,8 +33,8 @@ Bool = npt.NDArray[np.bool_]
 # share of a step; a smaller cost is lost in the noise of steps
 WORTH = 0.01
 # up to this group size (from 3) Dixon's Q finds the outlier, above it the robust z
-DIXON_MOST = 5
-Z_LIMIT = 3.5
+MAX_DIXON_SIZE = 5
+MIN_OUTLIER_Z = 3.5
 # median absolute deviation to standard deviation, for normal values
 _MAD_TO_SIGMA = 1.4826
 # standard deviations of the others; below it a late step is like any other
@@ -171,7 +171,7 @@ def _outlier_statistics(its_group: Int64, median: Float64, size: Int64) -> tuple
     center = _medians(groups, median)
     distance = median - center[groups.of]
     spread = _medians(groups, np.abs(distance))[groups.of]
-    many, few = size > DIXON_MOST, (size >= 3) & (size <= DIXON_MOST)
+    many, few = size > MAX_DIXON_SIZE, (size >= 3) & (size <= MAX_DIXON_SIZE)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(many & (spread > 0), distance / (_MAD_TO_SIGMA * spread), np.nan)
     order = np.lexsort((median, groups.of))
@@ -183,8 +183,8 @@ def _outlier_statistics(its_group: Int64, median: Float64, size: Int64) -> tuple
     ordered = median[order]
     whole = ordered[end] - ordered[end - size[top] + 1]
     q[top] = np.divide(ordered[end] - ordered[end - 1], whole, out=np.zeros(len(top)), where=whole > 0)
-    limit = np.array([np.inf] * 3 + [CRITICAL_Q[n] / 1000 for n in range(3, DIXON_MOST + 1)])
-    out = (z > Z_LIMIT) | (q > limit[np.minimum(size, DIXON_MOST)]) | (many & (spread == 0) & (distance > 0))
+    limit = np.array([np.inf] * 3 + [CRITICAL_Q[n] / 1000 for n in range(3, MAX_DIXON_SIZE + 1)])
+    out = (z > MIN_OUTLIER_Z) | (q > limit[np.minimum(size, MAX_DIXON_SIZE)]) | (many & (spread == 0) & (distance > 0))
     return z, q, out
 
 

@@ -21,9 +21,9 @@ from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, why
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 
 # stragglers with a finding of their own; the table has all
-TOLD = 3
+MAX_FINDINGS = 3
 # share of the step by which the longest compute time exceeds the mean
-UNEVEN_SHARE = 0.05
+MIN_UNEVEN_SHARE = 0.05
 _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
 # unexplained share of the cost above which the text mentions it
 _UNEXPLAINED = 0.2
@@ -55,10 +55,10 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
     significant = [
         w for i, w in enumerate(significant) if slow_group_of[i] < 0 or slow_group_of[i] not in slow_group_of[:i]
     ]
-    notices = [_straggler_notice(report, worker, rows) for worker in significant[:TOLD]]
-    if len(significant) > TOLD:
+    notices = [_straggler_notice(report, worker, rows) for worker in significant[:MAX_FINDINGS]]
+    if len(significant) > MAX_FINDINGS:
         last = notices[-1]
-        figures = [*last.figures, METRICS.figure("stragglers", len(significant) - TOLD, "More stragglers")]
+        figures = [*last.figures, METRICS.figure("stragglers", len(significant) - MAX_FINDINGS, "More stragglers")]
         notices[-1] = replace(
             last, text=f"{last.text} {{stragglers}} more are in the table Stragglers.", figures=figures
         )
@@ -255,7 +255,7 @@ def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | No
         return None
     over = float((compute.max(axis=0) - compute.mean(axis=0)).mean())
     high = min(over, report.per_step(sum(waits)) / len(waits))
-    if high < UNEVEN_SHARE * report.mean_ns:
+    if high < MIN_UNEVEN_SHARE * report.mean_ns:
         return None
     longest = np.bincount(compute.argmax(axis=0), minlength=len(compute))
     most = int(longest.argmax())
@@ -279,7 +279,7 @@ def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | No
         "experts.",
         figures=figures,
         measure="compute_spread_share",
-        threshold=UNEVEN_SHARE,
+        threshold=MIN_UNEVEN_SHARE,
         title="Uneven work",
         why="All ranks of a collective wait for the one that computes longest. Upper bound: the gain from perfectly even "
         "compute, capped by the measured wait.",

@@ -15,11 +15,11 @@ PERSISTENT, ROTATING, PERIODIC, SINGLE, IRREGULAR = "persistent", "rotating", "p
 # share of late steps above which a worker is persistently late
 MOST = 0.6
 # share of late steps below which irregular lateness is noise
-SOME = 0.2
+MIN_IRREGULAR_SHARE = 0.2
 # occurrences required for a repetition
 FEWEST = 3
 # share of due steps that must be late for periodic lateness
-THERE = 0.75
+MIN_DUE_SHARE = 0.75
 # probability that chance makes any worker of a group late this often
 _MAX_CHANCE = 0.01
 # the same for the variance of steps: for few steps with unknown noise, Student's t is a rough measure
@@ -36,7 +36,7 @@ def periods(slow: Bool) -> int:
     if k < 2 or (distances % k).any():
         return 0
     due = (places[-1] - places[0]) // k + 1
-    return k if len(places) >= THERE * due else 0
+    return k if len(places) >= MIN_DUE_SHARE * due else 0
 
 
 def pattern(slow: Bool) -> tuple[str, int]:
@@ -52,7 +52,7 @@ def pattern(slow: Bool) -> tuple[str, int]:
         return PERIODIC, k
     if count == 1:
         return SINGLE, 0
-    return (IRREGULAR, 0) if count >= FEWEST and count >= SOME * steps else ("", 0)
+    return (IRREGULAR, 0) if count >= FEWEST and count >= MIN_IRREGULAR_SHARE * steps else ("", 0)
 
 
 def rotates(slow: Bool) -> bool:

@@ -33,9 +33,9 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 # costliest stragglers whose kernels are compared with the others
-EXPLAINED = 10
+MAX_EXPLAINED = 10
 # a straggler is hidden by others if its removal gains less than this share of the wait that it causes
-HIDDEN = 0.5
+MIN_GAIN_SHARE = 0.5
 # texts of causes by component
 CAUSES = {
     "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "data loading",
@@ -180,7 +180,7 @@ def blame(data: JobData) -> Blame:
     main_rows = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
     slow = {
         one: slow_group(calls, kind, one, _other_members(found, row), int(found.group[row]), found.slow[one])
-        for one, row in list(main_rows.items())[:EXPLAINED]
+        for one, row in list(main_rows.items())[:MAX_EXPLAINED]
     }
     kernels = _kernels(data, found, excess, labels)
     if data.whole is None and len(calls.worker) and data.seen.data["on_device"].to_numpy().all():
@@ -220,13 +220,13 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
 
     Host calls are not simulated: streams do not show what waits there. ``is_whole``: every rank of the job is loaded.
     """
-    candidates, shape = found.told[:EXPLAINED].tolist(), found.lost_ns.shape
+    candidates, shape = found.told[:MAX_EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
     lost_calls = in_which_calls_were_lost(arrived.met, *shape)
     for one, gain in zip(candidates, replayed(arrived, [[one] for one in candidates], *shape), strict=True):
         # In steps with missing calls and without lateness of this worker, the gain is capped by its cost.
         gain = np.where(lost_calls & ~found.slow[one], np.minimum(gain, found.lost_ns[one]), gain)
-        lost[one], least = gain, HIDDEN * found.lost_ns[one].sum()
+        lost[one], least = gain, MIN_GAIN_SHARE * found.lost_ns[one].sum()
         if len(candidates) > 1 and gain.sum() < least:
             # Other stragglers hide its gain: use the gain after the others are as fast as the next rank.
             others = [other for other in candidates if other != one]
@@ -333,7 +333,7 @@ def _column(data: JobData, key: str, missing: int) -> Int64:
 def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
     """Kernel differences of stragglers that compute longer."""
     table = data.kernels
-    selected = [one for one in found.told.tolist()[:EXPLAINED] if one in excess and excess[one].main == COMPUTE]
+    selected = [one for one in found.told.tolist()[:MAX_EXPLAINED] if one in excess and excess[one].main == COMPUTE]
     if table is None or not selected or not table.num_rows:
         return {}
     kernel, names = texts_of(table, "kernel")

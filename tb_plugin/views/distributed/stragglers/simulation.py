@@ -22,9 +22,9 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 # a call that starts this soon after the previous one on its stream waited for it; launches take time
-BEHIND_NS = 10_000
+MAX_LAUNCH_GAP_NS = 10_000
 # share of a call's time; above it the worker cannot do anything else
-WHOLLY_PERCENT = 98
+MIN_BLOCKED_PERCENT = 98
 _UNLIMITED = np.iinfo(np.int64).max
 
 
@@ -126,9 +126,11 @@ def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int6
     key = codes(calls.worker, calls.stream)
     order = np.lexsort((calls.start_ns, key))
     start, end, blocked = calls.start_ns[order], (calls.start_ns + calls.dur_ns)[order], calls.blocked_ns[order]
-    wholly = 100 * blocked >= WHOLLY_PERCENT * calls.dur_ns[order]
+    wholly = 100 * blocked >= MIN_BLOCKED_PERCENT * calls.dur_ns[order]
     follows = np.zeros(len(order), np.bool_)
-    follows[1:] = (np.diff(key[order]) == 0) & (np.diff(lane[order]) == 0) & (np.abs(start[1:] - end[:-1]) <= BEHIND_NS)
+    follows[1:] = (
+        (np.diff(key[order]) == 0) & (np.diff(lane[order]) == 0) & (np.abs(start[1:] - end[:-1]) <= MAX_LAUNCH_GAP_NS)
+    )
     # The worker was idle while the previous call blocked it, and while earlier calls did so completely.
     idle = np.append(0, blocked[:-1]) * follows
     total = np.cumsum(idle)
