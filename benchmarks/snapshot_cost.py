@@ -28,9 +28,9 @@ def ours(path: str) -> None:
     begin = time.perf_counter()
     from tb_plugin.analysis.base import Params
     from tb_plugin.formats.base import ReadOptions, no_progress
-    from tb_plugin.formats.memory_snapshot import MemorySnapshotReader
-    from tb_plugin.model.snapshot import arrow
+    from tb_plugin.formats.memory_snapshot.reader import MemorySnapshotReader
     from tb_plugin.model.snapshot.assemble import assemble
+    from tb_plugin.model_kinds.rows import SNAPSHOT
     from tb_plugin.payloads.export import to_json
     from tb_plugin.storage.files import FileSource
     from tb_plugin.views.allocations.view import Allocations
@@ -42,11 +42,11 @@ def ours(path: str) -> None:
     del raw
     stages["assembled"] = time.perf_counter() - begin
     with tempfile.TemporaryDirectory() as folder:
-        arrow.write(made, f"{folder}/columns")
+        SNAPSHOT.write(made, f"{folder}/columns")
         del made
         stages["written"] = time.perf_counter() - begin
         view, params = Allocations(), Params()
-        text = to_json(view.answer([view.part(arrow.read(f"{folder}/columns"), params)], params))
+        text = to_json(view.answer([view.part(SNAPSHOT.read(f"{folder}/columns"), params)], params))
     stages["first page"] = time.perf_counter() - begin
     print(json.dumps({"stages_s": {key: round(value, 2) for key, value in stages.items()}, "page_bytes": len(text)}))
 

@@ -2,17 +2,17 @@ import { relative, resolve } from 'node:path'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vitest/config'
 
-// `npm run dev` asks a TensorBoard that runs already (make demo) for the data.
+// `npm run dev` takes data from a running TensorBoard (make demo).
 const tensorboard = process.env.TENSORBOARD ?? 'http://localhost:6006'
 const proxied = { target: `${tensorboard}/data/plugin/torch_trace`, changeOrigin: true }
 
-/** `widgets-table-grid` for `.grid` of widgets/table.module.css: no two files share a name, and a person can find the rule. */
+/** `widgets-table-grid` for `.grid` of widgets/table.module.css: unique and easy to find. */
 const className = (name: string, file: string) =>
   `${relative(resolve(import.meta.dirname, 'src'), file.split('?')[0])
     .replace('.module.css', '')
     .replaceAll('/', '-')}-${name}`
 
-// TensorBoard imports static/index.js by that name; all else is hashed and immutable.
+// TensorBoard imports static/index.js by name; all other files are hashed and immutable.
 export default defineConfig({
   base: './',
   plugins: [react()],

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.flight_recorder import FlightRecorderReader
-from tb_plugin.model.flight_recorder.table import Flight, RawFlight, assembled
+from tb_plugin.formats.flight_recorder.reader import FlightRecorderReader
+from tb_plugin.model.flight_recorder import Flight, RawFlight, assembled
 from tests.builders import Bytes
 
 EPOCH = 1_795_000_000_000_000_000

@@ -8,9 +8,9 @@ from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.graphs.origins import Origins, Way, origins_of
 from tb_plugin.analysis.graphs.replays import replays_of
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.lib.model_cache import MEMO, forget
 from tb_plugin.model.trace.graph_capture import Scopes
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost, nest

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import replay_numbers, replays_of
-from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.selection import Selection
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

@@ -27,16 +27,17 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.formats.kineto import collector, decoding
 from tb_plugin.lib import model_cache
-from tb_plugin.model.trace import arrow
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.model_kinds import trace as trace_model
+from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.service.workers.pool import InlineWorkers
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes
 from tests.builders import analysis, part, read
 from tests.conftest import SAMPLES
+from tests.depth import sampled
 from tests.samples import OF_TRACES
 from tests.service.fakes import catalog_of
 
@@ -143,15 +144,13 @@ def called(work: Callable[[], object]) -> Counter[str]:
     return names
 
 
+def below(count: Callable[[], float], limit: float) -> bool:
+    """Whether a count stays below a limit, at the second try: what a library does once is no work of an event."""
+    return count() < limit or count() < limit
+
+
 def lines(work: Callable[[], object]) -> int:
-    """Lines of Python that are run: a loop over the events shows here, also one without calls.
-
-    The fewer of two runs: what a library does once, as compiling a pattern, is no work of an event.
-    """
-    return min(_lines(work), _lines(work))
-
-
-def _lines(work: Callable[[], object]) -> int:
+    """Lines of Python that are run: a loop over the events shows here, also one without calls."""
     count = 0
 
     def tally(frame: Any, event: str, argument: Any) -> Any:
@@ -168,11 +167,6 @@ def _lines(work: Callable[[], object]) -> int:
 
 
 def peak(work: Callable[[], object]) -> int:
-    """The smaller peak of two runs: a cache of the process that outgrows its table meanwhile takes 50 kB, once."""
-    return min(_peak(work), _peak(work))
-
-
-def _peak(work: Callable[[], object]) -> int:
     tracemalloc.start()
     try:
         work()
@@ -201,10 +195,11 @@ def test_no_python_runs_per_event_after_reading(stage: str) -> None:
     Findings are run again from one wait of the host to the next, a dozen lines each, more than once.
     """
     prepared(stage)
-    assert more(lambda events: lines(lambda: STAGES[stage](events)), rows) < (1.0 if stage in RUN_AGAIN else 0.17)
+    limit = 1.0 if stage in RUN_AGAIN else 0.17
+    assert below(lambda: more(lambda events: lines(lambda: STAGES[stage](events)), rows), limit)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", sampled([*STAGES], ["read", "assemble", "overview", "findings", "memory"]))
 def test_sorting_and_grouping_do_not_multiply_with_the_events(stage: str) -> None:
     prepared(stage)
 
@@ -223,7 +218,7 @@ def test_sorting_and_grouping_do_not_multiply_with_the_events(stage: str) -> Non
 @pytest.mark.parametrize("stage", STAGES)
 def test_memory_per_event_is_bounded(stage: str) -> None:
     prepared(stage)
-    assert more(lambda events: peak(lambda: STAGES[stage](events)), rows) < BYTES_PER_ROW[stage]
+    assert below(lambda: more(lambda events: peak(lambda: STAGES[stage](events)), rows), BYTES_PER_ROW[stage])
 
 
 @pytest.mark.parametrize("table", ["operators/operators", "kernels/kernels", "memory/memory_events", "find/hits"])
@@ -339,7 +334,7 @@ def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypa
         return compute
 
     monkeypatch.setattr(trace_model, "assemble", counted("parse", assemble))
-    monkeypatch.setattr(arrow, "read", counted("open", arrow.read))
+    monkeypatch.setattr(TraceModel, "read", counted("open", TraceModel.read))
     for each in OF_TRACES:
         monkeypatch.setattr(type(each), "part", computed(type(each).part))
     workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))

@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.backward import backward_roots, forward_operators, works_for
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import side_by_side, stable_order
 from tb_plugin.lib.intervals import contains, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest, side_by_side, stable_order
+from tb_plugin.model.trace.tree import innermost, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, BACKWARD, backward_label
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.links import Autograd, forward_by_sequence
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import stable_order
 
 Int64 = npt.NDArray[np.int64]
 

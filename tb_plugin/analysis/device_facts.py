@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.kernel_facts import first_reported_text
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

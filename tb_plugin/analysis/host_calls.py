@@ -10,13 +10,13 @@ import numpy.typing as npt
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import BackwardOperators, Tie, backward_operators
 from tb_plugin.analysis.backward_times import host_times
-from tb_plugin.analysis.graphs.counted_scope import scopes_of
+from tb_plugin.analysis.forest import Forest, Spans, outermost_of
+from tb_plugin.analysis.graphs.attribution import counted_scopes
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, InReplays, replayed_calls
-from tb_plugin.analysis.groupby import Forest, Groups, Spans, outermost_of, sum_by
 from tb_plugin.analysis.recomputation import recomputed
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.lib.groupby import Groups, places_of, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost, nest
@@ -108,7 +108,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     backward_owner = of_forward[inner]
     # What a call launched itself is forward, also inside a backward pass that recomputes it.
     backward_owner[(owner != MISSING) | _by_hook(trace, every, work, source[source != MISSING])] = MISSING
-    behind, is_backward = scopes_of(trace, work, called.bears)
+    behind, is_backward = counted_scopes(trace, work, called.bears)
     replayed = replayed_calls(
         trace, work, behind, Bearers(nesting.parent, called.key, owner), called.bears, called.scope_key
     )

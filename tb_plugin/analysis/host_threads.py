@@ -11,10 +11,10 @@ import numpy.typing as npt
 from tb_plugin.analysis.selection import EVERYTHING, Chosen, select_rows
 from tb_plugin.analysis.stack_frames import stack_frames, thread_starts
 from tb_plugin.analysis.track_names import track_names
+from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable, Track
-from tb_plugin.model.trace.tree import stable_order
 
 Int64 = npt.NDArray[np.int64]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.groupby import Groups
+from tb_plugin.lib.groupby import Groups
 from tb_plugin.model.trace.schema import MISSING, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 

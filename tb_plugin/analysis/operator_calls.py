@@ -9,14 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin.analysis.forest import Forest, Spans, with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import InReplays, ReplayedCalls, replayed_operators
-from tb_plugin.analysis.groupby import Forest, Spans, sum_by, with_ancestors
 from tb_plugin.analysis.kernel_facts import on_counted_cores
 from tb_plugin.analysis.selection import Selection
+from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace import tree
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.reported_operators import TIMES, stated_operators
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, MatrixUse, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME

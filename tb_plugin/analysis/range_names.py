@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.groupby import Spans, group, outermost
+from tb_plugin.analysis.forest import Spans, outermost
 from tb_plugin.analysis.stack_frames import labels_of, stack_frames
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.table import TraceTable
 
 

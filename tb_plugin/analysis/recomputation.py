@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import BackwardOperators, backward_operators
-from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.metrics import CHOSEN, define
 from tb_plugin.analysis.module_paths import BETWEEN, module_paths
 from tb_plugin.analysis.parallelism.roles import PIPELINE, roles_of
 from tb_plugin.analysis.range_patterns import BACKWARD, matched, name_matches
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -78,14 +78,8 @@ METRICS = define(
     CHOSEN,
     "ns",
     {
-        "recomputed_device_ns": (
-            "Computed again",
-            "Device time that forward code launched again inside of a backward pass (activation checkpointing).",
-        ),
-        "recomputed_host_ns": (
-            "Again on the host",
-            "Time of the host in forward code that a backward pass calls again, without backward passes inside of it.",
-        ),
+        "recomputed_device_ns": ("Recomputed", "Device time of forward code rerun in backward passes."),
+        "recomputed_host_ns": ("Recomputed on host", "Host time of forward code rerun in backward passes."),
     },
 )
 _NONE = np.empty(0, np.int64)

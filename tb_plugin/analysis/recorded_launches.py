@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.hardware_streams import hardware_streams
+from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import stable_order
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

@@ -12,11 +12,10 @@ import pyarrow as pa
 from tb_plugin.analysis.annotations import annotation_around
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.intervals import EMPTY, covered_before, join
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import self_time

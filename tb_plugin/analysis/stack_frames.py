@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.code_owner import ADDRESS, package_of
+from tb_plugin.lib.groupby import numbered, stable_order
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, latest_open, nest, parents_among, stable_order
+from tb_plugin.model.trace.tree import innermost, latest_open, nest, parents_among
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,8 @@ _MOST = 2**62
 """A product up to which places of several keys fit on one axis."""
 _SETS = 32
 """Bits of a number that says which sets a piece lies in."""
+RECORDING_SLACK_NS = 10 * 10**9
+"""Recordings of one job may lie this far apart: clocks of hosts differ, and starts of files are approximate."""
 EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -159,3 +162,18 @@ def measure_by(key: Int64, start: Int64, end: Int64, count: int) -> Int64:
     total = np.zeros(count, np.int64)
     np.add.at(total, key, np.maximum(end - begin, 0))
     return total
+
+
+def simultaneous(recordings: Sequence[tuple[int, int]], slack_ns: int = RECORDING_SLACK_NS) -> list[list[int]]:
+    """Returns the positions of (start, end) pairs in order of time, cut at gaps longer than the slack."""
+    groups: list[list[int]] = []
+    until = 0
+    for place in sorted(range(len(recordings)), key=lambda place: recordings[place][0]):
+        start, end = recordings[place]
+        if groups and start <= until + slack_ns:
+            groups[-1].append(place)
+            until = max(until, end)
+        else:
+            groups.append([place])
+            until = end
+    return groups

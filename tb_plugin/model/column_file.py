@@ -44,7 +44,7 @@ def header_of(table: pa.Table) -> dict[str, Any]:
 
 @contextmanager
 def kept(what: str, path: str, again: str) -> Iterator[None]:
-    """Raises KeptLost for what a kept file raises that is gone or damaged; ``what`` is its subject and verb."""
+    """Raises CacheFileLost for what a kept file raises that is gone or damaged; ``what`` is its subject and verb."""
     try:
         yield
     except FileNotFoundError as error:

@@ -6,12 +6,15 @@ what it is. A trace (events in time) is one; data that are no events are another
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import builtins
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from tb_plugin.model import codec
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.payloads import ClockInfo, StepInfo, WindowInfo
+from tb_plugin.profilers import profiler_named
 
 Feature = Literal["steps", "events"]
 """Steps one can choose; events that can be written as Chrome JSON, and opened in Perfetto."""
@@ -39,7 +42,7 @@ class Outline:
 
 
 class Model(Protocol[Raw, Made]):
-    """A model knows how one kind of profile is made, kept and told. Add one by a file here and a line in ``MODELS``."""
+    """A model knows how one kind of profile is made, kept and told. Add one by a row in ``rows.py``."""
 
     id: str
     """Names the model in ``Profile.model`` and in cache keys; it never changes."""
@@ -72,7 +75,7 @@ class Model(Protocol[Raw, Made]):
         ...
 
     def read(self, path: str) -> Made:
-        """Returns the model in a file, mapped where that can be. Raises KeptLost when it is gone or damaged."""
+        """Returns the model in a file, mapped where that can be. Raises CacheFileLost when it is gone or damaged."""
         ...
 
     def outline(self, made: Made) -> Outline:
@@ -85,3 +88,59 @@ class Model(Protocol[Raw, Made]):
         For what takes too long to be worked out anew in each process; most models keep nothing.
         """
         ...
+
+
+def as_read(raw: Any) -> Any:
+    """Returns what the reader returned: it is the model already."""
+    return raw
+
+
+def no_clock(made: Any) -> ClockInfo | None:
+    """Returns None: the model states no time of the wall clock."""
+    return None
+
+
+class Reported(Protocol):
+    """A model that holds the report of its reader."""
+
+    @property
+    def report(self) -> ReadReport:
+        """Returns it."""
+        ...
+
+
+Filed = TypeVar("Filed", bound=Reported)
+
+
+@dataclass(eq=False)
+class FileModel(Generic[Raw, Filed]):
+    """A Model that is a frozen dataclass of arrays in one file, without steps and with nothing beside it."""
+
+    id: str
+    noun: str
+    version: int
+    default_view: str
+    raw: builtins.type[Raw]
+    type: builtins.type[Filed]
+    assembled: Callable[[Raw], Filed]
+    clock: Callable[[Filed], ClockInfo | None] = no_clock
+    features: tuple[Feature, ...] = ()
+
+    def assemble(self, raw: Raw) -> Filed:
+        """Returns the model."""
+        return self.assembled(raw)
+
+    def write(self, made: Filed, path: str) -> None:
+        """Writes its file. Raises OSError."""
+        codec.write(made, path, self.version, profiler_named)
+
+    def read(self, path: str) -> Filed:
+        """Returns the model, its columns mapped. Raises CacheFileLost."""
+        return codec.read(self.type, path, self.version, profiler_named)
+
+    def outline(self, made: Filed) -> Outline:
+        """Returns its report and its clock."""
+        return Outline(made.report, clock=self.clock(made))
+
+    def open_beside(self, made: Filed, path: str) -> None:
+        """Opens nothing."""

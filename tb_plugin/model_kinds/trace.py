@@ -7,13 +7,14 @@ from msgspec.structs import replace
 from tb_plugin.analysis.graphs.captures import captures
 from tb_plugin.analysis.graphs.replays import has_replays
 from tb_plugin.analysis.selection import window_info
-from tb_plugin.model.trace import arrow
+from tb_plugin.model import codec
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.served_work import Mode
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.model_kinds.base import Feature, Outline
 from tb_plugin.model_kinds.timeline_levels import levels_of
 from tb_plugin.payloads import ClockInfo, StepInfo
+from tb_plugin.profilers import profiler_named
 
 
 class TraceModel:
@@ -21,7 +22,7 @@ class TraceModel:
 
     id = "trace"
     noun = "a trace"
-    version = arrow.SCHEMA_VERSION
+    version = 19
     default_view = "overview"
     features: tuple[Feature, ...] = ("steps", "events")
     raw = RawTrace
@@ -33,11 +34,11 @@ class TraceModel:
 
     def write(self, made: TraceTable, path: str) -> None:
         """Writes the column file. Raises OSError."""
-        arrow.write(made, path)
+        codec.write(made, path, self.version, profiler_named)
 
     def read(self, path: str) -> TraceTable:
-        """Returns the trace, its columns mapped. Raises KeptLost."""
-        return arrow.read(path)
+        """Returns the trace, its columns mapped. Raises CacheFileLost."""
+        return codec.read(TraceTable, path, self.version, profiler_named)
 
     def outline(self, made: TraceTable) -> Outline:
         """Returns its report, its recorded steps, its window and when it was recorded."""
@@ -64,3 +65,6 @@ def _clock(trace: TraceTable) -> ClockInfo | None:
     """When time 0 was: old files count from the epoch itself, new ones state what they count from; None: neither."""
     begin = trace.clock_ns
     return None if begin is None else ClockInfo(str(begin), trace.coverage.end_ns)
+
+
+MODEL = TraceModel()

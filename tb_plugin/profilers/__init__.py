@@ -12,4 +12,18 @@ RECORDERS: tuple[Recorder, ...] = (PYTORCH, PYTORCH_LEGACY, PYTORCH_PACKETS, TOR
 PARTIAL = frozenset({MEGENGINE.id})
 """Profilers with advice about a few rules alone: they have none about all others. The rest names each rule."""
 
-__all__ = ["MEGENGINE", "PARTIAL", "PYTORCH", "PYTORCH_LEGACY", "PYTORCH_PACKETS", "RECORDERS", "TORCH_NPU"]
+__all__ = [
+    "MEGENGINE",
+    "PARTIAL",
+    "PYTORCH",
+    "PYTORCH_LEGACY",
+    "PYTORCH_PACKETS",
+    "RECORDERS",
+    "TORCH_NPU",
+    "profiler_named",
+]
+
+
+def profiler_named(profiler_id: str) -> Recorder | None:
+    """Returns a profiler of this package by its id, None for others."""
+    return next((recorder for recorder in RECORDERS if recorder.id == profiler_id), None)

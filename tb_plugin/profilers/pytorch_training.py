@@ -26,18 +26,22 @@ TRAINING = {
         "do less in __getitem__: decode and augment in advance or on the device."
     ),
     "synchronising_calls": Advice(
-        "Take values from the device once in many steps (.item(), .cpu(), printing a loss): add them up on the device with "
-        "detach(). Keep conditions there: torch.where() in place of nonzero() and boolean masks.",
+        (
+            "Read GPU values (.item(), .cpu(), print(loss)) only every N steps; sum them on the device with "
+            "detach(). Keep conditions on the device: torch.where() instead of nonzero() and boolean masks."
+        ),
         (_TUNING, ("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution")),
     ),
     "synchronising_calls.explicit": Advice(
-        "Leave torch.cuda.synchronize() out of the loop: to measure, record torch.cuda.Event(enable_timing=True) and read "
-        "them after the loop."
+        "Remove torch.cuda.synchronize() from the loop. To measure time, record "
+        "torch.cuda.Event(enable_timing=True) and read the events after the loop."
     ),
     "deterministic_sync": Advice(
-        "See whether this training needs torch.use_deterministic_algorithms(True) throughout, or only to debug it. If "
-        "it does, replace the forward operator by one whose backward pass adds nothing up at places that are known at run "
-        "time: slicing or a mask in place of torch.gather(), one_hot() and matmul in place of an embedding of few rows.",
+        (
+            "Check whether this run needs torch.use_deterministic_algorithms(True). If it does, replace the "
+            "forward operator by one without scattered sums in its backward pass: slicing or a mask instead "
+            "of torch.gather(), one_hot() and matmul instead of a small embedding."
+        ),
         (
             (
                 "PyTorch: deterministic algorithms",
@@ -46,74 +50,104 @@ TRAINING = {
         ),
     ),
     "pageable_copies": Advice(
-        "Pin the memory (DataLoader(pin_memory=True) or tensor.pin_memory()), copy with .to(device, non_blocking=True), and "
-        "copy the next batch on a torch.cuda.Stream() of its own while this one is computed.",
+        (
+            "Pin the memory (DataLoader(pin_memory=True) or tensor.pin_memory()) and copy with .to(device, "
+            "non_blocking=True). Copy the next batch on a separate torch.cuda.Stream() during the current "
+            "step."
+        ),
         (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"), _TUNING),
     ),
     "exposed_copies": Advice(
-        "Copy the next batch on a torch.cuda.Stream() of its own while this one is computed: .to(device, non_blocking=True) "
-        "there, then wait_stream() and record_stream() before it is used.",
+        (
+            "Copy the next batch on a separate torch.cuda.Stream() during the current step: .to(device, "
+            "non_blocking=True) there, then wait_stream() and record_stream() before its use."
+        ),
         (("PyTorch: pin_memory and non_blocking", f"{_TUTORIALS}/intermediate/pinmem_nonblock.html"),),
     ),
     "repeated_copies": Advice(
-        "Make the tensor on the device, or copy it once before the loop: register_buffer() in the module, and "
-        "torch.arange(..., device=device) in place of .to(device).",
+        (
+            "Create the tensor on the device, or copy it once before the loop: register_buffer() in the "
+            "module, and torch.arange(..., device=device) instead of .to(device)."
+        ),
         (_TUNING,),
     ),
     "launch_bound": Advice(
-        'Launch many kernels at once: torch.compile(mode="reduce-overhead") or torch.cuda.make_graphed_callables() capture '
-        "them in CUDA graphs; torch.compile() and fused=True of the optimizers make fewer and larger ones.",
+        (
+            'Launch many kernels at once with CUDA graphs: torch.compile(mode="reduce-overhead") or '
+            "torch.cuda.make_graphed_callables(). torch.compile() and fused=True in the optimizer give fewer "
+            "and larger kernels."
+        ),
         GRAPHS,
     ),
     "small_batch": Advice(
-        "Try a larger batch_size of the DataLoader, and see whether the training still converges (a larger batch usually "
-        "wants another learning rate).",
+        (
+            "Try a larger batch_size in the DataLoader and check convergence. A larger batch usually needs "
+            "another learning rate."
+        ),
         (("Large-batch training", "https://arxiv.org/abs/1706.02677"), _TUNING),
     ),
     "python_bound": Advice(
-        "Take this work out of the loop, do it with tensors on the device, or in a worker of the DataLoader; "
-        "torch.compile() leaves the Python between operators out.",
+        (
+            "Move this work out of the loop, to tensors on the device, or to a DataLoader worker. "
+            "torch.compile() removes Python between operators."
+        ),
         (_TUNING, ("PyTorch: torch.compile", f"{DOCS}/generated/torch.compile.html")),
     ),
     "garbage_collection": Advice(
-        "Call gc.collect() and gc.freeze() after the model is made, then gc.disable(), and gc.collect() once in many steps, "
-        "on all ranks in the same one.",
+        (
+            "Call gc.collect() and gc.freeze() after building the model, then gc.disable(). Call "
+            "gc.collect() every N steps, in the same step on all ranks."
+        ),
         (("Python: gc", "https://docs.python.org/3/library/gc.html"),),
     ),
     "compilation": Advice(
-        "Set TORCH_LOGS=recompiles to see why; mark sizes that change with torch._dynamo.mark_dynamic() or "
-        "torch.compile(dynamic=True), and run one step of each shape before the training counts.",
+        (
+            "Set TORCH_LOGS=recompiles to see the reason. Mark changing sizes with "
+            "torch._dynamo.mark_dynamic() or torch.compile(dynamic=True), and run each shape once as warm-up."
+        ),
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "recompilation": Advice(
-        "Set TORCH_LOGS=recompiles to see which guard failed; mark sizes that change with torch._dynamo.mark_dynamic(), "
-        "pass numbers as tensors, and pad batches to a few sizes that are compiled before the training counts.",
+        (
+            "Set TORCH_LOGS=recompiles to see which guard failed. Mark changing sizes with "
+            "torch._dynamo.mark_dynamic(), pass numbers as tensors, and pad batches to a few sizes compiled "
+            "during warm-up."
+        ),
         (("PyTorch: recompilation", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "graph_breaks": Advice(
-        "Set TORCH_LOGS=graph_breaks to see why, and torch.compile(fullgraph=True) to be told at once. Take .item(), "
-        "print() and conditions on tensors out of the model, or use torch.where() and torch.cond().",
+        (
+            "Set TORCH_LOGS=graph_breaks to see the reason, or torch.compile(fullgraph=True) to fail at a "
+            "break. Remove .item(), print() and conditions on tensors from the model, or use torch.where() "
+            "and torch.cond()."
+        ),
         (("PyTorch: graph breaks", f"{DOCS}/torch.compiler_troubleshooting.html"),),
     ),
     "slow_first_step": Advice(
-        "Let the profiler wait: torch.profiler.schedule(wait=1, warmup=3, active=...). In short runs keep what compilers "
-        "have made (TORCHINDUCTOR_CACHE_DIR), and leave torch.backends.cudnn.benchmark off.",
+        (
+            "Skip the first steps: torch.profiler.schedule(wait=1, warmup=3, active=...). In short runs, "
+            "reuse compiled code (TORCHINDUCTOR_CACHE_DIR) and turn torch.backends.cudnn.benchmark off."
+        ),
         (("PyTorch: profiler schedule", f"{DOCS}/profiler.html#torch.profiler.schedule"),),
     ),
     "step_outliers": Advice(
-        "Take what happens now and then out of the step: save checkpoints with "
-        "torch.distributed.checkpoint.async_save(), evaluate and log less often, and give the DataLoader "
-        "persistent_workers=True and a larger prefetch_factor.",
+        (
+            "Move occasional work out of the step: save checkpoints with "
+            "torch.distributed.checkpoint.async_save(), and evaluate and log less often. Set "
+            "persistent_workers=True and a larger prefetch_factor in the DataLoader."
+        ),
         (("PyTorch: distributed checkpoint", f"{DOCS}/distributed.checkpoint.html"),),
     ),
     "profiler_overhead": Advice(
-        "Record fewer steps and activities, and use torch.profiler.schedule(warmup=...): buffers are then there before the "
-        "first recorded step.",
+        (
+            "Record fewer steps and activities. Use torch.profiler.schedule(warmup=...), so that buffers "
+            "exist before the first recorded step."
+        ),
         (("PyTorch: profiler", f"{DOCS}/profiler.html"),),
     ),
-    "profiler_overhead.stacks": Advice("Record once more with with_stack=False before you trust times of the host."),
+    "profiler_overhead.stacks": Advice("Record again with with_stack=False before you trust host times."),
     "data_parallel": Advice(
-        "Use DistributedDataParallel: one process a device avoids the interpreter lock and the copies of the model.",
+        ("Use DistributedDataParallel: one process per device avoids the interpreter lock and the model copies."),
         (("PyTorch: DDP", f"{_TUTORIALS}/intermediate/ddp_tutorial.html"),),
     ),
     "distributed_backend": Advice(
@@ -128,30 +162,42 @@ TRAINING = {
         ),
     ),
     "one_stream": Advice(
-        "If they are independent, make them one batched call (torch.vmap, torch.bmm, one wider module), or run one of them "
-        "under torch.cuda.stream(side), with side.wait_stream(...) before it and the other way round after it.",
+        (
+            "If they are independent, merge them into one batched call (torch.vmap, torch.bmm, one wider "
+            "module). Or run one under torch.cuda.stream(side), with wait_stream() before and after it."
+        ),
         (("PyTorch: CUDA streams", f"{DOCS}/notes/cuda.html#cuda-streams"),),
     ),
     "serial_collectives": Advice(
-        "Reduce gradients on a stream of their own: DistributedDataParallel does, beneath the backward pass. By hand, call "
-        "dist.all_reduce(..., async_op=True) in a hook of the gradient (Tensor.register_post_accumulate_grad_hook) and wait "
-        "for all works before the optimizer's step.",
+        (
+            "Reduce gradients on a separate stream, as DistributedDataParallel does during the backward "
+            "pass. By hand: call dist.all_reduce(..., async_op=True) in "
+            "Tensor.register_post_accumulate_grad_hook, and wait for all of them before the optimizer step."
+        ),
         (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"), ("PyTorch: async_op", f"{DOCS}/distributed.html")),
     ),
     "small_collectives": Advice(
-        "Put gradients together: DistributedDataParallel(bucket_cap_mb=25, gradient_as_bucket_view=True) does. By hand, "
-        "flatten them into one tensor (torch._utils._flatten_dense_tensors), or start them together with "
-        "torch.distributed.all_reduce_coalesced.",
+        (
+            "Put gradients into buckets: DistributedDataParallel(bucket_cap_mb=25, "
+            "gradient_as_bucket_view=True). By hand: flatten them into one tensor "
+            "(torch._utils._flatten_dense_tensors), or use torch.distributed.all_reduce_coalesced."
+        ),
         (("PyTorch: DDP", f"{DOCS}/notes/ddp.html"),),
     ),
     "memory_unused": Advice(
-        "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate; with gradient accumulation, take "
-        "fewer, larger micro-batches; leave out activation checkpointing (torch.utils.checkpoint) that was for memory alone.",
+        (
+            "Try a larger batch (DataLoader(batch_size=...)) and scale the learning rate. With gradient "
+            "accumulation, use fewer and larger micro-batches. Remove activation checkpointing "
+            "(torch.utils.checkpoint) that only saves memory."
+        ),
         (_TUNING,),
     ),
     "reserved_oscillation": Advice(
-        "Leave out torch.cuda.empty_cache() in the loop, keep shapes constant (pad to a few lengths), and warm up with the "
-        "largest input. PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones.",
+        (
+            "Remove torch.cuda.empty_cache() from the loop, pad inputs to a few lengths, and warm up with "
+            "the largest input. PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead "
+            "of adding new ones."
+        ),
         (_CUDA_MEMORY,),
     ),
     "low_utilization": Advice(
@@ -160,8 +206,8 @@ TRAINING = {
         (_TUNING,),
     ),
     "low_utilization.unexplained": Advice(
-        "What the device did until then is not in the file: begin to record earlier (schedule(wait=1, warmup=1, ...)), and "
-        "look whether another process works on this device. A host that waits meanwhile waits for that."
+        "The device was busy with work from before the recording, or from another process. Start "
+        "recording earlier: schedule(wait=1, warmup=1, ...). The host waits for that work."
     ),
     "low_utilization.initialisation": Advice(
         "Start recording after the first iterations: schedule(wait=1, warmup=1, ...). A process sets the driver up once."
@@ -172,24 +218,28 @@ TRAINING = {
     ),
     "low_utilization.unlaunched": Advice("Record the CPU as well: profile(activities=[ProfilerActivity.CPU, ...])."),
     "recording_began_mid_flight": Advice(
-        "Start recording while the device has no work: call torch.cuda.synchronize() before, or start before a server gets "
-        "requests."
+        "Start recording while the device is idle: call torch.cuda.synchronize() before, or start before "
+        "the server receives requests."
     ),
     "matrix_units": Advice("Automatic mixed precision runs them in 16 bit.", (AMP,)),
     "matrix_units.bf16": Advice("Automatic mixed precision runs them in 16 bit; bfloat16 needs no loss scaling."),
     "matrix_units.fp16": Advice("Automatic mixed precision runs them in 16 bit: float16, with a gradient scaler."),
-    "matrix_units.tf32": Advice("TF32 needs one line (torch.set_float32_matmul_precision)."),
+    "matrix_units.tf32": Advice("TF32 takes one line: torch.set_float32_matmul_precision."),
     "tf32_off": Advice(
-        'torch.set_float32_matmul_precision("high") lets products of float32 run as TF32, and '
-        "torch.backends.cudnn.allow_tf32 = True convolutions. Where 10 bits are too few, leave it.",
+        (
+            'Set torch.set_float32_matmul_precision("high") for matrix products and '
+            "torch.backends.cudnn.allow_tf32 = True for convolutions, unless 10-bit mantissas are too few."
+        ),
         (
             ("PyTorch: set_float32_matmul_precision", f"{DOCS}/generated/torch.set_float32_matmul_precision.html"),
             ("PyTorch: TF32", f"{DOCS}/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices"),
         ),
     ),
     "matrix_alignment": Advice(
-        "Pad the dimension to the next multiple of 8 (of 16 for 8 bit): the vocabulary, the number of classes, the width of "
-        "a layer (nn.Linear(width, 8 * math.ceil(size / 8))), or the length of a batch (pad_to_multiple_of=8).",
+        (
+            "Pad the dimension to a multiple of 8 (16 for 8-bit types): vocabulary, number of classes, layer "
+            "width (nn.Linear(width, 8 * math.ceil(size / 8))), or sequence length (pad_to_multiple_of=8)."
+        ),
         (
             (
                 "NVIDIA: matrix multiplication background",
@@ -199,9 +249,11 @@ TRAINING = {
         ),
     ),
     "unfused_attention": Advice(
-        "Call torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=..., is_causal=...), or set "
-        'attn_implementation="sdpa" in Transformers; masks that it does not take are functions of '
-        "torch.nn.attention.flex_attention.",
+        (
+            "Call torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=..., is_causal=...), "
+            'or set attn_implementation="sdpa" in Transformers. For other masks, use '
+            "torch.nn.attention.flex_attention."
+        ),
         (
             (
                 "PyTorch: scaled_dot_product_attention",
@@ -211,52 +263,71 @@ TRAINING = {
         ),
     ),
     "unfused_optimizer": Advice(
-        "Give the optimizer fused=True (torch.optim.AdamW(..., fused=True)), or foreach=True where it has no fused form; an "
-        "optimizer of your own can use torch._foreach_* functions, or be compiled (torch.compile(optimizer.step)).",
+        (
+            "Set fused=True (torch.optim.AdamW(..., fused=True)), or foreach=True if the optimizer has no "
+            "fused form. In your own optimizer, use torch._foreach_* functions or "
+            "torch.compile(optimizer.step)."
+        ),
         (("PyTorch: optimizers", f"{DOCS}/optim.html#default-implementations"), _TUNING),
     ),
     "unfused_kernels": Advice(
-        "torch.compile the module, or only the function around this line: it fuses such runs. Norms, rotary embeddings "
-        "and activations that are written out often exist as one operator (nn.functional.gelu, rms_norm).",
+        (
+            "Compile the module, or the function at this line, with torch.compile: it fuses such runs. Many "
+            "norms and activations also exist as one operator (nn.functional.gelu, rms_norm)."
+        ),
         (("PyTorch: torch.compile", f"{_TUTORIALS}/intermediate/torch_compile_tutorial.html"), _TUNING),
     ),
     "pipeline_bubble": Advice(
-        "More micro-batches a step (their number over that of stages decides), an interleaved or zero-bubble schedule "
-        "(torch.distributed.pipelining: ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble), and stages that take "
-        "equally long: compare their ranks in Distributed.",
+        (
+            "Use more micro-batches per stage, or an interleaved or zero-bubble schedule "
+            "(torch.distributed.pipelining: ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble). Balance "
+            "the stages: compare their ranks in Distributed."
+        ),
         (("PyTorch: pipeline parallelism", f"{DOCS}/distributed.pipelining.html"),),
     ),
     "offload_copies": Advice(
-        "Where memory is left, keep gradients and the optimizer's state on the device, or shard them over more ranks. Else "
-        "pin the memory, and let copies overlap: gradients go while the backward pass runs, parameters come back as each "
-        "is updated.",
+        (
+            "If memory allows, keep gradients and optimizer state on the device, or shard them over more "
+            "ranks. Otherwise pin the memory and overlap the copies with the backward pass and the parameter "
+            "updates."
+        ),
         (("DeepSpeed: ZeRO-Offload", "https://www.deepspeed.ai/tutorials/zero-offload/"),),
     ),
     "expert_imbalance": Advice(
-        "Balance the router: an auxiliary loss or a bias for each expert, a limit of tokens an expert (capacity factor), or "
-        "experts placed by their load. Several experts on a rank even it out.",
+        (
+            "Balance the router: an auxiliary loss or a bias per expert, a capacity factor, or experts "
+            "placed by load. Several experts per rank reduce the imbalance."
+        ),
         (("GShard", "https://arxiv.org/abs/2006.16668"),),
     ),
     "communication.sharding": Advice(
-        "Gather parameters earlier: fully_shard prefetches one module ahead; set_modules_to_forward_prefetch() and "
-        "set_modules_to_backward_prefetch() prefetch more (FSDP: forward_prefetch=True, "
-        "BackwardPrefetch.BACKWARD_PRE), reshard_after_forward=False keeps them for the backward pass, and HSDP shards "
-        "within a machine alone.",
+        (
+            "Gather parameters earlier: set_modules_to_forward_prefetch() and "
+            "set_modules_to_backward_prefetch() of fully_shard (FSDP1: forward_prefetch=True, "
+            "BackwardPrefetch.BACKWARD_PRE). reshard_after_forward=False avoids the second gather; HSDP "
+            "shards only within a machine."
+        ),
     ),
     "recomputation": Advice(
-        "Where memory is left, keep more: checkpoint fewer modules (the largest activations first, every second layer), or "
-        "only what is cheap to compute: torch.utils.checkpoint.create_selective_checkpoint_contexts keeps the results of "
-        "products and attention. Memory, or a snapshot, tells how much the step has left.",
+        (
+            "If memory allows, checkpoint fewer modules, such as every second layer. Or recompute only cheap "
+            "operators: torch.utils.checkpoint.create_selective_checkpoint_contexts. The Memory page shows "
+            "how much memory is free."
+        ),
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"),),
     ),
     "redundant_casts": Advice(
-        "Cast once and keep the result: weights by one torch.autocast around all passes of a step (it remembers them until "
-        "it ends), or model.to(torch.bfloat16); leave out .float() and .half() in a row.",
+        (
+            "Cast once and reuse the result: one torch.autocast around the whole step caches weight casts, "
+            "or use model.to(torch.bfloat16). Remove .float() followed by .half()."
+        ),
         (AMP, _TUNING),
     ),
     "redundant_copies": Advice(
-        "Make tensors in the layout in which they are used: leave out .contiguous(), use .view() and .transpose() late, and "
-        "reshape before a product instead of after it.",
+        (
+            "Create tensors in the layout in which they are used: remove .contiguous(), transpose late, and "
+            "reshape before a product instead of after it."
+        ),
         (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
     ),
     "redundant_copies.convolutions": Advice(
@@ -269,8 +340,10 @@ TRAINING = {
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),
     ),
     "out_of_memory.one": Advice(
-        "Check the shapes at this line: a broadcast, an index or a full attention matrix may be larger than meant. If it is "
-        "meant, compute it in chunks.",
+        (
+            "Check the shapes at this line: a broadcast, an index or a full attention matrix may be larger "
+            "than intended. If it is intended, compute it in chunks."
+        ),
         (_CUDA_MEMORY,),
     ),
     "out_of_memory.pieces": Advice(
@@ -283,8 +356,10 @@ TRAINING = {
         "from disk (mmap)."
     ),
     "device_copies": Advice(
-        "Leave out .clone() and .contiguous(), and write results into place with out= or copy-free views. Allocate once "
-        "what grows by torch.cat(), such as caches, and fill slices of it.",
+        (
+            "Remove .clone() and .contiguous(), and write results in place with out= or views. Allocate "
+            "growing tensors such as caches once and fill slices, instead of torch.cat()."
+        ),
         (("PyTorch: tensor views", f"{DOCS}/tensor_view.html"), _TUNING),
     ),
     "memory_limit": Advice(
@@ -292,109 +367,134 @@ TRAINING = {
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), AMP),
     ),
     "driver_memory_calls": Advice(
-        "The reserved curve should be flat. Keep shapes constant, warm up with the largest input, and leave "
-        "torch.cuda.empty_cache() out of the loop: what it gives back is asked for again.",
+        (
+            "The reserved curve should be flat. Keep shapes constant, warm up with the largest input, and "
+            "remove torch.cuda.empty_cache() from the loop."
+        ),
         (_CUDA_MEMORY,),
     ),
     "driver_memory_calls.segments": Advice(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
     "memory_growth": Advice(
-        "Look for what keeps tensors from step to step: lists of losses or outputs that hold their graph (use .item() or "
-        ".detach()), hooks, retain_graph=True.",
+        (
+            "Find references that keep tensors alive between steps: lists of losses or outputs with their "
+            "graph (use .item() or .detach()), hooks, retain_graph=True."
+        ),
         (("PyTorch: what keeps memory", f"{DOCS}/notes/faq.html"),),
     ),
     "memory_cache": Advice(
-        "See whether it stops growing: keep it to a fixed number of entries, or of shapes (pad inputs to a few lengths)."
+        "Check whether it stops growing. Limit the number of entries or of shapes (pad inputs to a few lengths)."
     ),
     "memory_fragmentation": Advice("", (_CUDA_MEMORY,)),
     "memory_fragmentation.before": Advice(
-        "If an evaluation or a warm-up with larger inputs came before, torch.cuda.empty_cache() once after it gives the rest "
-        "back. Within the process it is not lost: the next larger input uses it."
+        "After an evaluation or a warm-up with larger inputs, call torch.cuda.empty_cache() once to "
+        "return the rest. The process can still use this memory for larger inputs."
     ),
     "memory_fragmentation.shapes": Advice(
         "Pad inputs to a few lengths and warm up with the largest one. "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
     "memory_fragmentation.sizes": Advice(
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most gaps; without it max_split_size_mb keeps large "
-        "blocks whole. Allocate what stays (the optimizer's state, caches) before the first step."
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most gaps; max_split_size_mb is the "
+        "alternative. Allocate long-lived tensors (optimizer state, caches) before the first step."
     ),
     "memory_fragmentation.large": Advice(
-        "Allocate the largest tensors first and reuse them, or compute them in pieces. "
+        "Allocate the largest tensors first and reuse them, or compute them in chunks. "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones."
     ),
-    "memory_fragmentation.other": Advice("A memory snapshot shows the pools and streams that hold it."),
+    "memory_fragmentation.other": Advice("A memory snapshot shows its pools and streams."),
     "memory_shapes": Advice("Pad inputs to a few lengths (buckets), and warm up with the largest one."),
     "memory_spike": Advice(
-        "Compute it in pieces (of the batch, of the vocabulary), in place, in 16 bit, or with a fused operator that never "
-        "holds it."
+        "Compute it in chunks (of the batch or the vocabulary), in place, in 16 bit, or with a fused operator."
     ),
     "snapshot_leak": Advice(
-        "Look for what holds the tensors: losses kept with their graph (append loss.item() or loss.detach()), lists and "
-        "caches without a bound, hooks, tensors in exceptions. gc.collect() that frees them tells of reference cycles.",
+        (
+            "Find references that keep the tensors alive: losses with their graph (append loss.item() or "
+            "loss.detach()), unbounded lists and caches, hooks, exceptions. If gc.collect() frees them, they "
+            "are in reference cycles."
+        ),
         (("PyTorch: memory FAQ", f"{DOCS}/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory"),),
     ),
     "snapshot_fragmentation": Advice(
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones; where it is not "
-        "supported, max_split_size_mb keeps large blocks whole.",
+        (
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of adding new ones. "
+            "If it is not supported, use max_split_size_mb."
+        ),
         (_CUDA_MEMORY,),
     ),
     "snapshot_fragmentation.varying": Advice("Pad or bucket inputs to a few constant shapes, the largest one first."),
-    "snapshot_fragmentation.pinned": Advice("Allocate what stays before the first step, or keep it on the host."),
-    "snapshot_fragmentation.mixed": Advice("Keep shapes constant, and allocate what lives long before what does not."),
+    "snapshot_fragmentation.pinned": Advice(
+        "Allocate long-lived tensors before the first step, or keep them on the host."
+    ),
+    "snapshot_fragmentation.mixed": Advice(
+        "Keep shapes constant, and allocate long-lived tensors before short-lived ones."
+    ),
     "snapshot_fragmentation.pool": Advice(
-        "Let captured graphs share one pool (torch.cuda.graph_pool_handle()), and let go of graphs and pools that are no "
-        "longer used: the memory of a pool goes back with its last graph."
+        "Share one pool between captured graphs (torch.cuda.graph_pool_handle()), and delete unused "
+        "graphs: a pool is freed with its last graph."
     ),
-    "snapshot_fragmentation.small": Advice("Make many small tensors that live together one tensor."),
-    "snapshot_fragmentation.rest": Advice(
-        "torch.cuda.empty_cache() once after the phase that needed it gives it back."
-    ),
+    "snapshot_fragmentation.small": Advice("Merge many small tensors with the same lifetime into one."),
+    "snapshot_fragmentation.rest": Advice("Call torch.cuda.empty_cache() once after the phase that needed the memory."),
     "snapshot_out_of_memory.full": Advice(
-        "Hold less: a smaller batch or shorter inputs, 16 bit (autocast), activation checkpointing, a sharded optimizer "
-        "state.",
+        (
+            "Use less memory: a smaller batch or shorter inputs, autocast, activation checkpointing, a "
+            "sharded optimizer state."
+        ),
         (("PyTorch: checkpoint", f"{DOCS}/checkpoint.html"), _CUDA_MEMORY),
     ),
     "snapshot_out_of_memory.one": Advice(
-        "Look at the line that asked: a request of this size often is a shape that nobody meant (a broadcast, an index, a "
-        "full matrix of attention). One that is meant can be computed in chunks.",
+        (
+            "Check the requesting line: such a size is often an unintended shape (a broadcast, an index, a "
+            "full attention matrix). Otherwise compute it in chunks."
+        ),
         (_CUDA_MEMORY,),
     ),
     "snapshot_out_of_memory.gap": Advice(
-        "Look at PYTORCH_CUDA_ALLOC_CONF (max_split_size_mb) and at torch.cuda.set_per_process_memory_fraction(), and record "
-        "from the beginning on.",
+        (
+            "Check PYTORCH_CUDA_ALLOC_CONF (max_split_size_mb) and "
+            "torch.cuda.set_per_process_memory_fraction(), and record from the start of the process."
+        ),
         (_CUDA_MEMORY,),
     ),
     "snapshot_out_of_memory.pieces": Advice(
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that free memory is one piece. Where it is "
-        "not supported, max_split_size_mb keeps large blocks whole and garbage_collection_threshold gives unused ones back "
-        "before memory is full. Constant shapes keep pieces from arising.",
+        (
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that free memory is "
+            "contiguous. If it is not supported, use max_split_size_mb and garbage_collection_threshold. "
+            "Constant shapes avoid fragmentation."
+        ),
         (_CUDA_MEMORY,),
     ),
     "snapshot_out_of_memory.pieces.expandable": Advice(
-        "Segments are expandable already: keep shapes constant (pad or bucket inputs, the largest first), and allocate what "
-        "stays before the first step.",
+        (
+            "Segments are already expandable. Keep shapes constant (pad or bucket inputs, largest first), "
+            "and allocate long-lived tensors before the first step."
+        ),
         (_CUDA_MEMORY,),
     ),
     "snapshot_out_of_memory.elsewhere": Advice(
-        "Keep large tensors on one stream, and let CUDA graphs share one pool (torch.cuda.graph_pool_handle()): what one "
-        "stream or pool has freed serves no other.",
+        (
+            "Keep large tensors on one stream, and share one pool between CUDA graphs "
+            "(torch.cuda.graph_pool_handle()). Memory freed by one stream or pool cannot serve another."
+        ),
         (_CUDA_MEMORY,),
     ),
     "snapshot_reserved_swings": Advice(
-        "Take torch.cuda.empty_cache() out of the loop. Without one, memory is nearly full and the allocator retries: keep "
-        "shapes constant, or leave it more room.",
+        (
+            "Remove torch.cuda.empty_cache() from the loop. If there is none, memory is nearly full and the "
+            "allocator retries: keep shapes constant, or use less memory."
+        ),
         (_CUDA_MEMORY,),
     ),
     "snapshot_rising_peaks": Advice(
-        "See what becomes larger: longer sequences or larger images, a batch that grows, outputs that are kept until the end "
-        "of the step. Bound it (truncate, sort into buckets by length, or give each batch a number of tokens)."
+        "Find what grows: longer sequences, larger images, a growing batch, or outputs kept until the "
+        "end of the step. Limit it: truncate, bucket by length, or limit the tokens per batch."
     ),
     "snapshot_single_peak": Advice(
-        "Make this block smaller or part of it at a time: in chunks, in 16 bit, or in place; a fused loss needs no full "
-        "logits."
+        "Make this block smaller: compute in chunks, in 16 bit, or in place. A fused loss needs no full logits."
     ),
-    "driver_memory_calls.no_steps": Advice("Call profiler.step() once an iteration to tell the warm-up from the rest."),
+    "driver_memory_calls.no_steps": Advice(
+        "Call profiler.step() once per iteration to separate the warm-up from the rest."
+    ),
 }
 """What to do about findings on the training."""

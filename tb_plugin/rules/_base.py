@@ -19,7 +19,6 @@ from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import DeviceRatios, device_ratios, device_time
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import launching_threads, occupied
@@ -28,6 +27,7 @@ from tb_plugin.analysis.reported_steps import length_without_kernels, missing_co
 from tb_plugin.analysis.selection import select_rows, steps_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import StepShares, break_down
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, subtract, union
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
@@ -229,7 +229,7 @@ class Scene:
     @property
     def each(self) -> str:
         """Returns what a figure of a step speaks of: without recorded steps the recording stands for one."""
-        return "In each step" if self.trace.steps.recorded else "In the recording"
+        return "Per step," if self.trace.steps.recorded else "In this recording,"
 
     def often(self, total: int, key: str) -> str:
         """Returns how often a step does something, in words: the figure of that key."""

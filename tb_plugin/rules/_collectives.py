@@ -10,11 +10,11 @@ import numpy.typing as npt
 from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.communication import communicates, communicating, computing, exposed
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.range_patterns import ADDS_GRADIENT, DATA_PARALLEL, backward_label, name_matches
 from tb_plugin.analysis.reported_collectives import around, reported_collectives, that
 from tb_plugin.analysis.selection import steps_of
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import covered_before, measure, measure_within, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -23,7 +23,7 @@ from tb_plugin.model.trace.table import Steps, TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-ONE_RANK = "How much of it is waiting for other ranks this trace alone does not tell."
+ONE_RANK = "One rank's trace cannot separate waiting from transfer."
 """A collective that waits and one that moves data look alike on one rank."""
 _LEAST_SHARE = 0.01
 """Where less of the steps is communication that nothing hides, no rule speaks of it, and nothing more is worked out."""

@@ -10,7 +10,7 @@ from tb_plugin.payloads import Notice
 from tb_plugin.rules import rule_ids
 
 METRICS = Metrics(
-    define("", "text", {"ignored_rules": ("Names", "Names in ``torch_trace_ignore`` that no rule has.")}),
+    define("", "text", {"ignored_rules": ("Names", "Names in ``torch_trace_ignore`` without a rule.")}),
 )
 
 
@@ -40,8 +40,8 @@ def unknown_notices(out: LeftOut) -> list[Notice]:
         Notice(
             rule="ignored_unknown",
             severity="low",
-            text="torch_trace_ignore names what is no rule of Findings: {ignored_rules}.",
-            todo="Correct the line: a rule is written as docs/reference/rules.md has it.",
+            text="torch_trace_ignore names unknown rules: {ignored_rules}.",
+            todo="Correct the rule ids; docs/reference/rules.md lists them.",
             figures=[METRICS.figure("ignored_rules", ", ".join(unknown))],
         )
     ]

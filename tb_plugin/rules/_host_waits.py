@@ -14,10 +14,10 @@ from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.blocking_calls import handovers, profiler_waits, waits_for_device
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.copy_directions import copy_texts, directions_of
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.parallelism.roles import OFFLOAD, roles_of
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, contains, intersect, join, measure, measure_within, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host_activity import Host
@@ -15,6 +14,7 @@ from tb_plugin.analysis.idle.metrics import METRICS as OF_IDLE
 from tb_plugin.analysis.idle.metrics import TITLES
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.step_shares import UNRECORDED
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link
@@ -25,9 +25,9 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ratio",
-        {"idle_cause_ratio": ("Share of it", "Share of the device's idle time that its largest cause takes.")},
+        {"idle_cause_ratio": ("Share of idle time", "Idle time of the largest cause divided by all idle time.")},
     ),
-    define("", "text", {"idle_cause": ("Largest cause", "What most of the device's idle time is due to.")}),
+    define("", "text", {"idle_cause": ("Largest cause", "Idle cause with the most time.")}),
 )
 
 PIECES = 200
@@ -68,11 +68,11 @@ def largest_cause(s: Scene, device: str) -> LargestCause:
     )
     text = " The largest cause of its idle time is {idle_cause} ({idle_cause_ratio})"
     if "idle_host" in host:
-        text += ": the host is in {idle_host} meanwhile"
+        text += ": the host is in {idle_host}"
         text += ", called by {operator}" if "operator" in host else ""
         text += ", at {idle_line}" if "idle_line" in host else ""
     return LargestCause(
-        f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show what waits"), cause, totals[cause]
+        f"{text}.", figures, Link("idle", {"where": f"cause:{title}"}, "Show the wait"), cause, totals[cause]
     )
 
 

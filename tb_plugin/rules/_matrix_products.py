@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.kernel_classes import classify_kernels
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import distinct_values, group
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import distinct
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene
@@ -97,7 +96,7 @@ def _computed(trace: TraceTable, operators: Int64, texts: Int64) -> tuple[Float6
         first[names_that(trace, operators, names)] = at
     place = first[trace.name[operators]]
     known = np.flatnonzero((place != MISSING) & (texts != MISSING))
-    keys = distinct(np.sort(texts[known] * 2 + place[known]))
+    keys = distinct_values(np.sort(texts[known] * 2 + place[known]))
     read = [_product(text, at) for text, at in zip(trace.strings.take(keys // 2).to_pylist(), keys % 2, strict=True)]
     of = np.searchsorted(keys, texts[known] * 2 + place[known])
     table = np.array(read, np.float64).reshape(-1, 3)[of]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.busy_intervals import covered_work
-from tb_plugin.analysis.groupby import sum_by
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, measure_within, subtract, union
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.rules._base import Scene

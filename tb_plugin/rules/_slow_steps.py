@@ -1,4 +1,4 @@
-"""Steps that take longer than the others: by how much, and what differs in them."""
+"""Outlier steps than the others: by how much, and what differs in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 from tb_plugin.analysis.blocking_calls import profiler_waits, waits_for_device
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
@@ -22,8 +21,8 @@ from tb_plugin.analysis.metrics import STEP, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.analysis.step_shares import active_rows
 from tb_plugin.analysis.unrecorded_work import any_unrecorded
+from tb_plugin.lib.groupby import distinct_values, sum_by
 from tb_plugin.lib.intervals import intersect, join, measure_within, union
-from tb_plugin.model.trace.numbering import distinct
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import Steps
@@ -39,43 +38,28 @@ METRICS = OF_RULES.adding(
         STEP,
         "ns",
         {
-            "unusual_ns": ("Slow step", "Duration of the slow step, of several the longest."),
-            "unusual_compiling_ns": (
-                "Compiled in it",
-                "Time of the slow step (of several the longest) in which a thread that launches compiles or tunes code.",
-            ),
-            "differs_row_ns": (
-                "More there",
-                "How much longer the slow step (of several the longest) is in it than the median of the others.",
-            ),
-            "differs_ns": (
-                "Larger by",
-                "By how much this part of the slow step (of several the longest) is larger than in the median of the others.",
-            ),
+            "unusual_ns": ("Slow step", "Duration of the slowest step."),
+            "unusual_compiling_ns": ("Compilation", "Compilation time in the slowest step."),
+            "differs_row_ns": ("Excess there", "Excess of the slowest step in this line or operator."),
+            "differs_ns": ("Larger by", "Excess of the slowest step in this part."),
         },
     ),
     define(
         STEPS,
         "ns",
         {
-            "usual_step_ns": ("Usual step", "Median duration of the other steps (of an even number the lower one)."),
-            "excess_ns": ("Excess", "What the slow steps take beyond the usual step, in all."),
+            "usual_step_ns": ("Usual step", "Median duration of the other steps."),
+            "excess_ns": ("Excess", "Slow step durations minus the usual step, summed."),
         },
     ),
-    define(STEPS, "ratio", {"excess_ratio": ("Excess", "Share of the time of all steps that the excess takes.")}),
-    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps that take far longer than the others.")}),
+    define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
+    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps far longer than the others.")}),
     define(
         STEP,
         "code",
-        {
-            "differs_row": (
-                "Where",
-                "What the slow step is in for longer than the others by most: of the host a line of Python, else an operator "
-                "or call, of device work its name.",
-            )
-        },
+        {"differs_row": ("Location", "Python line, operator or kernel with the largest excess in the slowest step.")},
     ),
-    define("", "text", {"differs": ("What differs", "The part of a step that is larger than in the others by most.")}),
+    define("", "text", {"differs": ("Part", "Step part with the largest excess in the slowest step.")}),
 )
 
 OTHERS = 3
@@ -192,20 +176,20 @@ def detection(s: Scene, rule: Rule, words: Words, dur: Int64, slow: Int64, other
     more = {part: int(part.ns[worst]) - int(np.median(part.ns[others])) for part in _parts(s)}
     part = min(more, key=lambda each: (-more[each], each.title))
     values |= {"differs": part.title, "differs_ns": more[part]}
-    text = f"{words.text} Most of the difference is {{differs}} ({{differs_ns}})"
+    text = f"{words.text} Largest difference: {{differs}} (+{{differs_ns}})"
     if (row := _largest_row(s, part.category, worst, others)) and row[1] >= TOLD * more[part]:
         values |= {"differs_row": row[0], "differs_row_ns": row[1]}
         text += (
-            ", most of all {differs_row} ({differs_row_ns} more)"
+            ", mostly {differs_row} (+{differs_row_ns})"
             if part.category
-            else ". On the host {differs_row} takes {differs_row_ns} more, waits for the device included"
+            else ". On the host, {differs_row} takes {differs_row_ns} longer, including waits for the device"
         )
     cause = part.cause
     compiling = _compiling(s, worst)
     if 2 * compiling >= int(dur[worst]) - usual.median:
         cause = Cause.COMPILATION
         values["unusual_compiling_ns"] = compiling
-        text += ". In it code was compiled for {unusual_compiling_ns}: the finding about compilation saves this time as well"
+        text += ". It includes {unusual_compiling_ns} of compilation, which the compilation finding also saves"
     advice = words.advice.get(cause) if cause is not None else None
     notice = s.notice(
         rule,
@@ -277,9 +261,9 @@ def _host_by_line(s: Scene) -> Times:
     rows, pieces, when = [], [], []
     for thread in s.threads:
         times, doing = host_of(trace).doing(thread)
-        begin = distinct(times, bounds)[:-1]
+        begin = distinct_values(times, bounds)[:-1]
         rows.append(np.append(doing, MISSING)[np.searchsorted(times, begin, side="right") - 1].astype(np.int64))
-        pieces.append(np.diff(distinct(times, bounds)))
+        pieces.append(np.diff(distinct_values(times, bounds)))
         when.append(begin)
     row, time, begin = (np.concatenate([np.empty(0, np.int64), *parts]) for parts in (rows, pieces, when))
     step = steps.at(begin, on_host=True)

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.kernel_classes import classify_kernels
+from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, KernelClass, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import stable_order
 from tb_plugin.rules._shapes import rows_that
 
 Int64 = npt.NDArray[np.int64]

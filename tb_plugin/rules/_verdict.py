@@ -11,7 +11,6 @@ import numpy as np
 from tb_plugin.analysis.blocking_calls import profiler_waits
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.graphs.captures import captures
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import is_host_recorded, occupied
 from tb_plugin.analysis.kernel_classes import classify_kernels
@@ -19,6 +18,7 @@ from tb_plugin.analysis.out_of_memory import chosen_failures
 from tb_plugin.analysis.recorded_share import is_sampled, operators_recorded
 from tb_plugin.analysis.step_shares import CATEGORIES, UNRECORDED, shares
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, subtract, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, KernelClass, of_kind

@@ -1,4 +1,4 @@
-"""Communication that nothing hides."""
+"""Exposed communication."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from tb_plugin.analysis.advice import is_inference
 from tb_plugin.analysis.communication import SEND_LESS, SHARE_LESS, computing, exposed
-from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.parallelism.roles import GATHERS, PIPELINE, SHARDING, roles_of
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within, union
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -31,8 +31,8 @@ Int64 = npt.NDArray[np.int64]
 EXPOSED_SHARE = 0.05
 """Share of the steps: the last gradients of a pass are reduced when nothing of it is left, and that may take half as much."""
 UNKNOWN = (
-    "While only communication runs, the device computes nothing. No launch is recorded, so that nobody knows what the step "
-    "waits for: what hiding it would save is not known."
+    "The device computes nothing while only communication runs. No launches were recorded, so the "
+    "saving from overlap is unknown."
 )
 
 METRICS = OF_RULES.adding(
@@ -40,19 +40,10 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "could_hide_ns": (
-                "Could hide it",
-                "Time in which no collective is under way, a mean over the steps: no more communication can be hidden.",
-            ),
-            "shards_bare_ns": (
-                "Of shards",
-                "What nothing hides of collectives that gather or reduce shards, a mean over the steps.",
-            ),
-            "gathers_bare_ns": ("Of gathers", "The part of it that gathers parameters, a mean over the steps."),
-            "group_exposed_ns": (
-                "Of this group",
-                "What nothing hides of the collectives of the process group that has most of it, a mean over the steps.",
-            ),
+            "could_hide_ns": ("Time to overlap", "Step time without communication."),
+            "shards_bare_ns": ("Shards", "Exposed collectives of parameter and gradient shards per step."),
+            "gathers_bare_ns": ("Gathers", "Exposed parameter gathers per step."),
+            "group_exposed_ns": ("This group", "Exposed communication of the costliest process group per step."),
         },
     ),
     define("", "text", {"process_group": ("Process group", "Name of the process group.")}),
@@ -80,18 +71,22 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(share),
-        text="Communication that nothing hides takes {communication_ns} of each {step_time_mean_ns} step; what else it does "
-        "could hide {could_hide_ns}. "
-        + ("Most of it is of process group {process_group}: {group_exposed_ns}. " if worst else "")
+        text=(
+            "Exposed communication takes {communication_ns} of each {step_time_mean_ns} step. Other work "
+            "could overlap {could_hide_ns} of it. "
+        )
+        + ("Process group {process_group} has the largest part: {group_exposed_ns}. " if worst else "")
+        + ("Pipeline sends and receives are excluded; they have their own finding. " if apart else "")
         + (
-            "What stages of a pipeline send and receive is not in it: a finding of its own tells of that. "
-            if apart
+            "Sharding takes {shards_bare_ns} of it, including {gathers_bare_ns} to gather parameters. "
+            if shards
             else ""
         )
-        + ("Shards take {shards_bare_ns} of it, {gathers_bare_ns} to gather parameters. " if shards else "")
         + ONE_RANK,
-        todo="Distributed, with the traces of all ranks, tells waiting from moving data. Where this rank "
-        "waits, look at the one that arrives last; sending less would not help. Where data moves: "
+        todo=(
+            "Load the traces of all ranks: Distributed then separates waiting from transfer. If this rank "
+            "waits, find the late rank; sending less will not help. If data moves: "
+        )
         + (SHARE_LESS if is_inference(s.trace) else SEND_LESS)
         + (f" {s.todo(RULE, 'sharding')}" if 2 * gathered > found.bare_ns.sum() else ""),
         figures=[
@@ -116,9 +111,11 @@ def _look(s: Scene) -> Detection | None:
         measure="communication_exposed",
         threshold=EXPOSED_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
-        why="While only communication runs, the device computes nothing. The bounds are for sending as much as now "
-        "beside other work: at most as much is hidden as there is time without communication, at least what reducing "
-        "gradients as soon as they are there hides beneath the backward pass. Sending less saves more.",
+        why=(
+            "The device computes nothing while only communication runs. Upper bound: communication overlaps "
+            "all other work. Lower bound: gradients are reduced during the backward pass as soon as they "
+            "exist. Sending less data saves more."
+        ),
         confidence="medium",
     )
     count = len(s.steps.label)
@@ -177,7 +174,7 @@ def _without(s: Scene, found: Collectives, less_ns: Int64) -> Ranges:
 
 RULE = Rule(
     __name__,
-    title="Communication that nothing hides",
+    title="Exposed communication",
     look=_look,
     order=210,
     detects="Collectives are exposed: nothing else runs on the GPU during them.",
@@ -191,7 +188,7 @@ RULE = Rule(
         The rule counts collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` do not
         cover. The last gradients of a healthy training run take up to half of the threshold. The finding names
         the process group with most of it. The bounds assume that as much data moves as now, beside other work.
-        Collectives with a [role](../metrics.md#parallelism) count in the upper bound as well while a copy runs.
+        Collectives with a [role](../concepts/attribution.md#parallelism) count in the upper bound as well while a copy runs.
 
         A collective reduces gradients if an operator `AccumulateGrad` launches it, or if it follows the
         backward pass directly. It starts when its gradients are available and the one before it has ended. What

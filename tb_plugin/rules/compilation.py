@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, join, measure, measure_within, subtract
@@ -20,10 +20,10 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"compiling_ns": ("Compilation", "Time in which a thread that launches compiles or tunes code, in all.")},
+        {"compiling_ns": ("Compilation", "Compilation and tuning time on launching threads.")},
     ),
-    define(STEPS, "count", {"compiling_steps": ("Steps that compile", "Steps in which code was compiled or tuned.")}),
-    define(STEPS, "code", {"compiling_line": ("Python", "Line of Python that most of the compilation lies under.")}),
+    define(STEPS, "count", {"compiling_steps": ("Compiling steps", "Steps with compilation or tuning.")}),
+    define(STEPS, "code", {"compiling_line": ("Python line", LINE.format("compilation"))}),
 )
 
 
@@ -51,12 +51,13 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"Code was compiled or tuned for {{compiling_ns}} {at}"
-        + (", most of it under {compiling_line}." if line else "."),
+        text=f"Compilation or tuning takes {{compiling_ns}} {at}" + (", mostly at {compiling_line}." if line else "."),
         figures=figures,
-        evidence=Link("idle", {"where": "cause:Compilation"}, "Show what waits"),
-        why="The host waits for the compiler. In the first steps that is to be expected; later it means that something has "
-        "changed (a shape, a flag, a function), and that it may happen again. The bounds are without any compilation.",
+        evidence=Link("idle", {"where": "cause:Compilation"}, "Show the wait"),
+        why=(
+            "The host waits for the compiler. This is normal in the first steps. Later, a shape, a flag or a "
+            "function has changed. The bounds assume no compilation."
+        ),
         confidence="high",
     )
     return Detection(notice, Bounds.exact(Change(compiling)), s.by_length(rows[s.rows[rows]]))
@@ -64,7 +65,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Compilation inside of steps",
+    title="Compilation during steps",
     look=_look,
     order=150,
     detects="Code is compiled or tuned inside of steps.",

@@ -22,25 +22,20 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "conversions_ns": (
-                "Conversions",
-                "Durations of the kernels that give numbers another layout or type, a mean over the steps.",
-            )
-        },
+        {"conversions_ns": ("Conversions", "Time of layout and type conversion kernels per step.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"conversion_ratio": ("Conversions", "Their durations over those of all kernels but communication.")},
+        {"conversion_ratio": ("Conversions", "Conversion time divided by non-communication kernel time.")},
     ),
-    define(STEPS, "number", {"conversions": ("Kernels", "Number of such kernels, a mean over the steps.")}),
+    define(STEPS, "number", {"conversions": ("Kernels", "Conversion kernels per step.")}),
     define(
         STEPS,
         "code",
         {
-            "conversion_operation": ("Operation", "Conversion that takes most of their time."),
-            "conversion_operator": ("Operator", "Operator that launched most of their time."),
+            "conversion_operation": ("Operation", "Conversion with the most time."),
+            "conversion_operator": ("Operator", "Operator with the most conversion time."),
         },
     ),
 )
@@ -73,15 +68,17 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium" if share >= MEDIUM_SHARE else "low",
-        text=f"{s.each} {{conversions}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to give numbers "
-        "another layout or type, {conversion_ratio} of the kernel time ({conversions_ns}), most of it {conversion_operation}"
-        + (", launched by {conversion_operator}." if operator else "."),
+        text=f"{s.each} {{conversions}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} only to "
+        "change the layout or type of tensors: {conversion_ratio} of the kernel time ({conversions_ns}), mostly "
+        "{conversion_operation}" + (", launched by {conversion_operator}." if operator else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="conversion_ratio",
         threshold=CONVERSION_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Such a kernel reads and writes all numbers of a tensor and computes nothing. The upper bound is without all of "
-        "them; which of them a program needs a trace does not tell.",
+        why=(
+            "Such a kernel reads and writes a whole tensor and computes nothing. Upper bound: none of them "
+            "runs. The trace does not show which ones the program needs."
+        ),
         confidence="medium",
     )
     return Detection(notice, Bounds(Change(), Change(row=row, less_ns=time)), s.by_length(row), int(time.sum()))
@@ -89,7 +86,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Conversions of layout and type",
+    title="Layout and type conversions",
     look=_look,
     order=390,
     detects="Kernels only change the layout or type of numbers.",

@@ -17,7 +17,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
-    define(STEPS, "ns", {"dataloader_mean_ns": ("Waiting for input", "Mean of the data loader's part of the steps.")}),
+    define(STEPS, "ns", {"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")}),
 )
 
 Int64 = npt.NDArray[np.int64]
@@ -36,13 +36,11 @@ def _look(s: Scene) -> Detection | None:
     trace = s.trace
     rows = s.longest(active_rows(trace, "dataloader"))
     own, workers = (_time(s, rows, pattern) for pattern in (trace.recorder.host.loading, trace.recorder.host.awaiting))
-    kind = (
-        " It is loaded in the thread that waits for it." if own > workers else " It has workers, and they are too slow."
-    )
+    kind = " Data is loaded in the main process." if own > workers else " The workers of the data loader are too slow."
     notice = s.notice(
         RULE,
         severity=severity_of(share),
-        text="Waiting for input takes {dataloader_mean_ns} of each {step_time_mean_ns} step."
+        text="Data loading takes {dataloader_mean_ns} of each {step_time_mean_ns} step."
         + (kind if own or workers else ""),
         todo=s.todo(RULE, "workers" if workers > own else ""),
         figures=[
@@ -53,9 +51,10 @@ def _look(s: Scene) -> Detection | None:
         measure="waiting_for_input",
         threshold=DATALOADER_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="The next batch is asked for when the step needs it: until it is there, nothing is launched. The upper bound is "
-        "of batches that are always ready, the lower one leaves a quarter of the time: to hand batches over, and because "
-        "who loads them works beside the steps.",
+        why=(
+            "The step blocks until its batch arrives. Upper bound: batches are always ready. Lower bound: a "
+            "quarter of the wait remains for handing over batches and for CPU contention with the workers."
+        ),
         confidence="high" if own > workers else "medium",
     )
     bare = intersect(shares(trace)["dataloader"], s.host)
@@ -70,7 +69,7 @@ def _time(s: Scene, rows: Int64, pattern: str) -> int:
 
 RULE = Rule(
     __name__,
-    title="Waiting for input",
+    title="Data loading",
     look=_look,
     order=20,
     detects="The step waits for the next batch of the data loader.",

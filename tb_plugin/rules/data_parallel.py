@@ -25,10 +25,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "exchange_ns": (
-                "Between devices",
-                "Collectives and copies between devices of one process, while no device computes, a mean over the steps.",
-            ),
+            "exchange_ns": ("Between devices", "Collectives and copies between devices without compute, per step."),
         },
     ),
 )
@@ -44,16 +41,18 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="One process drives {affected} devices with copies of the model"
-        + (": {exchange_ns} of each step something goes between them while none computes." if exchange else "."),
+        text="One process drives {affected} devices with copies of the model (DataParallel)"
+        + (". Exchanges between devices take {exchange_ns} per step while none computes." if exchange else "."),
         figures=[
             METRICS.figure("affected", len(np.unique(trace.device[trace.device != MISSING])), "Devices"),
             *([METRICS.figure("exchange_ns", exchange)] if exchange else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="One interpreter launches the work of all devices, the model is copied to each of them in each step, and "
-        "gradients are gathered when the backward pass is over. Nobody can tell from this what a process for each device "
-        "would take.",
+        why=(
+            "One Python process launches the work of all devices. It copies the model to each device in "
+            "every step, and gathers gradients after the backward pass. This trace cannot show the time with "
+            "one process per device."
+        ),
         confidence="high",
     )
     return Detection(notice, NO_SAVING, rows)

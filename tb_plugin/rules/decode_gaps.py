@@ -26,19 +26,13 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "pair_gap_ns": (
-                "Gap",
-                "Idle time between the work of two steps that decode, right after each other: the mean, with outliers.",
-            ),
-            "pair_least_ns": ("Least between", "Shortest time of the host between two such steps."),
-            "pair_period_ns": (
-                "Step to step",
-                "Mean time from the start of the first step of such a pair to that of its second.",
-            ),
+            "pair_gap_ns": ("Gap", "Mean device idle time between consecutive decode steps."),
+            "pair_least_ns": ("Shortest host gap", "Shortest host time between consecutive decode steps."),
+            "pair_period_ns": ("Step to step", "Mean start-to-start time of consecutive decode steps."),
         },
     ),
-    define(STEPS, "count", {"decode_pairs": ("Pairs", "Decode steps right after another.")}),
-    define(STEPS, "ratio", {"pair_gap_ratio": ("Gaps", "Gaps over the time from step to step, of the same pairs.")}),
+    define(STEPS, "count", {"decode_pairs": ("Pairs", "Pairs of consecutive decode steps.")}),
+    define(STEPS, "ratio", {"pair_gap_ratio": ("Gap share", "Gap divided by step to step.")}),
 )
 
 SHARE = 0.05
@@ -66,15 +60,20 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(ratio),
-        text="The device idles {pair_gap_ns} between the work of decode steps right after each other, {pair_gap_ratio} of "
-        "the {pair_period_ns} from step to step: means of {decode_pairs} pairs, outliers among them.",
+        text=(
+            "The device idles {pair_gap_ns} between consecutive decode steps, {pair_gap_ratio} of the "
+            "{pair_period_ns} period (mean of {decode_pairs} pairs, outliers included)."
+        ),
         figures=[METRICS.figure(key, value) for key, value in values.items()],
         measure="pair_gap_ratio",
         threshold=SHARE,
         evidence=Link("serving", {"where": "mode:decode", "sort": "served_gap_ns"}, "Show decode steps"),
-        why="No request gets a token meanwhile. The bounds are for a host that does what lies between steps while the device "
-        "works: the lower one for as much as it waited for the device in the step before, or what is beyond the shortest "
-        "time between two steps; the upper one leaves the whole gap out. Time between steps counts, though it is in no step.",
+        why=(
+            "No request receives a token during this time. The bounds assume that the host prepares the next "
+            "step while the device works. Upper bound: the whole gap disappears. Lower bound: the time that "
+            "the host waited for the device in the previous step, or the excess over the shortest gap. Time "
+            "between steps counts although it belongs to no step."
+        ),
         confidence="medium",
     )
     begin, end = numbers.last_ns[at - 1], numbers.first_ns[at]
@@ -119,7 +118,7 @@ RULE = Rule(
         "At most all of the gaps. At least the CPU time between steps that could overlap. That is "
         "the time that the CPU waited in the step before, or the time beyond the shortest one between steps."
     ),
-    needs="Steps with [modes](../metrics.md#serving).",
+    needs="Steps with [modes](../concepts/attribution.md#serving).",
     notes="""
         The bounds assume asynchronous scheduling. They lie partly between steps, in the time of no step.
         Launching ahead also saves the latency of a launch: with gaps of 20 us, up to 6 % more.

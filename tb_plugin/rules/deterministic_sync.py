@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link
@@ -31,22 +31,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "backward_sync_ns": (
-                "Waiting in backward",
-                "Calls that wait for the device in these operators, a mean over the steps.",
-            )
-        },
+        {"backward_sync_ns": ("Backward waits", "Host wait for the device in these operators per step.")},
     ),
     define(
         STEPS,
         "number",
-        {
-            "backward_sync_calls": (
-                "Waits",
-                "How often the host waits for the device in these operators, a mean over the steps.",
-            )
-        },
+        {"backward_sync_calls": ("Waits", "Waits for the device in these operators per step.")},
     ),
     define(
         STEPS,
@@ -54,7 +44,7 @@ METRICS = OF_RULES.adding(
         {
             "backward_sync_kinds": (
                 "Backward operators",
-                "Backward operators, by forward operator, module and line, that wait.",
+                "Distinct waiting operators, by forward operator, module and line.",
             )
         },
     ),
@@ -70,7 +60,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} {_told(s, said, kinds, times(place))}. Deterministic algorithms are the likely reason: no forward "
+        text=f"{s.each} {_told(s, said, kinds, times(place))}. Likely cause: deterministic algorithms. No forward "
         "operator behind it waits.",
         figures=[
             *said,
@@ -79,8 +69,11 @@ def _look(s: Scene) -> Detection | None:
             *([METRICS.figure("backward_sync_kinds", kinds)] if kinds > 1 else []),
         ],
         evidence=Link("backward", {}, "Show the backward pass"),
-        why="While the autograd engine waits it launches nothing, and the device runs dry. Whether deterministic algorithms "
-        "are on is not recorded. At least the waits go, at most also the operators and copies that they are made for.",
+        why=(
+            "The autograd engine launches nothing while it waits, so the device becomes idle. The trace does "
+            "not record whether deterministic algorithms are on. Lower bound: the waits disappear. Upper "
+            "bound: their operators and copies disappear too."
+        ),
         confidence="medium",
     )
     return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.groupby import group
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -28,23 +28,22 @@ MIN_SHARE = 0.02
 NAMED = 3
 """Operators in the sentence: those with most of the time."""
 METRICS = OF_RULES.adding(
-    define(STEPS, "ns", {"device_copy_ns": ("Copies", "Copies within a device, a mean over steps and devices.")}),
+    define(
+        STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, mean over devices.")}
+    ),
     define(
         STEPS,
         "ratio",
-        {"device_copy_ratio": ("Copies", "Share of the steps in such copies, a mean over devices.")},
+        {"device_copy_ratio": ("Copy share", "Copy time divided by step time.")},
     ),
-    define(STEPS, "number", {"device_copies": ("Copies", "Copies within the device, a mean over the steps.")}),
-    define(STEPS, "bytes", {"device_copy_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
+    define(STEPS, "number", {"device_copies": ("Copies", "Copies within the device per step.")}),
+    define(STEPS, "bytes", {"device_copy_bytes": ("Bytes", "Copied bytes per step.")}),
     define(
         STEPS,
         "code",
         {
-            "device_copy_operators": (
-                "Operators",
-                "Operators with most of the time of these copies, and their shares.",
-            ),
-            "device_copy_line": ("Python", "Line of Python that most of the time of these copies lies under."),
+            "device_copy_operators": ("Operators", "Operators with the most copy time, with shares."),
+            "device_copy_line": ("Python line", LINE.format("copy")),
         },
     ),
 )
@@ -74,7 +73,7 @@ def _look(s: Scene) -> Detection | None:
         text="Copies within the device take {device_copy_ns} per step ({device_copy_ratio})"
         + (", {device_copy_bytes}" if size.any() else "")
         + (", launched by {device_copy_operators}" if operators else "")
-        + (", most of it at {device_copy_line}." if line else "."),
+        + (", mostly at {device_copy_line}." if line else "."),
         figures=[
             METRICS.figure("device_copies", s.per_step(len(copies))),
             METRICS.figure("device_copy_ns", s.per_step(time) / devices),
@@ -86,8 +85,10 @@ def _look(s: Scene) -> Detection | None:
         measure="device_copy_ratio",
         threshold=MIN_SHARE,
         evidence=Link("kernels", {"group": "copies"}, "Show copies"),
-        why="Such a copy moves a tensor and computes nothing. The upper bound is without all of them. The trace does not say "
-        "which of them the program needs.",
+        why=(
+            "Such a copy moves a tensor and computes nothing. Upper bound: no copy remains. The trace does "
+            "not show which ones the program needs."
+        ),
         confidence="medium",
     )
     row = np.sort(copies)

@@ -16,7 +16,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
-    define("", "text", {"others": ("Others", "Backends of process groups that were seen at work.")}),
+    define("", "text", {"others": ("Others", "Other backends in use.")}),
 )
 
 
@@ -34,7 +34,7 @@ def _look(s: Scene) -> Detection | None:
         s.notice(
             RULE,
             severity="medium",
-            text="Processes communicate through {others} on {affected} devices for which {backend} is made.",
+            text="Ranks communicate through {others} on {affected} devices; {backend} is faster on these devices.",
             figures=[
                 METRICS.figure("affected", len(capable), "Devices"),
                 METRICS.figure("backend", ", ".join(sorted(best))),
@@ -61,7 +61,7 @@ def _recorded_backends(trace: TraceTable) -> list[str]:
 
 RULE = Rule(
     __name__,
-    title="Backend of communication",
+    title="Slow communication backend",
     look=_look,
     order=440,
     detects="Processes communicate through a backend that is not made for the GPUs.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tb_plugin.analysis.driver_calls import driver_notice, usual_calls
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
@@ -16,12 +16,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "code",
-        {
-            "driver_line": (
-                "Python",
-                "Line of Python that most of the time of the driver's calls for memory lies under.",
-            )
-        },
+        {"driver_line": ("Python line", LINE.format("driver memory call"))},
     )
 )
 
@@ -34,7 +29,7 @@ def _look(s: Scene) -> Detection | None:
     if notice is None:
         return None
     rows = s.by_length(usual_calls(s.trace, s.host))
-    why = "Each call holds the host up, and a release waits until the device has nothing to do."
+    why = "Each call blocks the host, and a release also waits until the device is idle."
     line = s.line(rows)
     if line:
         figures = [*notice.figures, METRICS.figure("driver_line", line)]
@@ -46,7 +41,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Driver calls for memory",
+    title="Memory allocation calls to the driver",
     look=_look,
     order=90,
     detects="The allocator calls the driver for memory inside of steps.",

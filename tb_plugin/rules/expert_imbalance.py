@@ -23,22 +23,18 @@ METRICS = OF_RULES.adding(
         "number",
         {
             "rank_tokens_ratio": (
-                "Most over mean",
-                "Tokens for the rank that gets most over the mean of all, by the time of the experts' products.",
+                "Max over mean",
+                "Tokens of the busiest rank divided by the mean rank's.",
             ),
-            "dispatches_told": ("Dispatches", "Dispatches whose sizes are recorded, a mean over the steps."),
+            "dispatches_told": ("Dispatches", "Dispatches with recorded sizes per step."),
         },
     ),
     define(
         STEPS,
         "ns",
         {
-            "experts_ns": ("Experts", "Time of the experts' products behind these dispatches, a mean over the steps."),
-            "uneven_ns": (
-                "By imbalance",
-                "What the rank with most tokens takes longer, if this rank has as many as the mean: the time of the "
-                "products by the ratio less 1; a mean over the steps.",
-            ),
+            "experts_ns": ("Experts", "Time of expert products after these dispatches, per step."),
+            "uneven_ns": ("Imbalance cost", "Expert product time times (max over mean - 1), per step."),
         },
     ),
 )
@@ -58,8 +54,10 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="Tokens go to ranks unevenly: the rank with most of them gets {rank_tokens_ratio} times the mean. Experts take "
-        "{experts_ns} of each step here, and on that rank about {uneven_ns} more.",
+        text=(
+            "Tokens are distributed unevenly: the busiest rank gets {rank_tokens_ratio} times the mean. "
+            "Experts take {experts_ns} per step here, and about {uneven_ns} more on that rank."
+        ),
         figures=[
             METRICS.figure("rank_tokens_ratio", ratio),
             METRICS.figure("dispatches_told", s.per_step(int(mine.sum()))),
@@ -69,8 +67,10 @@ def _look(s: Scene) -> Detection | None:
         measure="rank_tokens_ratio",
         threshold=UNEVEN,
         evidence=Link("parallelism", {}, "Show roles"),
-        why="All ranks wait for the one with most tokens when results come back. Sizes are what this rank sends; others "
-        "may send other ones. At best what results wait for goes, up to what imbalance adds; at least nothing.",
+        why=(
+            "All ranks wait for the busiest rank when results return. Sizes are those that this rank sends; "
+            "other ranks may differ. Upper bound: the wait caused by the imbalance. Lower bound: zero."
+        ),
         confidence="low",
     )
     return Detection(
@@ -103,7 +103,7 @@ def _is_told(trace: TraceTable) -> bool:
 
 RULE = Rule(
     __name__,
-    title="Tokens go to ranks unevenly",
+    title="Uneven expert load",
     look=_look,
     order=230,
     detects="One rank receives many more tokens than the mean, and the others wait for its experts.",

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
@@ -22,21 +22,14 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "exposed_copy_ns": (
-                "Copies alone",
-                "Copies run on a stream of kernels and nothing else does, a mean over the steps.",
-            )
-        },
+        {"exposed_copy_ns": ("Exposed copies", "Time with only a copy running, per step.")},
     ),
-    define(
-        STEPS, "number", {"exposed_copies": ("Copies", "Copies of which some part runs so, a mean over the steps.")}
-    ),
-    define(STEPS, "bytes", {"exposed_copy_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
+    define(STEPS, "number", {"exposed_copies": ("Copies", "Exposed copies per step.")}),
+    define(STEPS, "bytes", {"exposed_copy_bytes": ("Bytes", "Bytes of exposed copies per step.")}),
     define(
         STEPS,
         "code",
-        {"exposed_copy_line": ("Python", "Line of Python that most of the time of these copies lies under.")},
+        {"exposed_copy_line": ("Python line", LINE.format("copy"))},
     ),
 )
 
@@ -57,9 +50,9 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} copies to the device run for {{exposed_copy_ns}} on the stream that computes while nothing else does"
+        text=f"{s.each} copies to the device run for {{exposed_copy_ns}} on the compute stream while nothing else runs"
         + (", {exposed_copy_bytes}" if size.any() else "")
-        + (", most of it at {exposed_copy_line}." if line else "."),
+        + (", mostly at {exposed_copy_line}." if line else "."),
         figures=[
             METRICS.figure("exposed_copy_ns", s.per_step(int(bare.sum()))),
             METRICS.figure("exposed_copies", s.per_step(len(copies))),
@@ -67,9 +60,11 @@ def _look(s: Scene) -> Detection | None:
             *([METRICS.figure("exposed_copy_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Work of one stream runs in turn: a kernel behind a copy waits for it, even if it needs something else. The "
-        "bounds hold if what is copied is there a step ahead: at least three quarters of the copies, at most all of them, "
-        "as far as the other work of the step can hide them.",
+        why=(
+            "A stream runs its work in order, so a kernel waits for the copy before it. The bounds assume "
+            "that the data is ready one step ahead. Other work then overlaps 75 % (lower bound) to 100 % "
+            "(upper bound) of these copies."
+        ),
         confidence="medium",
     )
     least, most = (Change(row=copies, less_ns=np.minimum(hidden(s, copies, low), bare)) for low in (True, False))

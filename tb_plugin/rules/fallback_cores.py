@@ -18,16 +18,16 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"fallback_ns": ("On fallback cores", "Durations of the kernels on fallback cores, a mean over the steps.")},
+        {"fallback_ns": ("On fallback cores", "Kernel time on fallback cores per step.")},
     ),
-    define(STEPS, "number", {"fallback_kernels": ("Kernels", "Kernels on fallback cores, a mean over the steps.")}),
+    define(STEPS, "number", {"fallback_kernels": ("Kernels", "Kernels on fallback cores per step.")}),
     define(
         STEPS,
         "code",
         {
-            "fallback_core": ("Cores", "The kind of fallback cores that most of their time is spent on."),
-            "fallback_operation": ("Operation", "What most of their time computes."),
-            "fallback_operator": ("Operator", "Operator that launched most of their time."),
+            "fallback_core": ("Cores", "Fallback core type with the most time."),
+            "fallback_operation": ("Operation", "Operation with the most fallback time."),
+            "fallback_operator": ("Operator", "Operator with the most fallback time."),
         },
     ),
 )
@@ -64,12 +64,14 @@ def _look(s: Scene) -> Detection | None:
         severity="low",
         text=f"{s.each} {{fallback_kernels}} {noun(s.per_step(len(row)), 'kernel runs', 'kernels run')} on "
         "{fallback_core}, {fallback_ns}"
-        + (", most of it {fallback_operation}" if named["fallback_operation"] else "")
+        + (", mostly {fallback_operation}" if named["fallback_operation"] else "")
         + (", launched by {fallback_operator}." if named["fallback_operator"] else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="These cores take what the others have no kernel for, and need many times as long. The upper bound is without "
-        "these kernels; how long another kernel takes for the same a trace does not tell.",
+        why=(
+            "Operators without a kernel for the main cores run here, many times slower. Upper bound: these "
+            "kernels disappear. The trace does not show how long other kernels would take."
+        ),
         confidence="high",
     )
     return Detection(notice, Bounds(Change(), Change(row=row, less_ns=time)), s.by_length(row), int(time.sum()))

@@ -18,11 +18,11 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "collecting_ns": ("Garbage collection", "Time of the pauses inside of steps, in all."),
-            "collecting_longest_ns": ("Longest pause", "The longest pause inside of steps."),
+            "collecting_ns": ("Garbage collection", "Sum of collection pauses in steps."),
+            "collecting_longest_ns": ("Longest pause", "Longest collection pause in steps."),
         },
     ),
-    define(STEPS, "count", {"collections": ("Pauses", "Pauses of the interpreter inside of steps.")}),
+    define(STEPS, "count", {"collections": ("Pauses", "Collection pauses in steps.")}),
 )
 
 
@@ -41,12 +41,14 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"Python stopped {{collections}} {noun(len(pauses), 'time', 'times')} to collect garbage, {{collecting_ns}} in "
+        text=f"Python collected garbage {{collections}} {noun(len(pauses), 'time', 'times')}, {{collecting_ns}} in "
         "all, {collecting_longest_ns} at most.",
         figures=figures,
-        evidence=Link("idle", {"where": "cause:Garbage collection"}, "Show what waits"),
-        why="Collections begin when so many objects were made, not when it suits: all threads of Python stand still until "
-        "one ends, and so does whoever waits for this rank. The bounds are without any collection in these steps.",
+        evidence=Link("idle", {"where": "cause:Garbage collection"}, "Show the wait"),
+        why=(
+            "A collection starts after a number of allocations, at any point of the step. It stops all "
+            "Python threads, and other ranks wait. The bounds assume no collection in these steps."
+        ),
         confidence="high",
     )
     return Detection(notice, Bounds.exact(Change(pauses)), s.by_length(found[s.rows[found]]))

@@ -23,10 +23,9 @@ def _look(s: Scene) -> Detection | None:
         s.notice(
             RULE,
             severity="low",
-            text=f"Device {{device}} runs kernels only {{utilization}} of {window(s)}, and no finding would save most of "
+            text=f"Device {{device}} runs kernels only {{utilization}} of {window(s)}, and no finding explains most of "
             f"its idle time.{largest.text}",
-            todo=unlaunched(s, largest)
-            or "Look at the longest pieces of that cause: they say what the host did meanwhile.",
+            todo=unlaunched(s, largest) or "Open the longest idle periods to see what the host was doing.",
             figures=[
                 METRICS.figure("utilization", known[worst], busy_title(s.trace, worst)),
                 METRICS.figure("device", worst),
@@ -43,7 +42,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Idle time that no finding saves",
+    title="Unexplained idle time",
     look=_look,
     order=500,
     detects="A GPU idles, and no finding explains most of it.",

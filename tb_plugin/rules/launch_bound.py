@@ -26,15 +26,17 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity=severity_of(float(share or 0)),
         text="Devices wait for launches {launching_ns} of each {step_time_mean_ns} "
-        f"{'step' if s.trace.steps.recorded else 'recording'}: each launch costs the host {{launch_every_ns}}, and half of "
-        "the kernels no more than {kernel_median_ns}.",
+        f"{'step' if s.trace.steps.recorded else 'recording'}. A launch takes the host {{launch_every_ns}}, and half of "
+        "the kernels take at most {kernel_median_ns}.",
         figures=list(found.figures),
         measure="launching_ratio",
         threshold=STARVED,
         evidence=Link("launches", {}, "Show launches"),
-        why="Where kernels are shorter than their launches nothing is ever queued, and the device waits for the host before "
-        "each of them. The bounds hold if the same kernels are launched at once, as by a graph: the lower one of those "
-        "whose number is that of most steps, the upper one of all from the first launch of each step to its last.",
+        why=(
+            "Kernels are shorter than their launches, so the queue is empty and the device waits before each "
+            "kernel. The bounds assume one launch for many kernels, as in a graph. Upper bound: all launches "
+            "of a step. Lower bound: only operators that most steps run equally often."
+        ),
         confidence="high",
     )
     least, most = _passes(s, found)
@@ -82,7 +84,7 @@ def _repeats(s: Scene, found: Starving) -> Bool:
 
 RULE = Rule(
     __name__,
-    title="Launches slower than kernels",
+    title="Launch-bound steps",
     look=_look,
     order=100,
     detects="Kernels are shorter than their launches, so the GPU waits for the CPU.",

@@ -24,22 +24,27 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "low_frequency_ns": (
-                "At a low frequency",
-                "Kernels other than communication run, and the cores are slower than at work: a mean over the steps.",
+                "Low frequency time",
+                "Kernel time below working frequency per step, without communication.",
             )
         },
     ),
     define(
         STEPS,
         "ratio",
-        {"low_frequency_ratio": ("At a low frequency", "It over all time in which such kernels run.")},
+        {
+            "low_frequency_ratio": (
+                "Low frequency share",
+                "Low frequency time divided by non-communication kernel time.",
+            )
+        },
     ),
     define(
         STEPS,
         "hertz",
         {
-            "lowest_hertz": ("Lowest", "Lowest frequency that was recorded meanwhile."),
-            "normal_hertz": ("At work", "Frequency of the cores at work, as their maker states it."),
+            "lowest_hertz": ("Lowest", "Lowest recorded frequency."),
+            "normal_hertz": ("At work", "Working frequency from the data sheet."),
         },
     ),
 )
@@ -90,8 +95,10 @@ def _look(s: Scene) -> Detection | None:
         measure="low_frequency_ratio",
         threshold=LOW_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Cores slow down where a device gets too hot or takes too much power. The upper bound is of kernels that are as "
-        "fast as their cores; those that wait for memory gain less. The other ranks wait for a rank that is slow.",
+        why=(
+            "Cores slow down when a device is too hot or draws too much power. Upper bound: kernels scale "
+            "with the frequency. Memory-bound kernels gain less. Other ranks wait for a slow rank."
+        ),
         confidence="high",
     )
     change = less > 0
@@ -101,7 +108,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Cores below their frequency",
+    title="Reduced core frequency",
     look=_look,
     order=400,
     detects="Kernels run while the cores are slower than their usual frequency.",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.matrix_unit import matrix_units
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MatrixUse
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import NO_SAVING, Bounds, Detection, Rule, Scene, percent
@@ -27,20 +27,20 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"odd_product_ns": ("Unaligned products", "Products that are slow for their shapes, a mean over the steps.")},
+        {"odd_product_ns": ("Unaligned products", "Time of products with unaligned shapes per step.")},
     ),
     define(
         STEPS,
         "text",
         {
-            "odd_operator": ("Operator", "Operator that most of the time of unaligned products is in."),
-            "odd_shape": ("Input shapes", "Shapes of its inputs that take most of that time."),
+            "odd_operator": ("Operator", "Operator with the most unaligned product time."),
+            "odd_shape": ("Input shapes", "Input shapes with the most unaligned product time."),
         },
     ),
     define(
         STEPS,
         "number",
-        {"odd_size": ("Dimension", "Dimension of such a product that is no multiple of 8.")},
+        {"odd_size": ("Dimension", "Dimension that is no multiple of 8.")},
     ),
 )
 
@@ -64,8 +64,10 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="Products in 16 bit take {odd_product_ns} of each step in slow kernels, most of it {odd_operator} with "
-        "{odd_shape}: {odd_size} is no multiple of 8.",
+        text=(
+            "16-bit matrix products take {odd_product_ns} per step in slow kernels, mostly {odd_operator} "
+            "with {odd_shape}: {odd_size} is not a multiple of 8."
+        ),
         figures=[
             METRICS.figure("odd_product_ns", s.per_step(time)),
             METRICS.figure("odd_operator", name),
@@ -75,7 +77,7 @@ def _look(s: Scene) -> Detection | None:
         evidence=Link("operators", {"group": "operators_by_shape", "where": f"name:{name}"}, "Show its shapes"),
         why=f"{matrix_units(trace, s.kernels) or 'Matrix units'} take 16 bytes at once: rows that do not begin at a multiple "
         "of them need kernels that load numbers one by one."
-        + (" The bounds are what aligned products of this trace take for an operation." if usual else ""),
+        + (" The bounds use the speed of aligned products in this trace." if usual else ""),
         confidence="high" if usual else "medium",
     )
     return Detection(notice, Bounds(*changes) if changes else NO_SAVING, s.by_length(odd.row))
@@ -111,7 +113,7 @@ def _most(s: Scene, odd: Products) -> tuple[str, str, int]:
 
 RULE = Rule(
     __name__,
-    title="Matrix units need aligned shapes",
+    title="Shapes not aligned for matrix units",
     look=_look,
     order=290,
     detects="Products of 16 bit are slow because a dimension is no multiple of 8.",

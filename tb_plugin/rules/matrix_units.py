@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import replayed_operators
-from tb_plugin.analysis.groupby import Forest, sum_by
 from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units
 from tb_plugin.analysis.metrics import WHOLE, define
 from tb_plugin.analysis.severity import severity_of
+from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -29,12 +29,9 @@ METRICS = OF_RULES.adding(
         {
             "matrix_eligible_ratio": (
                 "Eligible for matrix units",
-                "Share of the kernel time launched by operators that belongs to operators able to use matrix units.",
+                "Kernel time of eligible operators divided by kernel time of all operators.",
             ),
-            "matrix_used_ratio": (
-                "On matrix units",
-                "Share of all kernel time in kernels that are known (by name) to use matrix units.",
-            ),
+            "matrix_used_ratio": ("On matrix units", "Time of kernels on matrix units divided by kernel time."),
         },
     ),
 )
@@ -57,16 +54,16 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(eligible.ratio),
-        text=f"{{matrix_eligible_ratio}} of the kernel time comes from operators that could use {units}, and no "
-        + ("product or convolution is known to." if time.used_ns else "kernel is known to."),
+        text=f"{{matrix_eligible_ratio}} of the kernel time could use {units}, but no "
+        + ("product or convolution uses them." if time.used_ns else "kernel uses them."),
         todo=_lower_precision(s),
         figures=figures,
         measure="matrix_eligible_ratio",
         threshold=MATRIX_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        why=f"Products of matrices and convolutions take several times as long without {units}. At best they reach the "
-        "device's peak in 16 bit, at least a third of it, or are twice as fast where shapes are not recorded. What other "
-        "kernels would gain, and what casts would cost, is left out.",
+        why=f"Matrix products and convolutions are several times slower without {units}. Upper bound: they reach the "
+        "device's 16-bit peak. Lower bound: a third of it. Without recorded shapes, the bounds assume twice the speed. "
+        "Casts and other kernels are not counted.",
         confidence="medium",
     )
     plain = plain_products(s)

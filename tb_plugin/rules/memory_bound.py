@@ -29,21 +29,15 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "memory_bound_ns": (
-                "Bound by memory",
-                "Durations of the kernels that read from memory for half of their time or more, and for twice as long as "
-                "they compute or longer: a mean over the steps.",
-            )
-        },
+        {"memory_bound_ns": ("Memory-bound time", "Time of memory-bound kernels per step.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"memory_bound_ratio": ("Bound by memory", "Their durations over those of all kernels but communication.")},
+        {"memory_bound_ratio": ("Memory-bound share", "Memory-bound time divided by non-communication kernel time.")},
     ),
-    define(STEPS, "number", {"memory_bound_kernels": ("Kernels", "Number of such kernels, a mean over the steps.")}),
-    define(STEPS, "code", {"memory_bound_operation": ("Operation", "What most of their time computes.")}),
+    define(STEPS, "number", {"memory_bound_kernels": ("Kernels", "Memory-bound kernels per step.")}),
+    define(STEPS, "code", {"memory_bound_operation": ("Operation", "Operation with the most memory-bound time.")}),
 )
 
 
@@ -84,15 +78,18 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} {{memory_bound_kernels}} {noun(s.per_step(len(row)), 'kernel does', 'kernels do')} little else than "
+        text=f"{s.each} {{memory_bound_kernels}} {noun(s.per_step(len(row)), 'kernel does', 'kernels do')} little except "
         "read from memory, {memory_bound_ratio} of the kernel time ({memory_bound_ns})"
-        + (", most of it {memory_bound_operation}." if operation else "."),
+        + (", mostly {memory_bound_operation}." if operation else "."),
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="memory_bound_ratio",
         threshold=BOUND_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="They read for half of their time or more, and compute for half of that or less. Faster cores or fewer "
-        "operations change nothing for them; fewer bytes do. How many bytes a program needs a trace does not tell.",
+        why=(
+            "These kernels read memory for at least half of their time and compute for at most half of that. "
+            "Fewer bytes make them faster; faster cores do not. The trace does not show how many bytes the "
+            "program needs."
+        ),
         confidence="high",
     )
     return Detection(notice, NO_SAVING, s.by_length(row), takes_ns=int(time.sum()))
@@ -100,7 +97,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Kernels bound by memory",
+    title="Memory-bound kernels",
     look=_look,
     order=410,
     detects="Kernels read from memory most of the time.",

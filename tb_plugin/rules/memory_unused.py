@@ -25,8 +25,10 @@ def _look(s: Scene) -> Detection | None:
     return Detection(
         replace(
             least,
-            why="A larger batch gives each launch more work and reads weights once for more samples. What that saves nobody "
-            "can tell from one recording.",
+            why=(
+                "A larger batch gives each launch more work and reads weights once for more samples. One "
+                "recording cannot show the saving."
+            ),
             confidence="high",
         ),
         NO_SAVING,
@@ -39,7 +41,7 @@ def _ratio(value: object) -> float:
 
 RULE = Rule(
     __name__,
-    title="Memory unused",
+    title="Unused device memory",
     look=_look,
     order=460,
     detects="Half of the memory of every GPU or more was never reserved.",

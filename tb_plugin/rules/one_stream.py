@@ -7,10 +7,10 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.module_paths import module_paths
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -34,18 +34,13 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "part_filled_ns": (
-                "Part of the device",
-                "Kernels of neighbouring modules that leave half of the multiprocessors or more without a block while "
-                "nothing runs beside them, a mean over the steps.",
+                "Partly filled",
+                "Time of neighbouring modules' kernels that leave half the multiprocessors empty, per step.",
             ),
-            "could_overlap_ns": (
-                "Could overlap",
-                "The same without the longer one of each two neighbours: what would run beside it if neither needs "
-                "the other.",
-            ),
+            "could_overlap_ns": ("Could overlap", "Partly filled time without the longer of two neighbours."),
         },
     ),
-    define("", "code", {"neighbours": ("Modules", "The two neighbours of which most could overlap.")}),
+    define("", "code", {"neighbours": ("Modules", "Neighbouring modules with the most time to overlap.")}),
 )
 
 
@@ -83,17 +78,21 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="info",
-        text="Kernels of neighbouring modules such as {neighbours} leave half of the device or more empty, "
-        "{part_filled_ns} of each step, one after another on one stream. If the neighbours do not need each other, "
-        "{could_overlap_ns} of it could overlap.",
+        text=(
+            "Kernels of modules such as {neighbours} use at most half of the device for {part_filled_ns} per "
+            "step, one after another on one stream. If these modules are independent, {could_overlap_ns} "
+            "could overlap."
+        ),
         figures=[
             METRICS.figure("neighbours", both[0][1]),
             METRICS.figure("part_filled_ns", s.per_step(int(trace.dur_ns[rows[shown]].sum()))),
             METRICS.figure("could_overlap_ns", s.per_step(int(could.sum()))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="A stream runs one kernel after another, and one with few blocks leaves the rest of the device idle. What "
-        "depends on what is not recorded: of modules that follow each other in a chain nothing can overlap.",
+        why=(
+            "A stream runs kernels one by one, and a kernel with few blocks leaves most of the device idle. "
+            "Dependencies are not recorded: modules in a chain cannot overlap."
+        ),
         confidence="low",
     )
     return Detection(notice, NO_SAVING, s.by_length(rows[shown]))
@@ -150,7 +149,7 @@ def _apart(pairs: Int64) -> Int64:
 
 RULE = Rule(
     __name__,
-    title="One stream where two might do",
+    title="Kernels that could run in parallel streams",
     look=_look,
     order=420,
     detects="Neighbouring modules run one after another, although their kernels fill only a part of the GPU.",

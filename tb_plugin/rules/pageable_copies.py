@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
@@ -22,24 +22,23 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"pageable_copies": ("Copies", "Copies to a device that the host waits for, a mean over the steps.")},
+        {"pageable_copies": ("Copies", "Blocking copies to a device per step.")},
     ),
-    define(STEPS, "bytes", {"pageable_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
+    define(STEPS, "bytes", {"pageable_bytes": ("Bytes", "Bytes of blocking copies per step.")}),
     define(
         STEPS,
         "ns",
         {
-            "pageable_ns": ("On the device", "Time of these copies on the device, a mean over the steps."),
-            "pageable_host_ns": (
-                "On the host",
-                "Calls in which the host waits for these copies, a mean over the steps.",
-            ),
+            "pageable_ns": ("On the device", "Device time of blocking copies per step."),
+            "pageable_host_ns": ("On the host", "Host time of blocking copies per step."),
         },
     ),
-    define(STEPS, "bytes_per_second", {"pageable_bandwidth": ("Bandwidth", "Bytes over time of these copies.")}),
     define(
-        STEPS, "code", {"pageable_line": ("Python", "Line of Python that most of the time of these copies lies under.")}
+        STEPS,
+        "bytes_per_second",
+        {"pageable_bandwidth": ("Bandwidth", "Bytes divided by device time of blocking copies.")},
     ),
+    define(STEPS, "code", {"pageable_line": ("Python line", LINE.format("copy"))}),
 )
 
 
@@ -57,10 +56,10 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} the host waits {{pageable_host_ns}} in copies to the device"
+        text=f"{s.each} the host is blocked for {{pageable_host_ns}} in copies to the device"
         + (" from pageable memory" if pageable else "")
         + (", {pageable_bytes} at {pageable_bandwidth}" if size.any() else "")
-        + (", most of it at {pageable_line}." if line else "."),
+        + (", mostly at {pageable_line}." if line else "."),
         figures=[
             METRICS.figure("pageable_host_ns", s.per_step(int(trace.dur_ns[calls].sum()))),
             METRICS.figure("pageable_copies", s.per_step(len(copies))),
@@ -72,9 +71,11 @@ def _look(s: Scene) -> Detection | None:
             *([METRICS.figure("pageable_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="The host launches nothing until the copy has ended, and the device computes nothing meanwhile. The bounds are "
-        "of pinned memory, copied one batch ahead on a stream of its own: the waits go, and of the copies at least three "
-        "quarters of what the other work of the step can hide, at most all.",
+        why=(
+            "The host launches nothing until the copy ends, and the device is idle. The bounds assume pinned "
+            "memory, copied one batch ahead on a separate stream. The waits disappear. Other work overlaps "
+            "75 % (lower bound) to 100 % (upper bound) of the copies that it can."
+        ),
         confidence="high" if pageable else "medium",
     )
     least = Change(s.covered(calls), copies, hidden(s, copies))
@@ -83,7 +84,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Copies that the host waits for",
+    title="Blocking host-to-device copies",
     look=_look,
     order=50,
     detects="The CPU waits for copies to the GPU.",

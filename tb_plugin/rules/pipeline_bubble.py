@@ -19,18 +19,13 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "pipeline_bubble_ns": (
-                "Bubble",
-                "Time in which this rank does nothing but send to other stages or receive, a mean over the steps.",
-            )
-        },
+        {"pipeline_bubble_ns": ("Bubble", "Exposed pipeline communication per step.")},
     ),
-    define(STEPS, "ratio", {"pipeline_bubble_ratio": ("Of the steps", "The bubble, as a share of the steps.")}),
+    define(STEPS, "ratio", {"pipeline_bubble_ratio": ("Bubble share", "Bubble divided by step time.")}),
     define(
         STEPS,
         "number",
-        {"pipeline_ranges": ("Ranges", "Ranges of one micro-batch in one stage, a mean over the steps.")},
+        {"pipeline_ranges": ("Ranges", "Ranges of one micro-batch in one stage, per step.")},
     ),
 )
 
@@ -47,7 +42,7 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text=f"{s.each} this stage of the pipeline does nothing but wait for others, or move data to and from them, for "
+        text=f"{s.each} this pipeline stage only waits for other stages, or exchanges data with them, for "
         "{pipeline_bubble_ns}" + (" ({pipeline_ranges} passes of micro-batches)." if count else "."),
         figures=[
             METRICS.figure("pipeline_bubble_ns", s.per_step(bare)),
@@ -57,9 +52,11 @@ def _look(s: Scene) -> Detection | None:
         measure="pipeline_bubble_ratio",
         threshold=BUBBLE_SHARE,
         evidence=Link("parallelism", {}, "Show roles"),
-        why="While a stage waits its device computes nothing. A schedule with more micro-batches, or with several stages a "
-        "rank, leaves less of it. How much is waiting and how much is moving data one rank does not tell: at best all of it "
-        "goes, at least nothing.",
+        why=(
+            "The device of a waiting stage computes nothing. More micro-batches, or several stages per rank, "
+            "shorten the wait. One rank cannot separate waiting from transfer, so the bounds are zero and "
+            "all of it."
+        ),
         confidence="medium",
     )
     return Detection(
@@ -73,7 +70,7 @@ def _is_pipeline(trace: TraceTable) -> bool:
 
 RULE = Rule(
     __name__,
-    title="A stage of the pipeline waits",
+    title="Pipeline bubble",
     look=_look,
     order=220,
     detects="A stage of a pipeline does nothing but wait for other stages, or send and receive.",
@@ -81,7 +78,7 @@ RULE = Rule(
     saving=(
         "At most all of these transfers. At least 0: every schedule that fills and drains a pipeline keeps a bubble."
     ),
-    needs="Transfers with a [role](../metrics.md#parallelism) of a pipeline.",
+    needs="Transfers with a [role](../concepts/attribution.md#parallelism) of a pipeline.",
     notes="""
         One rank does not show how much of this is waiting and how much is transfer. `communication` does not
         count these transfers.

@@ -22,15 +22,15 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"overhead_ns": ("Profiler", "Time that the profiler recorded as its own, a mean over the steps.")},
+        {"overhead_ns": ("Profiler", "Recorded profiler overhead per step.")},
     ),
     define(
         STEPS,
         "ratio",
         {
             "waiting_host_ratio": (
-                "Waiting for the host",
-                "Share of the step in which devices idle while the host is in Python, operators or launch calls.",
+                "Host-bound idle",
+                "Device idle time from Python, operators and launch calls, divided by step time.",
             )
         },
     ),
@@ -39,8 +39,8 @@ METRICS = OF_RULES.adding(
         "number",
         {
             "python_rate": (
-                "Python calls a millisecond",
-                "Recorded calls of the threads that launch, over the time that the steps take on the host.",
+                "Python calls per millisecond",
+                "Recorded Python calls of launching threads divided by host step time.",
             )
         },
     ),
@@ -74,8 +74,9 @@ def _look(s: Scene) -> Detection | None:
         ]
     if rate >= CALLS_A_MS:
         text.append(
-            "{python_rate} Python calls a millisecond were recorded, and devices wait for the host {waiting_host_ratio} of "
-            "the time: without recording stacks they wait less, nobody knows how much."
+            "The profiler recorded {python_rate} Python calls per millisecond, and devices wait for the host "
+            "{waiting_host_ratio} of the time. Without recorded stacks, this wait is shorter by an unknown "
+            "amount."
         )
         todo.append(s.todo(RULE, "stacks"))
         figures += [METRICS.figure("python_rate", rate), METRICS.figure("waiting_host_ratio", waiting)]
@@ -85,10 +86,12 @@ def _look(s: Scene) -> Detection | None:
         text=" ".join(text),
         todo=" ".join(todo),
         figures=figures,
-        evidence=Link("idle", {"where": "cause:Profiler"}, "Show what waits") if len(own) else None,
-        why="What is slow only because it is recorded needs no mending: other findings look larger than they are. The lower "
-        "bound is without what held the threads that launch up, and waits for the profiler; the upper one without all that "
-        "it recorded as its own.",
+        evidence=Link("idle", {"where": "cause:Profiler"}, "Show the wait") if len(own) else None,
+        why=(
+            "Code that is slow only while recorded needs no fix, and other findings look larger than they "
+            "are. Lower bound: profiler work on launching threads and waits for the profiler. Upper bound: "
+            "all recorded profiler work."
+        ),
         confidence="medium",
     )
     if share < OVERHEAD_SHARE:

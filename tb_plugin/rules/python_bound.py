@@ -9,12 +9,12 @@ import pyarrow as pa
 from tb_plugin.analysis.advice import todo_of
 from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import occupied
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, intersect, join, measure, measure_within, subtract, union
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.payloads import Link
@@ -31,27 +31,19 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "python_idle_ns": (
-                "Waiting for Python",
-                "Devices idle while no operator and no call is open on the threads that launch: a mean over steps and "
-                "devices.",
-            ),
+            "python_idle_ns": ("Python idle", "Device idle time during Python outside operators, per step."),
             "python_host_ns": (
                 "Python between operators",
-                "Time of the host in which none of the threads that launch is in an operator or a call, a mean over the "
-                "steps.",
+                "Host time of launching threads outside operators and calls, per step.",
             ),
-            "python_line_ns": (
-                "Under the line",
-                "The part of it under this line, without other lines called from there.",
-            ),
+            "python_line_ns": ("In the line", "Python time in this line, without other lines below."),
         },
     ),
-    define(STEPS, "ratio", {"python_ratio": ("Waiting for Python", "It over the mean time of a step.")}),
+    define(STEPS, "ratio", {"python_ratio": ("Python idle", "Python idle divided by mean step time.")}),
     define(
         STEPS,
         "code",
-        {"python_line": ("Python", "Line of Python, outside of the framework, that most of it lies under.")},
+        {"python_line": ("Python line", LINE.format("Python"))},
     ),
 )
 
@@ -94,19 +86,21 @@ def _look(s: Scene) -> Detection | None:
         severity=severity_of(idle / s.step_ns),
         text=f"Devices wait for Python {{python_idle_ns}} of each {{step_time_mean_ns}} {step}"
         + (
-            ". Of the time between operators {python_line_ns} lie under {python_line}."
+            ". Most Python time is at {python_line} ({python_line_ns})."
             if lines
-            else ". Python stacks are recorded of operators alone."
+            else ". Python stacks were recorded for operators only."
             if with_stacks
-            else ". No Python stacks are recorded."
+            else ". No Python stacks were recorded."
         ),
         todo=s.todo(RULE) if lines or with_stacks else f"{s.todo(RULE)} {todo_of(s.trace, 'stacks_missing')}",
         figures=[METRICS.figure(key, value) for key, value in told.items()],
         measure="python_ratio",
         threshold=PYTHON_SHARE,
-        evidence=Link("idle", {"where": "cause:Python"}, "Show what waits"),
-        why="While the host runs Python between operators it launches nothing. The lower bound is without the lines that "
-        "take most of it, the upper one without any Python between operators.",
+        evidence=Link("idle", {"where": "cause:Python"}, "Show the wait"),
+        why=(
+            "The host launches nothing while it runs Python between operators. Lower bound: the slowest "
+            "lines disappear. Upper bound: all Python between operators disappears."
+        ),
         confidence="high" if lines else "medium",
     )
     worst = join(*(ranges for _, ranges in lines)) if lines else EMPTY
@@ -141,7 +135,7 @@ def _lines(s: Scene, free: Ranges) -> tuple[list[tuple[str, Ranges]], Int64]:
 
 RULE = Rule(
     __name__,
-    title="Waiting for Python",
+    title="Python overhead",
     look=_look,
     order=120,
     detects="The GPU waits for Python code between operators.",

@@ -20,22 +20,17 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "recompiling_ns": (
-                "Recompilation",
-                "Time of compilations of functions that had been compiled before, in all.",
-            )
-        },
+        {"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
     ),
     define(
         STEPS,
         "count",
         {
-            "recompiled": ("Recompilations", "Compilations of functions that had been compiled before."),
-            "failed_guards": ("Guards that failed", "Checks of guards after which the thread compiled."),
+            "recompiled": ("Recompilations", "Compilations of functions compiled before."),
+            "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
         },
     ),
-    define(STEPS, "code", {"recompiled_regions": ("Regions", "What was compiled again.")}),
+    define(STEPS, "code", {"recompiled_regions": ("Regions", "Recompiled regions.")}),
 )
 
 
@@ -67,8 +62,10 @@ def _look(s: Scene) -> Detection | None:
         + (f": {{failed_guards}} {noun(failed, 'check')} of guards found nothing that fits." if failed else "."),
         figures=figures,
         evidence=Link("compiled", {}, "Show the regions"),
-        why="A guard that fails means that a size, a type or a value differs from what the code was compiled for. The bounds "
-        "are without these compilations.",
+        why=(
+            "A failed guard means that a size, a type or a value changed since compilation. The bounds "
+            "assume no recompilation."
+        ),
         confidence="high",
     )
     return Detection(notice, Bounds.exact(Change(compiling)), s.by_length(made.row[again]))
@@ -82,7 +79,7 @@ RULE = Rule(
     detects="A function is compiled again inside of steps.",
     threshold="One function whose region was compiled before.",
     saving="The time of these compilations, which is part of the saving of `compilation`.",
-    needs="Regions of [compiled code](../metrics.md#compiled-code).",
+    needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""
         A region is compiled again if its second number is above 0. The finding names the regions and counts the
         guards that failed.

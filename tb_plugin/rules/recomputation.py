@@ -19,25 +19,16 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "recompute_device_ns": (
-                "Computed again",
-                "Device work of forward code that backward passes call again, a mean over the steps.",
-            ),
+            "recompute_device_ns": ("Recomputed", "Device time of forward code rerun in backward passes, per step."),
             "recompute_host_ns": (
-                "Again on the host",
-                "Time of the host in forward code that backward passes call again, without backward passes inside of it, a "
-                "mean over the steps.",
+                "Recomputed on host",
+                "Host time of forward code rerun in backward passes, per step.",
             ),
-            "recompute_most_ns": (
-                "Most of it",
-                "Such work (where no device works, time of the host) of the module that has most, a mean over the steps.",
-            ),
+            "recompute_most_ns": ("Largest part", "Recomputed time of the module with the most, per step."),
         },
     ),
-    define(
-        STEPS, "number", {"recompute_count": ("Runs", "How often forward code is called again, a mean over the steps.")}
-    ),
-    define("", "code", {"recompute_module": ("Module", "Module that is computed again longest.")}),
+    define(STEPS, "number", {"recompute_count": ("Runs", "Recomputations per step.")}),
+    define("", "code", {"recompute_module": ("Module", "Module with the most recomputed time.")}),
 )
 
 
@@ -56,8 +47,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low",
-        text=f"{s.each} the backward pass calls forward code again {s.often(len(chosen), 'recompute_count')}: {takes}"
-        + (", most of it in {recompute_module} ({recompute_most_ns})." if module else "."),
+        text=f"{s.each} the backward pass runs forward code again {s.often(len(chosen), 'recompute_count')}: {takes}"
+        + (", mostly in {recompute_module} ({recompute_most_ns})." if module else "."),
         figures=[
             METRICS.figure("recompute_count", s.per_step(len(chosen))),
             *([METRICS.figure("recompute_device_ns", s.per_step(device))] if device else []),
@@ -69,8 +60,10 @@ def _look(s: Scene) -> Detection | None:
             ),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="What a backward pass needs and the forward pass did not keep is computed again: time for memory. The bounds are "
-        "for keeping all of it; whether the memory is there a trace of times does not tell.",
+        why=(
+            "Activation checkpointing trades time for memory: the backward pass computes dropped activations "
+            "again. The bounds assume that all activations stay in memory. Check that they fit."
+        ),
         confidence="high",
     )
     operators = found.operator[s.rows[found.operator]]
@@ -99,7 +92,7 @@ def _is_recomputing(trace: TraceTable) -> bool:
 
 RULE = Rule(
     __name__,
-    title="Forward work that is repeated",
+    title="Recomputation (activation checkpointing)",
     look=_look,
     order=330,
     detects="The backward pass runs forward code again (activation checkpointing).",
@@ -108,7 +101,7 @@ RULE = Rule(
         "The GPU work that is launched there, without transfers between stages of a pipeline. On the CPU at "
         "least the operators, at most all time there, without backward passes inside."
     ),
-    needs="Work that is [computed again](../metrics.md#computed-again).",
+    needs="Work that is [computed again](../concepts/attribution.md#computed-again).",
     notes="""
         Recomputation trades time for memory. The Memory page or a snapshot shows whether there is enough
         memory.

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import Groups, group
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
@@ -30,10 +30,10 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"casts_ns": ("Repeated casts", "Kernels that cast what was cast before, a mean over the steps.")},
+        {"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
     ),
-    define(STEPS, "number", {"casts": ("Casts", "Number of such kernels, a mean over the steps.")}),
-    define(STEPS, "code", {"cast_line": ("Python", "Line of Python that most of the time of these casts lies under.")}),
+    define(STEPS, "number", {"casts": ("Casts", "Repeated casts per step.")}),
+    define(STEPS, "code", {"cast_line": ("Python line", LINE.format("cast"))}),
 )
 
 
@@ -60,17 +60,19 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="{casts} kernels of each step cast to another type what was cast before, {casts_ns}"
-        + (", most of it from {cast_line}." if line else "."),
+        text="{casts} kernels per step repeat an earlier cast, {casts_ns}"
+        + (", mostly at {cast_line}." if line else "."),
         figures=[
             METRICS.figure("casts", s.per_step(len(rows))),
             METRICS.figure("casts_ns", s.per_step(time)),
             *([METRICS.figure("cast_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Casts of one shape and type by one line give the same numbers if the tensor is the same one, which a trace does "
-        "not tell. At least all but the first in each call of a module go, at best all but the first in each step; of "
-        "a module's weight all but the first, of casts there and back both.",
+        why=(
+            "Casts with one shape and type at one line are equal if the tensor is the same; the trace does "
+            "not show that. Lower bound: one cast per module call remains. Upper bound: one per step "
+            "remains, and no cast there and back."
+        ),
         confidence="medium",
     )
     outer = np.unique(cast[redundant])
@@ -158,7 +160,7 @@ def _there_and_back(trace: TraceTable, row: Int64, shape: Int64, kind: Int64) ->
 
 RULE = Rule(
     __name__,
-    title="Casts again and again",
+    title="Repeated casts",
     look=_look,
     order=340,
     detects="The same numbers are cast to another type again and again, or there and back.",

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING, KernelClass
@@ -24,12 +24,10 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"layout_ns": ("Copies of layout", "Kernels that copy tensors into another layout, a mean over the steps.")},
+        {"layout_ns": ("Layout copies", "Time of layout copy kernels per step.")},
     ),
-    define(STEPS, "ratio", {"layout_ratio": ("Copies of layout", "Share of the kernel time in such kernels.")}),
-    define(
-        STEPS, "code", {"layout_line": ("Python", "Line of Python that most of the time of these copies lies under.")}
-    ),
+    define(STEPS, "ratio", {"layout_ratio": ("Layout copies", "Layout copy time divided by kernel time.")}),
+    define(STEPS, "code", {"layout_line": ("Python line", LINE.format("copy"))}),
 )
 
 
@@ -52,8 +50,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(time / total),
-        text="Copies of tensors into another layout take {layout_ns} of each step, {layout_ratio} of the kernel time"
-        + (", most of it from {layout_line}." if line else "."),
+        text="Layout copies of tensors take {layout_ns} per step, {layout_ratio} of the kernel time"
+        + (", mostly at {layout_line}." if line else "."),
         todo=s.todo(RULE, "convolutions" if of_convolutions else ""),
         figures=[
             METRICS.figure("layout_ns", s.per_step(time)),
@@ -63,8 +61,10 @@ def _look(s: Scene) -> Detection | None:
         measure="layout_ratio",
         threshold=COPY_SHARE,
         evidence=Link("kernels", {"where": "class:copy"}, "Show kernels"),
-        why="Such a copy computes nothing. The bounds hold if tensors are made in the layout in which they are used; where "
-        "two users want different ones, a copy stays.",
+        why=(
+            "Such a copy computes nothing. The bounds assume tensors created in the layout in which they are "
+            "used. Two uses with different layouts still need a copy."
+        ),
         confidence="medium",
     )
     row = np.sort(rows)
@@ -76,7 +76,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Copies into another layout",
+    title="Layout copies",
     look=_look,
     order=350,
     detects="Kernels copy tensors only to change their layout in memory.",

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.backward import backward_operators
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -22,22 +22,17 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"reshapes": ("Reshapes", "Operators that reshape a tensor to the shape that it has, a mean over the steps.")},
+        {"reshapes": ("Reshapes", "Reshapes to the same shape per step.")},
     ),
     define(
         STEPS,
         "ns",
-        {
-            "reshapes_ns": (
-                "Host time",
-                "Host time of these operators, and of the calls that hand them over: a mean over the steps.",
-            )
-        },
+        {"reshapes_ns": ("Host time", "Host time of these reshapes and their dispatch, per step.")},
     ),
     define(
         STEPS,
         "code",
-        {"reshape_line": ("Python", "Line of Python that most of the time of these operators lies under.")},
+        {"reshape_line": ("Python line", LINE.format("reshape"))},
     ),
 )
 
@@ -59,16 +54,18 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="low" if s.is_worth(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum())) else "info",
-        text="In each step {reshapes} operators reshape a tensor to the shape that it has, {reshapes_ns} on the host"
-        + (", most of it at {reshape_line}." if line else "."),
+        text="{reshapes} operators per step reshape a tensor to its own shape, {reshapes_ns} on the host"
+        + (", mostly at {reshape_line}." if line else "."),
         figures=[
             METRICS.figure("reshapes", s.per_step(len(row))),
             METRICS.figure("reshapes_ns", s.per_step(int(trace.dur_ns[row].sum() + trace.dur_ns[handed].sum()))),
             *([METRICS.figure("reshape_line", line)] if line else []),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Such an operator computes nothing, and costs the host what every operator costs. Where the device is busy "
-        "nothing is saved by leaving it out.",
+        why=(
+            "Such an operator computes nothing but costs host time like any other. Removing it saves nothing "
+            "while the device is busy."
+        ),
         confidence="high",
     )
     return Detection(notice, NO_SAVING, s.by_length(row))
@@ -96,7 +93,7 @@ def _first(text: str) -> tuple[int, ...]:
 
 RULE = Rule(
     __name__,
-    title="Reshapes that change nothing",
+    title="Redundant reshapes",
     look=_look,
     order=370,
     detects="Operators reshape a tensor to the shape that it already has.",

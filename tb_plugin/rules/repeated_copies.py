@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, matched, name_matches
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import measure
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING
@@ -30,24 +30,19 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"repeated_copies": ("Repeated copies", "Copies of what seems to be one tensor, a mean over the steps.")},
+        {"repeated_copies": ("Repeated copies", "Copies of the same tensor per step.")},
     ),
     define(
         STEPS,
         "bytes",
-        {"repeated_copy_bytes": ("Repeated bytes", "Bytes that such copies move, a mean over the steps.")},
+        {"repeated_copy_bytes": ("Repeated bytes", "Bytes of repeated copies per step.")},
     ),
     define(
         STEPS,
         "ns",
-        {
-            "repeated_copy_ns": (
-                "Repeated copies",
-                "Operators on the host that make such copies, a mean over the steps.",
-            )
-        },
+        {"repeated_copy_ns": ("Repeated copies", "Host time of repeated copies per step.")},
     ),
-    define(STEPS, "code", {"repeated_copy_line": ("Python", "Line of Python that makes most of the repeated copies.")}),
+    define(STEPS, "code", {"repeated_copy_line": ("Python line", "Python line with the most repeated copies.")}),
 )
 
 
@@ -133,8 +128,10 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="In each step {repeated_copy_line} copies what seems to be the same to the device {repeated_copies} times, "
-        "{repeated_copy_bytes} in all; that takes {repeated_copy_ns} on the host.",
+        text=(
+            "{repeated_copy_line} seems to copy the same data to the device {repeated_copies} times per "
+            "step, {repeated_copy_bytes} in all. This takes {repeated_copy_ns} on the host."
+        ),
         figures=[
             METRICS.figure("repeated_copy_line", s.line(row)),
             METRICS.figure("repeated_copies", s.per_step(len(row))),
@@ -142,10 +139,11 @@ def _look(s: Scene) -> Detection | None:
             METRICS.figure("repeated_copy_ns", s.per_step(int(trace.dur_ns[np.unique(whole)].sum()))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="What does not change needs to be copied once. The lower bound leaves one copy in each step, prefetched from "
-        "pinned memory like a batch, the upper one none. "
-        "Which tensor is copied is not recorded: line, operator, shape and size are the same each time, and no batch and no "
-        "backward pass lies between.",
+        why=(
+            "Constant data needs one copy. Lower bound: one prefetched copy from pinned memory per step "
+            "remains. Upper bound: none. The tensor is not recorded: line, operator, shape and size repeat, "
+            "with no batch and no backward pass between."
+        ),
         confidence="medium",
     )
     return Detection(notice, Bounds(_least(s, row, whole, again), Change(host, row, dur)), row)

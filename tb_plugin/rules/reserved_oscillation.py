@@ -26,8 +26,10 @@ def _look(s: Scene) -> Detection | None:
     return Detection(
         replace(
             notice,
-            why="To give memory back waits for the device, and to ask for it again holds the host up. What these calls cost "
-            "the finding of driver calls for memory says.",
+            why=(
+                "Returning memory waits for the device, and requesting it again blocks the host. The finding "
+                "about driver calls gives the cost of these calls."
+            ),
             confidence="high",
         ),
         NO_SAVING,
@@ -37,7 +39,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Reserved memory comes and goes",
+    title="Reserved memory is freed and allocated again",
     look=_look,
     order=470,
     detects="The allocator returns reserved memory to the driver and asks for it again.",

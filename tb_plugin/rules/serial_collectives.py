@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._collectives import ONE_RANK, Collectives, collectives, could_hide, first_of, left_over
@@ -24,14 +24,14 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"serial_ns": ("On the computing stream", "Collectives on the stream that computes, a mean over the steps.")},
+        {"serial_ns": ("On the compute stream", "Exposed gradient collectives on the compute stream per step.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"serial_ratio": ("Of the step", "The same over the mean time of a step.")},
+        {"serial_ratio": ("Share of step", "Time on the compute stream divided by mean step time.")},
     ),
-    define(STEPS, "number", {"serial_collectives": ("Collectives", "Their number, a mean over the steps.")}),
+    define(STEPS, "number", {"serial_collectives": ("Collectives", "Collectives on the compute stream per step.")}),
 )
 
 
@@ -50,8 +50,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="In each step {serial_collectives} collectives reduce gradients on the stream that computes, {serial_ns} "
-        f"({{serial_ratio}}) in which it cannot compute. {ONE_RANK}",
+        text="{serial_collectives} collectives per step reduce gradients on the compute stream and block it for {serial_ns} "
+        f"({{serial_ratio}}). {ONE_RANK}",
         figures=[
             METRICS.figure("serial_ns", taken),
             METRICS.figure("serial_ratio", share),
@@ -60,9 +60,11 @@ def _look(s: Scene) -> Detection | None:
         measure="serial_ratio",
         threshold=SERIAL_SHARE,
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="A stream runs one thing after another: the rest of the backward pass waits, though it needs no reduced "
-        "gradient. The bounds hold if computation and communication do not slow each other down: at least what the rest of "
-        "the backward pass would hide, at most what all other time of the step would.",
+        why=(
+            "A stream runs its work in order, so the rest of the backward pass waits although it needs no "
+            "reduced gradient. Lower bound: overlap with the rest of the backward pass. Upper bound: overlap "
+            "with the whole step. Both assume that computation and communication do not slow each other."
+        ),
         confidence="high",
     )
     count = len(s.steps.label)
@@ -78,7 +80,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Collectives on the computing stream",
+    title="Collectives on the compute stream",
     look=_look,
     order=240,
     detects="Collectives reduce gradients on the stream that computes.",

@@ -14,9 +14,14 @@ Int64 = npt.NDArray[np.int64]
 FIRST = 1.5
 """So many times as long as the others: less is told from noise in longer recordings only."""
 _WORDS = Words(
-    text="The first recorded step takes {unusual_ns}, the others {usual_step_ns}: {excess_ratio} of the time of these steps.",
-    why="It is paid once, not in each step: the saving is that of the recorded steps, and means of steps are too high by "
-    "it. The bounds let the first step take as long as the others, or be up to twice their range beyond them.",
+    text=(
+        "The first recorded step takes {unusual_ns}, the others {usual_step_ns}. Its excess is "
+        "{excess_ratio} of all step time."
+    ),
+    why=(
+        "This cost occurs once. It makes the mean step time of this recording too high. Upper bound: the "
+        "first step takes as long as the others. Lower bound: it exceeds them by up to twice their range."
+    ),
     advice={},
 )
 ALONE = 0.5

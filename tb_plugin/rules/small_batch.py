@@ -17,7 +17,7 @@ MOSTLY_STARVED = 0.3
 ROOM = 0.5
 """Share of a device's memory up to which twice of what is allocated surely fits."""
 FED = 0.05
-"""Share of the step up to which waiting for input is no reason against asking for more of it."""
+# A larger batch needs more input, so data loading must be short.
 BATCHES = 2
 
 
@@ -33,13 +33,17 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="Devices wait for launches {launching_ratio} of the time, and half of the kernels take no more than "
-        "{kernel_median_ns}: a batch twice as large has as many launches.",
+        text=(
+            "Devices wait for launches {launching_ratio} of the time, and half of the kernels take at most "
+            "{kernel_median_ns}. Twice the batch needs no more launches."
+        ),
         figures=list(found.figures),
         evidence=Link("launches", {}, "Show launches"),
-        why="Saved is the time that the samples of one step take: a step with twice the batch counts as two. The lower bound "
-        "takes all device work to be twice as long, the upper one none. Both hold if input keeps up, and say nothing about "
-        "convergence.",
+        why=(
+            "The saving assumes twice the batch in one step. Lower bound: device work takes twice as long. "
+            "Upper bound: it takes the same time. Both assume that data loading keeps up; convergence may "
+            "change."
+        ),
         confidence="medium",
     )
     work = s.of(EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
@@ -66,7 +70,7 @@ RULE = Rule(
     ),
     needs="Operators of a backward pass.",
     notes="""
-        The rule is silent if waiting for input takes more than 5 % of the step, or if half of the GPU memory
+        The rule is silent if data loading takes more than 5 % of the step, or if half of the GPU memory
         was allocated. Both bounds hold if the data loader keeps up. They say nothing about convergence. The
         rule shares most of its saving with `launch_bound`.
     """,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import Groups, group, sum_by
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.simulate import Change
+from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link
@@ -38,23 +38,20 @@ METRICS = OF_RULES.adding(
         STEPS,
         "number",
         {
-            "small_collectives": ("Collectives", "Collectives that could go in buckets, a mean over the steps."),
-            "small_buckets": ("Buckets", "So many buckets of 25 MB would hold what they move, a mean over the steps."),
+            "small_collectives": ("Collectives", "Collectives that fit in buckets, per step."),
+            "small_buckets": ("Buckets", "Buckets of 25 MB for these collectives, per step."),
         },
     ),
     define(
         STEPS,
         "bytes",
-        {"small_mean_bytes": ("Mean size", "Bytes that they move over their number.")},
+        {"small_mean_bytes": ("Mean size", "Bytes divided by these collectives.")},
     ),
     define(
         STEPS,
         "ns",
         {
-            "collective_latency_ns": (
-                "Latency",
-                "Least duration of those of them that move 64 KiB or less: what each takes whatever it moves.",
-            ),
+            "collective_latency_ns": ("Latency", "Shortest of these collectives up to 64 KiB."),
         },
     ),
 )
@@ -107,9 +104,11 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="Gradients are reduced in {small_collectives} collectives of {small_mean_bytes} in each step, where "
-        "{small_buckets} would do. The shortest of few bytes takes {collective_latency_ns}, whatever it moves: what others "
-        "take longer may be waiting for other ranks, which this trace alone does not tell.",
+        text=(
+            "Gradients are reduced in {small_collectives} collectives of {small_mean_bytes} per step; "
+            "{small_buckets} would be enough. The shortest small collective takes {collective_latency_ns}. "
+            "Longer ones may wait for other ranks, which one trace cannot show."
+        ),
         figures=[
             METRICS.figure("small_collectives", s.per_step(len(found.row))),
             METRICS.figure("small_buckets", s.per_step(len(buckets))),
@@ -119,9 +118,11 @@ def _look(s: Scene) -> Detection | None:
         measure="small_collectives",
         threshold=MANY,
         evidence=Link("distributed", {}, "Show collectives"),
-        why="A collective of few bytes takes its time for the way between the ranks, and the next one waits for it. The "
-        "bounds hold if a bucket takes what its collectives take less this latency: at least what then lies beneath the "
-        "backward pass, at most what all other time of the step would hide.",
+        why=(
+            "A small collective costs mostly latency, and the next one waits for it. The bounds assume that "
+            "a bucket saves the latency of its collectives. Lower bound: overlap with the backward pass. "
+            "Upper bound: overlap with the whole step."
+        ),
         confidence="medium",
     )
     count = len(s.steps.label)
@@ -164,7 +165,7 @@ RULE = Rule(
         "all other time of the step can overlap. The calls of these collectives go too."
     ),
     notes="""
-        A collective is small if it moves less than a tenth of a bucket. Collectives on the computing stream do
+        A collective is small if it moves less than a tenth of a bucket. Collectives on the compute stream do
         not count. Latency is the shortest duration of those that move 64 KiB or less. For the lower bound, the
         transfer time of their bytes is subtracted, at the best rate of these collectives or at 10 GB/s.
     """,

@@ -21,49 +21,38 @@ METRICS = OF_RULES.adding(
         STEPS,
         "number",
         {
-            "small_packets": (
-                "Small packets",
-                "Packets over such links that are too small for them, a mean over the steps.",
-            ),
-            "most_packets": ("Packets", "Such packets of the operation that sends most of them, in all steps."),
+            "small_packets": ("Small packets", "Packets too small for their link, per step."),
+            "most_packets": ("Packets", "Small packets of the main operation, over all steps."),
         },
     ),
     define(
         STEPS,
         "ns",
-        {
-            "small_packets_ns": (
-                "Under way",
-                "How long they are under way, summed over packets and links, a mean over the steps: several may be at once.",
-            )
-        },
+        {"small_packets_ns": ("Transfer time", "Time of small packets per step, summed over packets and links.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"small_packets_ratio": ("Small packets", "Their time over that of all packets over such links.")},
+        {"small_packets_ratio": ("Small packets", "Small packet time divided by packet time on these links.")},
     ),
     define(
         STEPS,
         "bytes",
         {
-            "large_packet_bytes": (
-                "Large",
-                "From this size on a packet makes good use of such a link, as its maker states it.",
-            ),
-            "packet_bytes": ("Size", "Mean size of the packets of the operation that sends most small ones."),
+            "large_packet_bytes": ("Large", "Efficient packet size of the link, from the data sheet."),
+            "packet_bytes": ("Size", "Mean packet size of the main operation."),
         },
     ),
     define(
         STEPS,
         "bytes_per_second",
         {
-            "small_packets_rate": ("Rate of small packets", "Their bytes over their time."),
-            "large_packets_rate": ("Rate of large packets", "Bytes of the larger packets over their time."),
+            "small_packets_rate": ("Rate of small packets", "Small packet bytes divided by their time."),
+            "large_packets_rate": ("Rate of large packets", "Large packet bytes divided by their time."),
         },
     ),
-    define("", "code", {"packet_call": ("Operation", "The operation that sends most small packets.")}),
-    define("", "text", {"packet_links": ("Links", "Kinds of links that small packets go over.")}),
+    define("", "code", {"packet_call": ("Operation", "Operation with the most small packets.")}),
+    define("", "text", {"packet_links": ("Links", "Link types with small packets.")}),
 )
 
 
@@ -124,15 +113,17 @@ def _look(s: Scene) -> Detection | None:
         RULE,
         severity="low",
         text=f"{s.each} {{small_packets}} packets over {{packet_links}} are smaller than {{large_packet_bytes}}: they take "
-        "{small_packets_ratio} of the time of packets there, at {small_packets_rate}"
-        + (" ({large_packets_rate} for larger ones)" if others else "")
-        + ". The most of one operation are {most_packets} of {packet_bytes}, of {packet_call}.",
+        "{small_packets_ratio} of the packet time there, at {small_packets_rate}"
+        + (" ({large_packets_rate} for larger packets)" if others else "")
+        + ". {packet_call} sends the most: {most_packets} of {packet_bytes}.",
         figures=figures,
         measure="small_packets_ratio",
         threshold=SMALL_SHARE,
         evidence=Link("distributed", {}, "Show communication"),
-        why="Each packet costs a link some time whatever its size, so that small ones never reach its rate. How much of "
-        "their time other ranks and other work would hide a trace does not tell.",
+        why=(
+            "Each packet has a fixed cost, so small packets never reach the rate of the link. The trace does "
+            "not show how much of this time overlaps with other work."
+        ),
         confidence="medium",
     )
     return Detection(notice, NO_SAVING)
@@ -144,7 +135,7 @@ def _sum(values: pa.ChunkedArray) -> float:
 
 RULE = Rule(
     __name__,
-    title="Packets too small for their links",
+    title="Small packets",
     look=_look,
     order=260,
     detects="Communication uses packets that are too small for their links.",

@@ -39,10 +39,12 @@ def _look(s: Scene) -> Detection | None:
     if not len(slow) or (dur[slow] - usual.median).sum() < WORTH * dur.sum():
         return None
     words = Words(
-        text=f"{{unusual_steps}} {noun(len(slow), 'step takes', 'steps take')} far longer than the usual {{usual_step_ns}}: "
-        f"{'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}.",
-        why="One slow step holds up all ranks. The bounds let the slow steps take as long as the others, or be up to "
-        "twice their range beyond them.",
+        text=f"{{unusual_steps}} {noun(len(slow), 'step takes', 'steps take')} much longer than the median of "
+        f"{{usual_step_ns}}: {'it' if len(slow) == 1 else 'the longest'} is {{step}} with {{unusual_ns}}.",
+        why=(
+            "One slow step delays all ranks. Upper bound: slow steps take as long as the others. Lower "
+            "bound: they exceed them by up to twice their range."
+        ),
         advice=_ADVICE,
     )
     return detection(s, RULE, words, dur, slow, others)
@@ -50,7 +52,7 @@ def _look(s: Scene) -> Detection | None:
 
 RULE = Rule(
     __name__,
-    title="Steps that take longer",
+    title="Outlier steps",
     look=_look,
     order=190,
     detects="A few steps take much longer than the others.",

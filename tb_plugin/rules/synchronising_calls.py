@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.model.trace.schema import MISSING, CallRole
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
@@ -19,30 +19,25 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "sync_ns": (
-                "Waiting for the device",
-                "Calls in which the host waits for the device, without waits for the profiler, a mean over the steps.",
-            )
-        },
+        {"sync_ns": ("Synchronisation", "Host time in synchronising calls per step, without the profiler's.")},
     ),
     define(
         STEPS,
         "number",
-        {"sync_calls": ("Calls that wait", "Calls in which the host waits for the device, a mean over the steps.")},
+        {"sync_calls": ("Synchronising calls", "Synchronising calls per step.")},
     ),
-    define(STEPS, "code", {"sync_line": ("Python", "Line of Python that most of the time of these calls lies under.")}),
+    define(STEPS, "code", {"sync_line": ("Python line", LINE.format("synchronisation"))}),
     define(
         STEPS,
         "number",
         {
             "sync_explicit_calls": (
-                "Calls that only synchronise",
-                "Calls that wait for the device and do nothing else, outside of any operator, a mean over the steps.",
+                "Explicit synchronisation",
+                "Calls outside operators that only synchronise, per step.",
             ),
         },
     ),
-    define(STEPS, "count", {"sync_lines": ("Lines", "Lines of Python that these calls lie under.")}),
+    define(STEPS, "count", {"sync_lines": ("Lines", "Python lines with synchronising calls.")}),
 )
 
 
@@ -67,9 +62,11 @@ def _look(s: Scene) -> Detection | None:
             *([METRICS.figure("sync_explicit_calls", s.per_step(len(explicit)))] if len(explicit) else []),
             *([METRICS.figure("sync_line", line), METRICS.figure("sync_lines", lines)] if line else []),
         ],
-        evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show what waits"),
-        why="While the host waits it launches nothing: once the device is done it has nothing to do until the next launch. "
-        "At least the waits go, at most also the operators and copies that they are made for.",
+        evidence=Link("idle", {"where": "cause:Synchronising calls"}, "Show the wait"),
+        why=(
+            "The host launches nothing while it waits, so the device is idle until the next launch. Lower "
+            "bound: the waits disappear. Upper bound: their operators and copies disappear too."
+        ),
         confidence="high",
     )
     return Detection(notice, Bounds(found.least, found.most), s.by_length(calls))
@@ -77,14 +74,14 @@ def _look(s: Scene) -> Detection | None:
 
 def _kind(s: Scene, explicit: int, every: int) -> str:
     if explicit in (0, every):
-        return " in a call that only synchronises" if explicit else " for a value"
-    return f" ({s.often(explicit, 'sync_explicit_calls')} in a call that only synchronises, otherwise for a value)"
+        return " in explicit synchronisation" if explicit else " to read a value"
+    return f" ({s.often(explicit, 'sync_explicit_calls')} in explicit synchronisation, otherwise to read a value)"
 
 
 def _where(line: str, lines: int) -> str:
     if not line:
         return ""
-    return ", at {sync_line}" if lines == 1 else ", most of it at {sync_line}, one of {sync_lines} lines"
+    return ", at {sync_line}" if lines == 1 else ", mostly at {sync_line} (one of {sync_lines} lines)"
 
 
 RULE = Rule(

@@ -19,12 +19,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"single_product_ns": ("Float32 products", "Float32 products outside of matrix units, a mean over the steps.")},
+        {"single_product_ns": ("Float32 products", "Time of float32 products without matrix units, per step.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"single_product_ratio": ("Float32 products", "Share of the kernel time in such float32 products.")},
+        {"single_product_ratio": ("Float32 products", "Float32 product time divided by kernel time.")},
     ),
 )
 
@@ -44,8 +44,8 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(share),
-        text=f"Products of float32 take {{single_product_ns}} of each step outside of {units}, {{single_product_ratio}} of "
-        "the kernel time: TF32 is off.",
+        text=f"TF32 is off: float32 products take {{single_product_ns}} per step without {units}, "
+        "{single_product_ratio} of the kernel time.",
         figures=[
             METRICS.figure("single_product_ns", s.per_step(time)),
             METRICS.figure("single_product_ratio", share),
@@ -53,8 +53,8 @@ def _look(s: Scene) -> Detection | None:
         measure="single_product_ratio",
         threshold=TF32_SHARE,
         evidence=Link("operators", {"sort": "device_self_ns"}, "Show operators"),
-        why=f"TF32 keeps float32's range, rounds factors to 10 bits and runs them in {units}. At best these products reach "
-        "the device's peak in TF32, at least a third of it, or are twice as fast where shapes are not recorded.",
+        why=f"TF32 keeps float32's range, rounds factors to 10 bits and runs in {units}. Upper bound: products reach the "
+        "device's TF32 peak. Lower bound: a third of it. Without recorded shapes, the bounds assume twice the speed.",
         confidence="medium",
     )
     changes = faster(trace, single, "tf32", 4)

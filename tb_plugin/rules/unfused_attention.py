@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tb_plugin.analysis.metrics import STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change, merge_changes
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Link
@@ -37,13 +37,13 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"scores_ns": ("Scores", "Kernels between the two products of unfused attention, a mean over the steps.")},
+        {"scores_ns": ("Scores", "Kernel time between the two products of unfused attention, per step.")},
     ),
-    define(STEPS, "ratio", {"scores_ratio": ("Scores", "Share of the kernel time in such kernels.")}),
+    define(STEPS, "ratio", {"scores_ratio": ("Scores", "Scores time divided by kernel time.")}),
     define(
         STEPS,
         "number",
-        {"unfused_attentions": ("Softmax", "Softmax between two such products, a mean over the steps.")},
+        {"unfused_attentions": ("Softmax", "Softmax calls of unfused attention per step.")},
     ),
 )
 
@@ -90,8 +90,10 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity=severity_of(time / total),
-        text="Attention is computed in steps of its own: between its two products {scores_ns} of each step, "
-        "{scores_ratio} of the kernel time, go over the matrix of scores.",
+        text=(
+            "Attention is not fused: kernels between its two products take {scores_ns} per step, "
+            "{scores_ratio} of the kernel time."
+        ),
         figures=[
             METRICS.figure("scores_ns", s.per_step(time)),
             METRICS.figure("scores_ratio", time / total),
@@ -100,9 +102,11 @@ def _look(s: Scene) -> Detection | None:
         measure="scores_ratio",
         threshold=ATTENTION_SHARE,
         evidence=Link("kernels", {"where": "class:normalisation"}, "Show kernels"),
-        why="The scores, a number for each pair of positions, are written and read again by every kernel. A fused kernel "
-        "keeps them on the chip: what runs between the products goes, and what the products take to write and read scores. "
-        "Where shapes are recorded the bounds take the products to run at the device's peak, or at a quarter of it.",
+        why=(
+            "Every kernel writes and reads the scores, one number for each pair of positions. A fused kernel "
+            "keeps them on the chip. The kernels between the products disappear. With recorded shapes, the "
+            "bounds assume products at the device's peak, or at a quarter of it."
+        ),
         confidence="high"
         if (arguments(trace).shape_of(streams(trace).operator[softmax]) != MISSING).all()
         else "medium",
@@ -166,7 +170,7 @@ def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: I
 
 RULE = Rule(
     __name__,
-    title="Attention without a fused kernel",
+    title="Unfused attention",
     look=_look,
     order=300,
     detects="Attention runs as separate kernels that write and read the matrix of scores.",

@@ -33,17 +33,14 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "optimizer_kernels_ns": ("Updates", "Kernels of updates of parameters one by one, a mean over the steps."),
-            "optimizer_host_ns": (
-                "In the optimizer",
-                "Time of the host in the optimizer's step, a mean over the steps.",
-            ),
+            "optimizer_kernels_ns": ("Updates", "Time of single-parameter update kernels per step."),
+            "optimizer_host_ns": ("In the optimizer", "Host time of optimizer steps, per step."),
         },
     ),
     define(
         STEPS,
         "number",
-        {"optimizer_kernels": ("Kernels of updates", "Number of such kernels, a mean over the steps.")},
+        {"optimizer_kernels": ("Update kernels", "Single-parameter update kernels per step.")},
     ),
 )
 
@@ -72,16 +69,20 @@ def _look(s: Scene) -> Detection | None:
     notice = s.notice(
         RULE,
         severity="medium",
-        text="The optimizer updates parameters one by one: {optimizer_kernels} kernels in each step take "
-        "{optimizer_kernels_ns}, and the host is in its step for {optimizer_host_ns}.",
+        text=(
+            "The optimizer is not fused: {optimizer_kernels} kernels per step take {optimizer_kernels_ns} "
+            "and cost {optimizer_host_ns} of host time."
+        ),
         figures=[
             METRICS.figure("optimizer_kernels", s.per_step(len(row))),
             METRICS.figure("optimizer_kernels_ns", s.per_step(int(time.sum()))),
             METRICS.figure("optimizer_host_ns", s.per_step(measure(called))),
         ],
         evidence=Link("timeline", {}, "Show in timeline"),
-        why="Each kernel reads and writes its tensors again, and each needs a launch. A fused update takes as long as the "
-        "longest kernel for each parameter at best, and at most twice as long; of the launches at most one in ten stays.",
+        why=(
+            "Each kernel needs a launch and reads its tensors again. Upper bound: a fused update takes as "
+            "long as the longest kernel per parameter. Lower bound: twice as long, with one launch in ten."
+        ),
         confidence="high",
     )
     around = np.unique(trace.operator[row])
@@ -111,7 +112,7 @@ def _series(s: Scene, row: Int64) -> Int64:
 
 RULE = Rule(
     __name__,
-    title="Parameters are updated one by one",
+    title="Unfused optimizer",
     look=_look,
     order=310,
     detects="The optimizer updates each parameter with separate kernels.",

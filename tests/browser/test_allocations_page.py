@@ -116,7 +116,7 @@ def test_what_is_clicked_and_pointed_at_is_in_sight(open_tab: Open) -> None:
     assert bottom - canvas["y"] > 120  # below three findings
     for x, y in ((right - RIGHT - 4, bottom - 4), (canvas["x"] + LEFT + 90, bottom - 4)):
         tab.page.mouse.move(x, y)
-        frame.locator("[data-testid=tip]", has_text="click keeps it").wait_for()
+        frame.locator("[data-testid=tip]", has_text="click: select").wait_for()
         tip = box_of(frame.locator("[data-testid=tip]"))
         assert tip["x"] >= 0 and tip["y"] >= 0 and tip["x"] + tip["width"] <= 1000 and tip["y"] + tip["height"] <= 700
     # Whoever rests on a block sees its stack, from inside.
@@ -132,7 +132,7 @@ def test_what_is_clicked_and_pointed_at_is_in_sight(open_tab: Open) -> None:
     assert panel["x"] >= right and panel["y"] + panel["height"] <= 700
     assert box_of(frame.locator("[data-testid=bands] canvas")) == canvas  # nothing moved under the pointer
     assert "expandable_segments" not in frame.inner_text("[aria-label=Findings]")
-    frame.get_by_role("button", name="What to do").click()
+    frame.get_by_role("button", name="Show advice").click()
     assert "expandable_segments" in tab.settle().inner_text("[aria-label=Findings]")
     assert tab.axe() == [] and tab.overflow() == 0
 

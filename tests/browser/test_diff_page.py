@@ -175,7 +175,7 @@ def test_the_waterfall_as_a_table(open_tab: Open) -> None:
     tab = open_tab()
     frame = tab.open(view="diff", **SPANS)
     card = frame.get_by_role("region", name="From the baseline's step to the experiment's")
-    assert "Waiting for input" in (card.get_by_role("img").get_attribute("aria-label") or "")
+    assert "Data loading" in (card.get_by_role("img").get_attribute("aria-label") or "")
     card.get_by_text("Table").click()
     payload = ask(tab.address, "view/diff", **SPANS)["payloads"]["waterfall"]
     rows = card.locator("tbody tr")
@@ -226,7 +226,7 @@ def test_devices_of_two_makers_stand_beside_each_other(open_tab: Open) -> None:
     for title in ("Overall", "Computing by family", "Communication by operation", "Memory"):
         assert any(text.startswith(title) for text in titles), title
     # What makes the comparison unfair stands before the first chart.
-    mind, chart = (next(i for i, text in enumerate(titles) if text.startswith(t)) for t in ("Mind when", "From the"))
+    mind, chart = (next(i for i, text in enumerate(titles) if text.startswith(t)) for t in ("Before you", "From the"))
     assert mind < chart
     groups = frame.get_by_role("radiogroup", name="Group rows by").inner_text().splitlines()
     assert "Kernels by operator" in groups and "Kernels" not in groups
@@ -299,7 +299,7 @@ def test_one_profile_has_nothing_to_compare_with(open_tab: Open, tmp_path: Path)
     frame = tab.open(view="diff")
     assert "No second profile to compare with" in frame.inner_text("#main")
     # Its steps can be compared with each other.
-    frame.get_by_role("button", name="Compare its steps").click()
+    frame.get_by_role("button", name="Compare with step").click()
     frame = tab.settle()
     assert_healthy(frame)
     assert len(_headline(frame)) == 4

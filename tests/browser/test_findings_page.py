@@ -175,7 +175,7 @@ def test_the_log_directory_leaves_a_finding_out_for_all(open_tab: Open, tmp_path
     assert "data_loading" not in shown(frame)
     left = frame.get_by_role("region", name="ignored by torch_trace_ignore")
     left.get_by_role("button", name="Show").click()
-    assert "Waiting for input" in left.inner_text() and left.get_by_role("button", name="Restore").count() == 0
+    assert "Data loading" in left.inner_text() and left.get_by_role("button", name="Restore").count() == 0
     about = frame.get_by_role("region", name="About torch_trace_ignore").inner_text()
     assert "<b>bold</b>" in about, "what the file says is text"
 

@@ -62,7 +62,7 @@ def test_sequences_lead_to_the_first_repeat(open_tab: Open) -> None:
     tab = open_tab(size=(1000, 700))
     frame = tab.open(run=RUN, view="launches", group="kernel_sequences")
     said = frame.get_by_test_id("launch-answer").inner_text()
-    assert said.startswith("42 of 954 launches met an empty queue; devices idled 177 ms until launched work began.")
+    assert said.startswith("42 of 954 launches found the queue empty, costing 177 ms of idle time.")
     assert frame.locator("figure").count() == 3
     assert_healthy(frame)
     assert frame.get_by_test_id("grid").evaluate("(node) => node.scrollWidth - node.clientWidth") == 0

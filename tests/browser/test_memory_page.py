@@ -212,7 +212,7 @@ def test_the_totals_of_an_allocator_and_the_components(open_tab: Open) -> None:
     rows = frame.locator("[role=table]")
     few = rows.get_attribute("aria-rowcount")
     every = ask(tab.address, "table/memory/memory_components", **rank, device="npu:0", zeros="1")
-    frame.get_by_role("checkbox", name="held nothing").click()
+    frame.get_by_role("checkbox", name="empty").click()
     frame = tab.settle()
     assert rows.get_attribute("aria-rowcount") == str(every["total_rows"] + 1) != few
     assert tab.state()["zeros"] == "1"

@@ -14,7 +14,7 @@ NAME = "ProxyMain::BeginMainFrame"
 def test_a_name_leads_to_its_function(open_tab: Open, run: str) -> None:
     tab = open_tab()
     frame = tab.open(run=run, view="overview")
-    card = frame.get_by_role("region", name="Ranges with most time of their own")
+    card = frame.get_by_role("region", name="Ranges with the largest self time")
     first = card.locator("tbody button").first
     name = first.get_attribute("title")
     first.click()
@@ -38,7 +38,7 @@ def test_evidence_opens_the_function_itself(open_tab: Open) -> None:
 def test_a_thread_leads_to_its_stacks(open_tab: Open) -> None:
     tab = open_tab(size=(1000, 700))
     frame = tab.open(run="chromium", view="overview")
-    frame.get_by_role("region", name="Threads with most time in ranges").locator("tbody button").first.click()
+    frame.get_by_role("region", name="Threads with the most time in ranges").locator("tbody button").first.click()
     frame = tab.settle()
     assert_healthy(frame)
     assert tab.state()["view"] == "stacks" and "%253A" in tab.state()["thread"]

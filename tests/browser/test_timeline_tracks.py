@@ -147,7 +147,7 @@ def test_tiles_that_do_not_come_are_told_and_asked_for_again(open_tab: Open, how
     tab.page.route("**/tiles?*", refuse if how == "refused" else lambda route: route.abort())
     frame = tab.open(run=RUN, view="timeline")
     alert = frame.locator("[role=alert]")
-    assert ("The disk is on fire." if how == "refused" else "does not answer") in alert.inner_text()
+    assert ("The disk is on fire." if how == "refused" else "does not respond") in alert.inner_text()
     assert "loading" not in frame.locator("[data-testid=timeline-foot]").inner_text()
     hatched = Picture(tab, run=RUN).digest()
     tab.page.unroute("**/tiles?*")

@@ -143,7 +143,7 @@ def test_many_workers_stand_as_a_map_with_its_scale(open_tab: Open, crowd: Path)
         assert one.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
     text = frame.inner_text("#main")
     assert "Other ranks wait for rank4" in text and "It arrives last at 100.0 % of its collectives" in text
-    assert "17 of 18 ranks are loaded" in text and "Synchronizing (lower bound)" in text
+    assert "17 of 18 ranks are loaded" in text and "Wait (min)" in text
     assert tab.overflow() <= 0
     tab.set_dark()
     assert tab.axe() == []

@@ -203,7 +203,7 @@ def test_for_people(capsys, known_pair, form):
     assert run(*known_pair, "--format", form, "--top", "3", "--fail-on", "step_time>5%") == 0
     text = capsys.readouterr().out.replace("\\", "")
     for part in (
-        "Waiting for input leads: -60.0 µs a step, the largest change in ",
+        "Data loading leads: -60.0 µs a step, the largest change in ",
         "+30.0",
         "gemm[x]",
         "Call tree (4 of 4)",

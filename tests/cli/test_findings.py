@@ -61,11 +61,11 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
     assert found == {
         "rule": "data_loading",
         "severity": "high",
-        "text": "Waiting for input takes 60.0 µs of each 100 µs step. It has workers, and they are too slow.",
+        "text": "Data loading takes 60.0 µs of each 100 µs step. The workers of the data loader are too slow.",
         "todo": found["todo"],
         "figures": [
-            {"key": "waiting_for_input", "title": "Waiting for input", "unit": "ratio", "value": 0.6},
-            {"key": "dataloader_mean_ns", "title": "Waiting for input", "unit": "ns", "value": 60_000.0},
+            {"key": "waiting_for_input", "title": "Data loading", "unit": "ratio", "value": 0.6},
+            {"key": "dataloader_mean_ns", "title": "Data loading", "unit": "ns", "value": 60_000.0},
             {"key": "step_time_mean_ns", "title": "Step time", "unit": "ns", "value": 100_000.0},
         ],
         "measure": "waiting_for_input",
@@ -108,7 +108,7 @@ def test_the_log_directory_leaves_findings_out_for_all(capsys, slow):
     )
     assert diff["experiment"]["dismissed"] == []
     text = printed(capsys, "report", logs, "--view", "findings")
-    assert "Left out by torch_trace_ignore\n[high] Waiting for input takes" in text and "saves" not in text
+    assert "Dismissed by torch_trace_ignore\n[high] Data loading takes" in text and "saves" not in text
 
 
 def test_they_are_there_whatever_view_is_asked_for(capsys, slow):

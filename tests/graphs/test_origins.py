@@ -13,9 +13,8 @@ from tb_plugin.analysis.graphs.coverage import Tie, coverage
 from tb_plugin.analysis.graphs.origins import Origins, Way, origins_of
 from tb_plugin.analysis.graphs.replays import replays_of
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.formats.stack_files.nodes import node_stacks
 from tb_plugin.model.trace.graph_capture import Captured
-from tb_plugin.model.trace.graph_capture_merge import with_captured
-from tb_plugin.model.trace.node_stacks import node_stacks
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
@@ -176,7 +175,7 @@ def test_the_recording_that_is_most_like_a_graph_is_named() -> None:
     tables = {name: built.table() for name, built in recorded.items()}
     files = [(replace(captured_in(each), source=name), each.strings) for name, each in tables.items()]
     for order in (files, files[::-1]):
-        (refusal,) = origins_of(with_captured(table, order, "run (3 recordings)")).refusals
+        (refusal,) = origins_of(table.with_captured(order, "run (3 recordings)")).refusals
         assert (refusal.source, refusal.position) == ("near", 1)
 
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
-from tb_plugin.model.trace import arrow
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.served_work import MODES, Mode, Served
 from tb_plugin.model.trace.steps.annotations import GROUPS, marking, own_problem, told
 from tb_plugin.model.trace.table import Steps
+from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.profilers.serving import SERVING
 from tb_plugin.service.workers.user_step_pattern import CODE, with_own_steps
 from tests.builders import Bytes, TraceBuilder, kernel, model, trace
@@ -152,11 +152,11 @@ def test_an_idle_step_at_the_end_is_whole() -> None:
 def test_they_are_kept_in_the_column_file(tmp_path: object) -> None:
     table = decoding(decoding(trace(), 4, at=0), 5, at=100).table()
     path = f"{tmp_path}/columns.arrow"
-    arrow.write(table, path)
-    found = arrow.read(path).steps
+    TraceModel().write(table, path)
+    found = TraceModel().read(path).steps
     assert found.served.columns() == table.steps.served.columns()
     assert (found.label, found.found, found.framework) == (table.steps.label, "annotation", "SGLang")
-    assert arrow.read(path).recorder == table.recorder
+    assert TraceModel().read(path).recorder == table.recorder
     assert found.only([1]).served.batch.tolist() == [5]
 
 

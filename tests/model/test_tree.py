@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.model.trace.tree import inherit, innermost, nest, self_time, side_by_side
+from tb_plugin.lib.groupby import side_by_side
+from tb_plugin.model.trace.tree import inherit, innermost, nest, self_time
 
 Events = list[tuple[int, int]]
 

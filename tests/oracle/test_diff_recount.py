@@ -57,7 +57,7 @@ def test_the_loader_leads_and_the_parts_sum_to_the_nanosecond() -> None:
         assert abs(parts.get(cost, 0) - (means[1][cost] - means[0][cost])) <= 2, cost
     assert min(parts, key=lambda part: parts[part]) == "dataloader"
     findings: Any = compare("loader").payloads["findings"]
-    assert findings.notices[0].figures[0].value == "Waiting for input"
+    assert findings.notices[0].figures[0].value == "Data loading"
 
 
 def test_on_other_devices_operators_are_aligned_and_kernels_stand_on_their_side() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.analysis import groupby
-from tb_plugin.model.trace import tree
+from tb_plugin.analysis import forest
+from tb_plugin.lib import groupby
 
 calls = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 40), st.integers(0, 20)), max_size=25)
 
@@ -29,9 +29,9 @@ def test_outermost_calls_by_definition(fits: int, found: list[tuple[int, int, in
         for i in range(len(found))
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree, "_FITS", fits)
-        spans = groupby.Spans(track.astype(np.int32), start, start + dur)
-        assert groupby.outermost(key, spans).tolist() == expected
+        patch.setattr(groupby, "_FITS", fits)
+        spans = forest.Spans(track.astype(np.int32), start, start + dur)
+        assert forest.outermost(key, spans).tolist() == expected
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-(2**40), 2**40), st.integers(0, 1)), max_size=30))
@@ -54,7 +54,7 @@ def test_runs_by_definition(found: list[tuple[int, int, int]]) -> None:
         same = before is not None and found[before][2] == label
         expected.append(expected[before] if same and before is not None else row)
         last[place] = row
-    runs = groupby.Forest(np.array(parent, np.int32)).runs(*(np.array([r[i] for r in found], np.int64) for i in (1, 2)))
+    runs = forest.Forest(np.array(parent, np.int32)).runs(*(np.array([r[i] for r in found], np.int64) for i in (1, 2)))
     assert groupby.group(runs).of.tolist() == groupby.group(np.array(expected, np.int64)).of.tolist()
 
 
@@ -67,8 +67,8 @@ def test_paths_by_definition(few: int, found: list[tuple[int, int, int]]) -> Non
     for row, labels in enumerate(found):
         expected.append((*(expected[parent[row]] if parent[row] >= 0 else ()), labels[1:]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(groupby, "_FEW", few)
-        paths = groupby.Forest(np.array(parent, np.int32)).paths(
+        patch.setattr(forest, "_FEW", few)
+        paths = forest.Forest(np.array(parent, np.int32)).paths(
             *(np.array([row[i] for row in found], np.int64) for i in (1, 2))
         )
     same = [[a == b for a in expected] for b in expected]
@@ -81,8 +81,8 @@ def test_calls_that_nest_deep_are_not_numbered_level_by_level(monkeypatch: pytes
     real = groupby.numbered
     monkeypatch.setattr(groupby, "numbered", lambda values: calls.append(len(values)) or real(values))
     n = 3000
-    forest = groupby.Forest(np.arange(-1, n - 1, dtype=np.int32))
+    chain = forest.Forest(np.arange(-1, n - 1, dtype=np.int32))
     label = np.arange(n, dtype=np.int64) % 7
-    assert forest.paths(label, label).tolist() == list(range(n))
-    assert forest.runs(np.zeros(n, np.int64), label).tolist() == list(range(n))
+    assert chain.paths(label, label).tolist() == list(range(n))
+    assert chain.runs(np.zeros(n, np.int64), label).tolist() == list(range(n))
     assert len(calls) <= 3

@@ -24,8 +24,7 @@ def test_attention_in_pieces() -> None:
     seen = said("unfused_attention", step(LINEAR, BEFORE, SCALE, SOFTMAX, AFTER, LINEAR))
     assert seen is not None and (seen.least, seen.most) == (50, 50), "what products need is not known of this device"
     assert seen.text == (
-        "Attention is computed in steps of its own: between its two products 50.0 µs of each step, 14.7 % of the kernel "
-        "time, go over the matrix of scores."
+        "Attention is not fused: kernels between its two products take 50.0 µs per step, 14.7 % of the kernel time."
     )
 
 
@@ -81,10 +80,7 @@ def test_parameters_that_are_updated_one_by_one() -> None:
     """Kernels of 4, 6 and 10: of each series at best 4 + 6 and the least of all, 4, go; at least 20 - 2 x (10 - 4)."""
     seen = said("unfused_optimizer", updating(50, 4, 6, 10))
     assert seen is not None and (seen.least, seen.most) == (50 * 8, 50 * 14)
-    assert seen.text == (
-        "The optimizer updates parameters one by one: 150 kernels in each step take 1.00 ms, "
-        "and the host is in its step for 300 µs."
-    )
+    assert seen.text == ("The optimizer is not fused: 150 kernels per step take 1.00 ms and cost 300 µs of host time.")
 
 
 @pytest.mark.parametrize(
@@ -168,9 +164,7 @@ def test_a_line_that_casts_again_and_again() -> None:
     """Four casts of 10 in each of two calls: all but the first of a call surely go, all but the first of the step at best."""
     seen = said("redundant_casts", calls([cast()] * 4, [cast()] * 4))
     assert seen is not None and (seen.least, seen.most) == (60, 70)
-    assert seen.text == (
-        "7 kernels of each step cast to another type what was cast before, 70.0 µs, most of it from model.py(5): forward."
-    )
+    assert seen.text == ("7 kernels per step repeat an earlier cast, 70.0 µs, mostly at model.py(5): forward.")
 
 
 @pytest.mark.parametrize(

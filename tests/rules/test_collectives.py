@@ -179,6 +179,6 @@ def test_what_nothing_hides_is_told_where_no_launch_is_recorded() -> None:
     builder = trace().step(1, 0, 1000).op("aten::mm", 0, 10)
     builder.on_device(kernel("forward", 500, 0)).on_device(nccl(400, 500, 20))
     notice = found(builder.table())["communication"]
-    assert (notice.saving, notice.severity) == (None, "high") and "is not known" in notice.why
+    assert (notice.saving, notice.severity) == (None, "high") and "is unknown" in notice.why
     # With launches the step is run again, and nothing of it waited for this collective.
     assert "communication" not in found(builder.op("aten::mm", 20, 5).launches(kernel("forward", 50, 900)).table())

@@ -41,8 +41,8 @@ def test_a_copy_from_pageable_memory_holds_the_host_up() -> None:
     assert each.keys() == {"pageable_copies"}
     assert saving(each["pageable_copies"]) == (215, 222)
     assert text(each["pageable_copies"]) == (
-        "In each step the host waits 215 µs in copies to the device from pageable memory, 1.00 MiB at 5.24 GB/s, most of it "
-        "at train.py(9): load."
+        "Per step, the host is blocked for 215 µs in copies to the device from pageable memory, 1.00 MiB at 5.24 GB/s, "
+        "mostly at train.py(9): load."
     )
 
 
@@ -54,7 +54,7 @@ def test_a_copy_that_nothing_waits_for_is_overlapped_in_part_at_least() -> None:
     each = found(builder)
     assert each.keys() == {"exposed_copies"}
     assert saving(each["exposed_copies"]) == (150, whole(200))
-    assert "run for 200 µs on the stream that computes while nothing else does" in text(each["exposed_copies"])
+    assert "run for 200 µs on the compute stream while nothing else runs" in text(each["exposed_copies"])
 
 
 def test_no_more_of_a_copy_is_hidden_than_there_is_other_work() -> None:
@@ -108,8 +108,8 @@ def test_one_line_that_copies_again_and_again() -> None:
     assert each.keys() == {"repeated_copies"}
     assert saving(each["repeated_copies"]) == (2 * 124 + 115, 3 * 124), "of the first its two calls go"
     assert text(each["repeated_copies"]) == (
-        "In each step model.py(5): bias copies what seems to be the same to the device 3 times, 3.00 MiB in all; that takes "
-        "372 µs on the host."
+        "model.py(5): bias seems to copy the same data to the device 3 times per step, 3.00 MiB in all. This takes 372 µs on "
+        "the host."
     )
 
 

@@ -1,4 +1,4 @@
-"""Waiting for input: who loads, and what a batch that is ready would save."""
+"""Data loading: who loads, and what a batch that is ready would save."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def loading(kind: str, dur: int = 400) -> TraceBuilder:
 @pytest.mark.parametrize(
     ("kind", "words", "advice", "not_advice"),
     [
-        ("SingleProcess", "It is loaded in the thread that waits for it.", "num_workers", "persistent_workers"),
-        ("MultiProcessing", "It has workers, and they are too slow.", "persistent_workers", "pinned memory"),
+        ("SingleProcess", "Data is loaded in the main process.", "num_workers", "persistent_workers"),
+        ("MultiProcessing", "The workers of the data loader are too slow.", "persistent_workers", "pinned memory"),
         ("Other", "of each 1.00 ms step.", "num_workers", "persistent_workers"),
     ],
 )

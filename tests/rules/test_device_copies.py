@@ -30,7 +30,7 @@ def test_copies_by_two_operators() -> None:
     assert seen is not None and (seen.least, seen.most) == (0, 130)
     assert seen.text == (
         "Copies within the device take 130 µs per step (13.0 %), 2.00 MiB, launched by aten::cat (69 %) and aten::clone "
-        "(31 %), most of it at train.py(0): forward."
+        "(31 %), mostly at train.py(0): forward."
     )
 
 

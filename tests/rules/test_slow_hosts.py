@@ -75,8 +75,8 @@ def test_what_waits_for_launches_is_told() -> None:
     assert (told["launching_ns"], told["launch_every_ns"], told["kernel_median_ns"]) == (800_000, 40_000, 10_000)
     assert (told["step_launches"], told["launching_ratio"]) == (20, 0.8)
     assert words(found) == (
-        "Devices wait for launches 800 µs of each 1.00 ms step: each launch costs the host 40.0 µs, and half of the kernels "
-        "no more than 10.0 µs."
+        "Devices wait for launches 800 µs of each 1.00 ms step. A launch takes the host 40.0 µs, and half of the kernels "
+        "take at most 10.0 µs."
     )
 
 
@@ -208,7 +208,7 @@ def test_the_line_that_devices_wait_for_is_named() -> None:
 def test_without_stacks_no_line_goes() -> None:
     found = seen(python_bound.RULE, in_python(stacks=False))
     assert (host_us(found.saving.least), host_us(found.saving.most)) == (0, 800)
-    assert words(found).endswith("No Python stacks are recorded.") and "with_stack=True" in found.notice.todo
+    assert words(found).endswith("No Python stacks were recorded.") and "with_stack=True" in found.notice.todo
 
 
 def test_a_line_that_another_one_calls_has_its_own_time() -> None:

@@ -109,7 +109,7 @@ def test_outliers_are_told_with_the_longest() -> None:
     found = look(OUTLIERS, builder)
     assert found is not None and found.events.tolist() == [8, 2]
     text = str(finding(found.notice).text)
-    assert text.startswith("2 steps take far longer than the usual 100 µs: the longest is 4 with 300 µs.")
+    assert text.startswith("2 steps take much longer than the median of 100 µs: the longest is 4 with 300 µs.")
 
 
 def test_a_slow_first_step_is_no_outlier_as_well() -> None:
@@ -153,8 +153,8 @@ def test_a_slow_step_is_told_with_the_line_in_which_it_takes_longer() -> None:
     assert (found.notice.evidence.view, found.notice.evidence.params) == ("idle", {"steps": "3"})
     text = str(finding(found.notice).text)
     assert text.endswith(
-        "Most of the difference is Python (100 µs). On the host train.py(30): save takes 105 µs more, waits for the device "
-        "included."
+        "Largest difference: Python (+100 µs). On the host, train.py(30): save takes 105 µs longer, including waits for the "
+        "device."
     )
 
 
@@ -220,7 +220,7 @@ def test_what_the_host_was_in_meanwhile_is_told() -> None:
     said = finding(found.notice)
     assert said.text == (
         "Device 0 runs kernels only 11.5 % of the steps. The largest cause of its idle time is Unexplained (67.4 %): the "
-        "host is in cudaMemcpyAsync meanwhile, called by aten::copy_, at train.py(7): load."
+        "host is in cudaMemcpyAsync, called by aten::copy_, at train.py(7): load."
     )
     assert said.todo == builder.table().recorder.todo("low_utilization.unexplained")
 

@@ -14,7 +14,6 @@ from werkzeug.test import Client
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, Sequences, named_scopes
-from tb_plugin.model.trace.graph_capture_merge import with_captured
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.payloads import Profile
 from tb_plugin.service import graph_captures as of_captures
@@ -240,12 +239,12 @@ def test_names_of_the_other_trace_get_ids_of_this_one():
     kernels = np.flatnonzero(other.kind == EventKind.KERNEL)
     sequences = Sequences(np.array([0, len(kernels)]), name=other.name[kernels])
     stacks = NodeStacks(np.array([3, 9]), np.array([1, 0], np.int32), scopes)
-    found = with_captured(table, [(Captured("", scopes, sequences, stacks), other.strings)], "s")
+    found = table.with_captured([(Captured("", scopes, sequences, stacks), other.strings)], "s")
     assert [found.strings[i] for i in found.captured.scopes.name] == ["aten::new"] * 2
     assert [found.strings[i] for i in found.captured.sequences.name] == ["shared"] * 2
     assert found.captured.scopes.shapes.tolist() == found.captured.scopes.row.tolist() == [-1, -1]
     assert list(found.strings)[: len(table.strings)] == list(table.strings) and found.name is table.name
-    two = with_captured(table, [(found.captured, found.strings), (Captured("", scopes, sequences), other.strings)], "")
+    two = table.with_captured([(found.captured, found.strings), (Captured("", scopes, sequences), other.strings)], "")
     assert [two.strings[i] for i in two.captured.scopes.name] == ["aten::new"] * 4
     assert found.captured.stacks.scope.tolist() == two.captured.stacks.scope.tolist() == [1, 0]
     assert [two.strings[i] for i in two.captured.stacks.scopes.name] == ["aten::new"] * 2

@@ -14,8 +14,8 @@ from tb_plugin.formats import READERS
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
 from tb_plugin.service.discovery import scan
+from tb_plugin.service.discovery.claims import time_of
 from tb_plugin.service.discovery.scan import NOT_A_TRACE, Root, Scanner
-from tb_plugin.service.discovery.span_time import time_of
 from tb_plugin.service.file_head import HEAD_BYTES, read_head
 from tb_plugin.storage.files import Folder, open_local
 from tests.service.fakes import trace_text, write_trace

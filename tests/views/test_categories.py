@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.memory_categories import TITLES
 from tb_plugin.errors import BadRequest
-from tb_plugin.model.category_memory.table import CATEGORIES, CategoryMemory
+from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory
 from tb_plugin.payloads import Breakdown, Notices, Series
 from tb_plugin.views.categories.view import Categories
 from tests.category_memory import EPOCH, category_memory

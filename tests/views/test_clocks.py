@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_plugin.lib.quantiles import median_by, quantile_by
+from tb_plugin.lib.groupby import median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import MOST, Anchors, anchors_of
 from tb_plugin.views.distributed.clocks.drift_errors import drift_errors, scatter_of
 from tb_plugin.views.distributed.clocks.offsets import (

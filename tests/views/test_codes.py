@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_plugin.lib.codes import distinct, distinct_rows, on_one_axis
+from tb_plugin.lib.groupby import distinct_rows, group_sorted, side_by_side
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 300])
@@ -13,9 +13,9 @@ from tb_plugin.lib.codes import distinct, distinct_rows, on_one_axis
 def test_distinct_values_are_those_of_a_sort(rows: int, low: int, high: int) -> None:
     column = np.random.default_rng(rows).integers(low, high, rows)
     _, first, which = np.unique(column, return_index=True, return_inverse=True)
-    found = distinct(column)
-    assert found[0].tolist() == first.tolist()
-    assert found[1].tolist() == which.tolist()
+    found = group_sorted(column)
+    assert found.first.tolist() == first.tolist()
+    assert found.of.tolist() == which.tolist()
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 300])
@@ -32,7 +32,7 @@ def test_distinct_rows_are_those_of_a_sort_of_whole_rows(rows: int, low: int, hi
 def test_times_on_one_axis_are_in_order_of_their_keys_then_their_own(rows: int, far: int) -> None:
     rng = np.random.default_rng(rows)
     key, start, end = rng.integers(0, 9, rows), rng.integers(-far, far, rows), rng.integers(-far, far, rows)
-    found = np.concatenate(on_one_axis(key, start, end))
+    found = np.concatenate(side_by_side((key, start), (key, end)))
     keys, times = np.tile(key, 2), np.concatenate((start, end))
     order = np.lexsort((times, keys))
     same = (np.diff(keys[order]) == 0) & (np.diff(times[order]) == 0)

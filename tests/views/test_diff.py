@@ -102,7 +102,7 @@ def test_the_waterfall_leads_from_step_to_step() -> None:
     assert waterfall(view) == {"dataloader": -280_000, "cpu": 10_000}
     assert rules(view) == ["faster"]
     finding = view.payloads["findings"].notices[0]  # type: ignore[union-attr]
-    assert finding.figures[0].value == "Waiting for input"
+    assert finding.figures[0].value == "Data loading"
 
 
 def test_parts_of_means_that_are_no_whole_nanoseconds_sum_exactly() -> None:
@@ -298,7 +298,7 @@ def test_two_large_changes_that_cancel_are_both_named() -> None:
     found = {figure.metric.key: figure.value for figure in notice.figures}
     assert notice.rule == "same_step_time" and "Two changes cancel" in notice.text
     assert found == {
-        "delta_step_ns": -2_000, "leading_part": "Waiting for input", "leading_delta_ns": -100_000,
+        "delta_step_ns": -2_000, "leading_part": "Data loading", "leading_delta_ns": -100_000,
         "opposite_part": "CPU", "opposite_delta_ns": 98_000,
     }  # fmt: skip
     notice = page(two_steps(300, 100), two_steps(400, 40)).payloads["findings"].notices[0]  # type: ignore[union-attr]
@@ -318,7 +318,7 @@ def one_step(load: int = 10, mm: int = 10, call: int = 10, gemm: int = 10, copy:
 @pytest.mark.parametrize(
     ("change", "part", "row"),
     [
-        ({"load": 50}, "Waiting for input", (LOADER, 40_000)),
+        ({"load": 50}, "Data loading", (LOADER, 40_000)),
         ({"mm": 90}, "CPU", ("aten::mm", 80_000)),
         ({"call": 80}, "Runtime", ("cudaLaunchKernel", 70_000)),
         ({"gemm": 70}, "Kernel", ("gemm", 60_000)),

@@ -13,7 +13,7 @@ import pytest
 from tb_plugin.analysis.graphs.mismatch_reasons import short_name
 from tb_plugin.model.trace.graph_capture import Captured
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.views.graphs.repeated_parts import Repeated, repeated_part
+from tb_plugin.views.graphs.tables import Repeated, repeated_part
 from tb_plugin.views.graphs.view import GraphsAnalysis
 from tb_plugin.views.overview.data_quality import data_notices
 from tests import synthetic_graphs

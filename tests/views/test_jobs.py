@@ -19,8 +19,7 @@ from tb_plugin.analysis.job_tables.stages import connected_stages, stage_rows, s
 from tb_plugin.analysis.job_tables.steps import RankTimes, label, rank_means, stage_means, step_bars, step_frame
 from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN, LinkTotal, link_maps, link_totals
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES
-from tb_plugin.views.cluster.payloads import job_payloads
-from tb_plugin.views.cluster.shares import exposed_findings, step_figures
+from tb_plugin.views.cluster.payloads import exposed_findings, job_payloads, step_figures
 
 VALUES = st.lists(st.integers(0, 10**12), max_size=30)
 

@@ -13,7 +13,7 @@ import pytest
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.collective_names import collective_name
-from tb_plugin.lib.quantiles import median_by
+from tb_plugin.lib.groupby import median_by
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Table, View
 from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING, anchors_of

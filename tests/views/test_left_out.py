@@ -64,7 +64,7 @@ def test_the_word_that_no_rule_knows_a_cause_can_be_left_out() -> None:
 
 @pytest.mark.parametrize(("dur", "told"), [(50, False), (500, True)])
 def test_what_is_not_worth_a_word_is_in_no_sum(dur: int, told: bool) -> None:
-    """Driver calls for memory in a step of 10 ms: less than 1 % of it is not told."""
+    """Memory allocation calls to the driver in a step of 10 ms: less than 1 % of it is not told."""
     builder = trace().step(1, 0, 10_000).call(100, dur, name="cudaFree")
     found = part(builder=builder.op("a", 2_000, 10).launches(kernel("k", 7_000, 3_000)))
     assert ("driver_memory_calls" in rules(found)) is told

@@ -17,7 +17,7 @@ from tb_plugin.analysis.device_memory.records import devices_of
 from tb_plugin.analysis.memory.categories import block_categories
 from tb_plugin.analysis.memory.owners import owners_of
 from tb_plugin.analysis.memory_categories import ORDER, Lives, When, categories_of
-from tb_plugin.model.category_memory.table import CATEGORIES
+from tb_plugin.model.category_memory import CATEGORIES
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown
 from tests.builders import model, part, trace
@@ -76,7 +76,7 @@ def test_without_gradients_what_stays_is_a_parameter_and_without_a_pass_nothing_
 
 
 def plain(row: Row, rows: list[Row]) -> str:
-    """The rule as docs/metrics.md words it."""
+    """The rule as docs/concepts words it."""
     size, begin, end, first, last, in_operator, in_stage = row
     passes = max(n for one in rows for n in one[3:5])
     gradients = {one[0] for one in rows if one[1] == G and not one[6]}

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params, Part, page
 from tb_plugin.errors import BadRequest, CacheFileLost
-from tb_plugin.model.memory_flow import arrow, table
-from tb_plugin.model.memory_flow.table import MOST_REGIONS, MemoryFlow, levels_of
+from tb_plugin.model import memory_flow as table
+from tb_plugin.model.memory_flow import MOST_REGIONS, MemoryFlow, levels_of
+from tb_plugin.model_kinds.rows import MEMORY_FLOW
 from tb_plugin.views.memory_flow import picture
 from tb_plugin.views.memory_flow.view import MemoryFlowAnalysis
 from tests.memory_flow import T, flow, no_flow
@@ -211,13 +212,13 @@ def test_nothing_at_all() -> None:
 
 def test_it_is_kept_whole(tmp_path: Path) -> None:
     model, path = flow(*SMALL), str(tmp_path / "f.arrow")
-    arrow.write(model, path)
-    again = arrow.read(path)
+    MEMORY_FLOW.write(model, path)
+    again = MEMORY_FLOW.read(path)
     assert ask(again).facts == ask(model).facts and rows(ask(again), "tensors") == rows(ask(model), "tensors")
     assert again.report == model.report
     (tmp_path / "f.arrow").write_bytes(Path(path).read_bytes()[:-200])
     with pytest.raises(CacheFileLost):
-        arrow.read(path)
+        MEMORY_FLOW.read(path)
 
 
 def test_the_sample_says_what_its_drawing_says() -> None:

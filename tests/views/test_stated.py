@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.model.trace import arrow
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.extra_columns import (
     AllocatorBlocks,
@@ -24,6 +23,7 @@ from tb_plugin.model.trace.extra_columns import (
 from tb_plugin.model.trace.report import Issue
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import RawTrace, TraceTable
+from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.service.workers.parse import read_info
 from tb_plugin.views import ANALYSES
 from tests.builders import analysis, part, read, rows, trace
@@ -77,8 +77,8 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> TraceTable:
     made = assemble(stated())
     if request.param == "made":
         return made
-    arrow.write(made, str(tmp_path / "t.arrow"))
-    return arrow.read(str(tmp_path / "t.arrow"))
+    TraceModel().write(made, str(tmp_path / "t.arrow"))
+    return TraceModel().read(str(tmp_path / "t.arrow"))
 
 
 def test_steps_that_are_stated_are_the_steps(table: TraceTable) -> None:

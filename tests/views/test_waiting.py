@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.matching.match import Calls
 from tb_plugin.views.distributed.waiting import BOUND, ESTIMATED, FEWEST_USUAL, MEASURED, TIMINGS, waiting
 from tests.depth import sampled

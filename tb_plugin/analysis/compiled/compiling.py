@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.compiled.regions import has_regions, regions_of
-from tb_plugin.analysis.groupby import Spans, sum_by
+from tb_plugin.analysis.forest import Spans
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, matched, name_matches
+from tb_plugin.lib.groupby import places_of, side_by_side, sum_by
 from tb_plugin.lib.intervals import EMPTY, Ranges, join, measure_within, subtract, union
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest, side_by_side
+from tb_plugin.model.trace.tree import innermost, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.compiled.compiling import first_calls, guards_of, wrapper_ranges, wrapper_times
 from tb_plugin.analysis.compiled.regions import regions_of
-from tb_plugin.analysis.groupby import Groups, group, sum_by
 from tb_plugin.analysis.range_patterns import REGION
+from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.lib.intervals import Ranges, join, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING

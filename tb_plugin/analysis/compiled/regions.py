@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, WRAPPER, module_label, name_matches
+from tb_plugin.lib.groupby import side_by_side
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import innermost, nest, side_by_side
+from tb_plugin.model.trace.tree import innermost, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

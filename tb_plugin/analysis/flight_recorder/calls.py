@@ -13,9 +13,9 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.code_owner import package_of
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
-from tb_plugin.analysis.groupby import Groups, group
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.flight_recorder.table import Flight
+from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import Column, Sort
 
 _PEERS = re.compile(r"(\d+|\?)\s*(->|<-)\s*(\d+|\?)\s*$")

@@ -12,14 +12,13 @@ from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.graphs.matching import with_names
 from tb_plugin.analysis.graphs.replays import kernel_args, replays_of
 from tb_plugin.analysis.graphs.scopes import INPUTS, WORK_IN, alike, scopes_around
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.extra_columns import BLOCK, GRID, LAUNCHED
 from tb_plugin.model.trace.graph_capture import Captured, Sequences
-from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, no_rows, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost, nest
 

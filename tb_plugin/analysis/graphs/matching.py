@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.graphs.hashing import Rolling, mixed, sequence_hashes
 from tb_plugin.analysis.graphs.replays import Graphs
-from tb_plugin.analysis.groupby import group
+from tb_plugin.lib.groupby import group, stable_order
 from tb_plugin.model.trace.graph_capture import Sequences
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.model.trace.tree import stable_order
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

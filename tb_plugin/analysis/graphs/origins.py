@@ -18,10 +18,9 @@ from tb_plugin.analysis.graphs.partial_captures import longest_starts
 from tb_plugin.analysis.graphs.recorded_regions import annotated
 from tb_plugin.analysis.graphs.replays import Graphs, has_replays, replays_of
 from tb_plugin.analysis.graphs.scopes import concatenate, scopes_around, subset_scopes, under
-from tb_plugin.lib.array_fields import no_rows
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.graph_capture import Captured, Scopes, Sequences
-from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.graphs.scopes import concatenate
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.kernel_facts import first_reported_text
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.extra_columns import BACKWARD_PHASE, REGION, REGION_PHASE, REGIONS
 from tb_plugin.model.trace.graph_capture import NodeStacks, Scopes, named_scopes
 from tb_plugin.model.trace.graph_regions import Region, listed_regions

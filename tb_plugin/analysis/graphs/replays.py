@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
-from tb_plugin.analysis.groupby import group
-from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.lib.groupby import group, numbered, places_of
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.extra_columns import GRAPH_ID, NODE_ID
-from tb_plugin.model.trace.numbering import numbered, places_of
-from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, of_kind
+from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, no_rows, of_kind
 from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]

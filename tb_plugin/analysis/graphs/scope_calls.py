@@ -13,12 +13,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analysis.forest import Forest, with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import has_replays, replay_numbers
-from tb_plugin.analysis.groupby import Forest, group, with_ancestors
-from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.model.trace.numbering import places_of
-from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.lib.groupby import group, places_of
+from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit
 

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.backward import backward_operators, works_for
-from tb_plugin.analysis.groupby import Forest, group, with_ancestors
+from tb_plugin.analysis.forest import Forest, with_ancestors
+from tb_plugin.lib.groupby import group, places_of, side_by_side
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.graph_capture import Scopes
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import inherit, innermost, nest, side_by_side
+from tb_plugin.model.trace.tree import inherit, innermost, nest
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

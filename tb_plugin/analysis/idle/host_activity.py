@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import launch_tracks, waits_for_device
+from tb_plugin.lib.groupby import distinct_values, stable_order
 from tb_plugin.lib.intervals import Ranges, contains, overlaps, union
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import distinct
 from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import latest_open, stable_order
+from tb_plugin.model.trace.tree import latest_open
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -108,11 +108,11 @@ class Host:
 
         The time of each name before each bound is a table; a stretch is the difference of two of its columns.
         """
-        edges = distinct(begin, end)
+        edges = distinct_values(begin, end)
         times, rows_doing = self.doing(track)
         names = self._names(rows_doing)
         near = slice(*np.searchsorted(times, edges[[0, -1]]))
-        points = distinct(times[near], edges)
+        points = distinct_values(times[near], edges)
         left, length = points[:-1], np.diff(points)
         asked = contains(union(begin, end), left)
         left, length = left[asked], length[asked]

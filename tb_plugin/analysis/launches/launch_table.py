@@ -13,9 +13,9 @@ from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.launch_phases import LEAST_OUTLIER_NS, launch_phases, usual_latency
 from tb_plugin.analysis.selection import chosen_steps
 from tb_plugin.analysis.unrecorded_work import waits_for_unrecorded
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.intervals import Ranges, measure_within, union
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import firsts, numbered, places_of
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 
@@ -67,7 +67,7 @@ def launched(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launche
     every = launch_phases(trace)
     known = np.flatnonzero(every.call != MISSING)
     # Rows are in order of time: the first of a call begins first.
-    at = known[firsts(*numbered(every.call[known]))]
+    at = known[group(every.call[known]).first]
     row, call = every.row[at], every.call[at]
     api = trace.dur_ns[call]
     is_short = (trace.kind[row] == EventKind.KERNEL) & (api > trace.dur_ns[row]) & ~every.is_graph[at]

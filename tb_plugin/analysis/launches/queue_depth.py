@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.launches.launch_table import launched
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
+from tb_plugin.lib.groupby import distinct_values
 from tb_plugin.lib.intervals import Ranges, contains, measure, subtract
 from tb_plugin.lib.step_function import stacked
-from tb_plugin.model.trace.numbering import distinct
 from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ def queue_depths(trace: TraceTable, windows: Ranges) -> list[Depth]:
             continue
         mine = device == each
         curve = stacked(trace.start_ns[every.call[mine]], trace.start_ns[every.row[mine]])
-        time = distinct(curve.time_ns, windows.start, windows.end)
+        time = distinct_values(curve.time_ns, windows.start, windows.end)
         value = np.append(curve.value, curve.before)[np.searchsorted(curve.time_ns, time, side="right") - 1]
         weight = np.where(contains(windows, time), np.diff(time, append=time[-1:]), 0)
         depth = value.astype(np.int64)

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.backward import forward_operators, in_backward
 from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene
 from tb_plugin.analysis.memory_categories import MEANINGS, ORDER, TITLES, Lives, When, categories_of, passes_of
 from tb_plugin.analysis.range_patterns import OPTIMIZER
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import Ranges, contains, union
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -25,8 +25,8 @@ Int8 = npt.NDArray[np.int8]
 Bool = npt.NDArray[np.bool_]
 
 UNKNOWN = ORDER.index("unknown")
-DERIVED = "Judged by when it was allocated and released."
-REST = "The recorded total less what is above: allocated before the trace, and not told by a release."
+DERIVED = "Derived from allocation and release times."
+REST = "Recorded total minus the categories above: older, unreleased memory."
 
 
 def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
-from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, innermost, nest, roots_of
 

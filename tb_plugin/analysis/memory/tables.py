@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.device_memory.window import MemoryRange
-from tb_plugin.analysis.groupby import Forest, Groups, Spans, group, outermost, sum_by, with_ancestors
+from tb_plugin.analysis.forest import Forest, Spans, outermost, with_ancestors
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import Origins
 from tb_plugin.analysis.memory.owners import Owners
 from tb_plugin.analysis.range_patterns import MODULE
-from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.lib.groupby import Groups, group, places_of, sum_by
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Sort

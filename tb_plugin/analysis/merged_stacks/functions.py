@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.code_owner import package_of
-from tb_plugin.analysis.groupby import Forest, Spans, group, outermost
+from tb_plugin.analysis.forest import Forest, Spans, outermost
 from tb_plugin.analysis.merged_stacks.places import Laid, Places, above, heaviest, in_order
 from tb_plugin.analysis.merged_stacks.terms import Terms
 from tb_plugin.errors import NotFoundError
-from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.lib.groupby import group, places_of, stable_order
 from tb_plugin.model.trace.schema import MISSING, EventKind
-from tb_plugin.model.trace.tree import stable_order
 from tb_plugin.payloads import Scalar, Sort, Tree
 
 Int64 = npt.NDArray[np.int64]

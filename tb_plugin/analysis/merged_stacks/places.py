@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.groupby import Forest, Groups, preorder
-from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.analysis.forest import Forest, preorder
+from tb_plugin.lib.groupby import Groups, places_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.tree import roots_of
 

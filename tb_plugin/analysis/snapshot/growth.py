@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import Steps, steps_of
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Figure

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.timeline.lanes import lane_of, lanes_of, tracks_of
+from tb_plugin.lib.groupby import group, stable_order
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import firsts, numbered
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import inherit, stable_order
+from tb_plugin.model.trace.tree import inherit
 from tb_plugin.payloads import TimelineTrack
 
 Int64 = npt.NDArray[np.int64]
@@ -160,21 +160,21 @@ def build(trace: TraceTable) -> Pyramid:
     """Returns all levels, up to the one of which a tile holds the whole trace."""
     deepest = int(trace.depth.max(initial=0))
     # Four bytes an event instead of eight, wherever it is about all of them.
-    number, count = numbered(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
+    lines = group(lane_of(trace).astype(np.int64) * (deepest + 1) + trace.depth)
     # An event of each line: it has the line's lane and depth.
-    one = firsts(number, count)
+    one = lines.first
     lanes = lanes_of(trace)
     place = lanes.places(trace, one).astype(np.int64)
     height = np.zeros(len(lanes.number), np.int64)
     np.maximum.at(height, place, trace.depth[one].astype(np.int64) + 1)
     order = np.lexsort((trace.depth[one], place))
-    rank = np.empty(count, np.int32)
-    rank[order] = np.arange(count, dtype=np.int32)
-    line = rank[number]
+    rank = np.empty(len(lines), np.int32)
+    rank[order] = np.arange(len(lines), dtype=np.int32)
+    line = rank[lines.of]
     rows = stable_order(line).astype(np.int32)
     line = line[rows]
-    raw = Level(cell_ns(0), np.searchsorted(line, np.arange(count + 1)), rows)
-    del line, number, rank
+    raw = Level(cell_ns(0), np.searchsorted(line, np.arange(len(lines) + 1)), rows)
+    del line, lines, rank
     # Marks without length may lie upon each other by the million.
     levels = [raw if trace.dur_ns.all() else _merged(trace, raw, cell_ns(0))]
     while tile_ns(len(levels) - 1) < trace.coverage.end_ns:

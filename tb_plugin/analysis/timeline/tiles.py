@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.timeline.pyramid import Items, Pyramid, concatenate_items
 from tb_plugin.errors import BadRequest
-from tb_plugin.model.trace.numbering import numbered
+from tb_plugin.lib.groupby import numbered
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 

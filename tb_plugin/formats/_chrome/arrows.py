@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_plugin.formats._chrome.columns import Column
 from tb_plugin.formats._chrome.events import ChromeEvent
 from tb_plugin.formats._chrome.interning import Ids, Interner, as_text
-from tb_plugin.model.trace.numbering import numbered
+from tb_plugin.lib.groupby import numbered
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import ArrowEnds
 

@@ -15,8 +15,8 @@ from tb_plugin.devices.npu import CUBE_OR_VECTOR, FACTS
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.groupby import numbered
 from tb_plugin.model.trace.extra_columns import OpenColumn
-from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 
 Int64 = npt.NDArray[np.int64]

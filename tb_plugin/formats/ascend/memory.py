@@ -17,8 +17,8 @@ from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernels import ids_of
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.groupby import numbered
 from tb_plugin.model.trace.extra_columns import ONLY_RELEASED, AllocatorBlocks, AllocatorTotals, StatedMemory
-from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import MemoryEvents
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.arguments import MODULE_NAME, as_shapes, as_stack, as_types, kind_of_task
 from tb_plugin.formats.ascend.lanes import Lane, Lanes
+from tb_plugin.lib.groupby import numbered
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import rows_starting_at
-from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import ArrowEnds, CounterEvents, DeviceArgs, Flows, OperatorArgs, PythonArgs

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.model.execution_trace.table import NODES, TENSORS, TEXT
+from tb_plugin.model.execution_trace import NODES, TENSORS, TEXT
 
 MAX_TEXT = 4096
 _MOST = 2**62

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.model.flight_recorder.table import SCHEMA, TEXT, Group, Status
+from tb_plugin.model.flight_recorder import SCHEMA, TEXT, Group, Status
 
 MAX_TEXT = 4096
 """Characters of a text that are kept."""

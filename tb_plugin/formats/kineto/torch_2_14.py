@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.kineto.rows import Core
+from tb_plugin.lib.groupby import numbered, side_by_side
 from tb_plugin.model.trace.extra_columns import REGIONS, OpenColumn
 from tb_plugin.model.trace.graph_regions import listed_regions
-from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING, ON_DEVICE, of_kind
 from tb_plugin.model.trace.table import ArrowEnds, DeviceArgs, Flows
-from tb_plugin.model.trace.tree import side_by_side
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]

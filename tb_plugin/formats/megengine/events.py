@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from tb_plugin.formats._chrome.extra_args import Others
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.formats._chrome.other_events import Counters, Names
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.formats.megengine.stacks import stack_of
 from tb_plugin.model.trace.extra_columns import OpenColumn
 
 Int64 = npt.NDArray[np.int64]
@@ -165,3 +165,18 @@ class Collected:
         if known is None:
             known = self._stacks[backtrace] = stack_of(backtrace)
         return known or None
+
+
+_FRAME = re.compile(r"^(?:Python Backtrace: ?)?(?P<file>.*?) , line (?P<line>\d+), in (?P<function>.*)$")
+_LONGEST = 1 << 16
+"""Characters of a backtrace that are looked at."""
+
+
+def stack_of(backtrace: str) -> str:
+    """Returns the frames as ``file(line): function``, the innermost first, with ``;`` between; "" where there are none.
+
+    Lines that name a scope are left out: scopes are events of their own.
+    """
+    found = (_FRAME.match(line) for line in backtrace[:_LONGEST].splitlines())
+    frames = [f"{frame['file'].strip()}({frame['line']}): {frame['function'].strip()}" for frame in found if frame]
+    return ";".join(frame.replace(";", ",") for frame in reversed(frames))

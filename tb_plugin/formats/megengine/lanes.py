@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.megengine.events import BEGIN, FINISH, START, STEP, Events
 from tb_plugin.formats.megengine.slices import Slices, text_ids
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.hardware import DeviceInfo
-from tb_plugin.model.trace.numbering import firsts, numbered
 from tb_plugin.model.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -65,8 +65,8 @@ class Lanes:
 def numbered_lanes(events: Events) -> tuple[Int32, Int64]:
     """Returns the number of each event's lane, and where each lane begins."""
     width = int(events.tid.max(initial=0)) + 1
-    of, count = numbered(events.pid.astype(np.int64) * width + events.tid)
-    return of.astype(np.int32), firsts(of, count)
+    lanes = group(events.pid.astype(np.int64) * width + events.tid)
+    return lanes.of.astype(np.int32), lanes.first
 
 
 def lanes_of(events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> Lanes:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -12,19 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats._chrome.filenames import run_of
 from tb_plugin.formats._chrome.memory_estimate import PACKED
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
+from tb_plugin.formats.memory_flow import FORMATS, READER_ID
 from tb_plugin.formats.memory_flow.elements import Elements
-from tb_plugin.formats.memory_flow.units import SIZES, TIMES, addresses_of, numbers_of
 from tb_plugin.formats.stream import TextStream, text_of
-from tb_plugin.model.memory_flow.table import RawMemoryFlow
+from tb_plugin.model.memory_flow import RawMemoryFlow
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
 
-READER_ID = "memory_flow"
 PER_TEXT_BYTE = 2.5
 """Memory at the peak of a read and of what is made of it, per byte of text: 2.0 was measured on a million tensors."""
 MOST_BYTES = 2**50
@@ -34,32 +31,12 @@ FLUSH = 20_000
 """Tensors whose attributes are held as texts."""
 
 Int64 = npt.NDArray[np.int64]
-_NAME = re.compile(r"(?s)^(?P<worker>.+)\.memory_flow\.svg(?:\.gz)?\Z")
-_MARK = re.compile(rb'xmlns:tag="https://megengine\.org\.cn"')
 _TAGS = ("name", "address", "size", "layout", "produced", "erased", "duration", "group")
 _AGAIN = "Record it anew: Profiler(..., formats=['memory_flow.svg'])."
 
 
-class MemoryFlowReader:
+class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):
     """Reads what MegEngine's profiler draws as ``memory_flow.svg``, packed or not, in bounded memory."""
-
-    id = READER_ID
-    title = "MegEngine memory flow"
-    raw = RawMemoryFlow
-    endings: tuple[str, ...] = (".memory_flow.svg", ".memory_flow.svg.gz")
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the files of that name: the process is the worker, as of the timeline beside it."""
-        names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
-        return [
-            Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)
-            for path, match in names
-            if match
-        ]
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True for an SVG with the attributes of MegEngine."""
-        return _MARK.search(head) is not None
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""
@@ -112,10 +89,10 @@ class _Tensors:
         texts = {tag: pa.array(found, pa.large_string()) for tag, found in self._texts.items()}
         for found in self._texts.values():
             found.clear()
-        address, has_address = addresses_of(texts["address"])
-        size, has_size = numbers_of(texts["size"], SIZES)
-        start, has_start = numbers_of(texts["produced"], TIMES)
-        end, has_end = numbers_of(texts["erased"], TIMES)
+        address, has_address = _addresses_of(texts["address"])
+        size, has_size = _numbers_of(texts["size"], _SIZES)
+        start, has_start = _numbers_of(texts["produced"], _TIMES)
+        end, has_end = _numbers_of(texts["erased"], _TIMES)
         told = pc.fill_null(pc.match_substring_regex(texts["group"], "^[0-9]{1,18}$"), False)
         operator = pc.if_else(told, texts["group"], str(MISSING)).cast(pa.int64()).to_numpy()
         bad = ~(has_address & has_size & has_start & has_end) | (size > MOST_BYTES)
@@ -175,3 +152,35 @@ class _Tensors:
             strings=StringTable(encoded.dictionary),
             report=report,
         )
+
+
+Bool = npt.NDArray[np.bool_]
+
+_SIZES = (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10), ("B", 1))
+_TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
+MOST = 2**62
+"""Larger numbers are none."""
+
+
+def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int64, Bool]:
+    """Returns the numbers of some texts and which of them could be read; missing and empty ones are 0, and read."""
+    pattern = "^ *" + "".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit} *)?" for unit, _ in units) + "$"
+    texts = pc.fill_null(texts, "")
+    found = pc.extract_regex(texts, pattern)
+    known = found.is_valid().to_numpy(zero_copy_only=False)
+    total = np.zeros(len(texts), np.int64)
+    size = np.zeros(len(texts))
+    for unit, factor in units:
+        part = pc.fill_null(found.field(unit), "")
+        value = pc.if_else(pc.equal(part, ""), "0", part).cast(pa.int64()).to_numpy()
+        size += value.astype(np.float64) * factor
+        total += np.where(value <= MOST // factor, value, 0) * factor
+    return np.where(size < MOST, total, 0), known & (size < MOST)
+
+
+def _addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
+    """Returns hexadecimal numbers below 2**62 and which of the texts are such."""
+    known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
+    low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)
+    known &= low < MOST
+    return np.where(known, low, 0).astype(np.int64), known

@@ -18,7 +18,7 @@ from msgspec import Struct
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import storable
-from tb_plugin.model.stack_profile.table import MAX_DEPTH, Counted, Places, joined, places_of_calls, places_of_stacks
+from tb_plugin.model.stack_profile import MAX_DEPTH, Counted, Places, joined, places_of_calls, places_of_stacks
 from tb_plugin.model.trace.order import YEAR, far_apart
 
 Int64 = npt.NDArray[np.int64]

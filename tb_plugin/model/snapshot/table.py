@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.array_fields import no_rows
 from tb_plugin.model.trace.recorder import Recorder
 from tb_plugin.model.trace.report import ReadReport
-from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.schema import MISSING, no_rows
 from tb_plugin.model.trace.strings import StringTable
 
 Int64 = npt.NDArray[np.int64]

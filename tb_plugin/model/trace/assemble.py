@@ -9,12 +9,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.model.trace import links, recorded_arrows, tree
 from tb_plugin.model.trace.extra_columns import blocks_from, moved_columns
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.lanes import lanes
 from tb_plugin.model.trace.merged_processes import separated
-from tb_plugin.model.trace.numbering import firsts, numbered, places_of
 from tb_plugin.model.trace.order import kinds, plausible, sort
 from tb_plugin.model.trace.overflow import clipped, told
 from tb_plugin.model.trace.quarantine import counters_of, memory_of, set_aside, sized, totals_of
@@ -170,8 +170,8 @@ def _tracks(raw: RawTrace, order: Int64, process: Int32 | None) -> tuple[tuple[T
     sort = np.where(is_async[order], 1, 2 * of_kind(raw.kind[order], *ON_DEVICE))
     width = len(raw.strings) + 1
     key = (sort * width + raw.pid[order].astype(np.int64) + 1) * width + raw.tid[order] + 1
-    track, count = numbered(key)
-    first = firsts(track, count)
+    groups = group(key)
+    track, first = groups.of, groups.first
     by_time = np.lexsort((first, sort[first]))
     number = np.empty(len(by_time), np.int32)
     number[by_time] = np.arange(len(by_time), dtype=np.int32)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.model.trace.schema import no_rows
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

@@ -6,13 +6,15 @@ count into the strings of the trace that has it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
+from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.tree import inherit
 
 Int64 = npt.NDArray[np.int64]
@@ -115,3 +117,73 @@ class Captured:
 
     def __bool__(self) -> bool:
         return len(self.sequences) > 0 or len(self.stacks.node) > 0
+
+
+_Part = TypeVar("_Part", Scopes, Sequences, NodeStacks)
+_TEXTS: dict[type, tuple[str, ...]] = {
+    Scopes: ("name", "shapes", "types", "stack"),
+    Sequences: ("name", "grid", "block"),
+    NodeStacks: (),
+}
+"""Columns of string ids."""
+_PLACES: dict[type, tuple[str, ...]] = {Scopes: ("parent", "forward"), Sequences: ("scope",), NodeStacks: ("scope",)}
+"""Columns of positions in scopes."""
+
+
+def merge_captures(
+    strings: StringTable, captures: Iterable[tuple[Captured, StringTable]], source: str
+) -> tuple[Captured, StringTable]:
+    """Returns one capture of several, and ``strings`` with their texts; ids of each count into the strings beside it.
+
+    Ids of ``strings`` stay what they are. Of two stacks of one node the first stands.
+    """
+    parts = list[tuple[int, str]]()
+    scopes, sequences, calls, stacks = [Scopes()], [Sequences()], [Scopes()], [NodeStacks()]
+    for captured, theirs in captures:
+        strings, of = _added(strings, captured, theirs)
+        if len(captured.sequences):
+            parts.append((sum(map(len, sequences)), captured.source or source))
+        sequences.append(_own(captured.sequences, of, sum(map(len, scopes))))
+        scopes.append(_own(captured.scopes, of, sum(map(len, scopes))))
+        stacks.append(_own(captured.stacks, of, sum(map(len, calls))))
+        calls.append(_own(captured.stacks.scopes, of, sum(map(len, calls))))
+    begin = np.cumsum(np.concatenate([[0], *(np.diff(each.begin) for each in sequences)]), dtype=np.int64)
+    every = _joined(stacks)
+    node, first = np.unique(every.node, return_index=True)
+    found = Captured(
+        source,
+        _joined(scopes),
+        replace(_joined(sequences), begin=begin),
+        NodeStacks(node, every.scope[first], _joined(calls)),
+        tuple(parts),
+    )
+    return found, strings
+
+
+def _added(strings: StringTable, captured: Captured, theirs: StringTable) -> tuple[StringTable, Int32]:
+    """The strings with the texts of a recording, and what its ids become; the last one is for -1, which stays."""
+    parts = (captured.scopes, captured.sequences, captured.stacks.scopes)
+    used = np.unique(np.concatenate([getattr(part, name) for part in parts for name in _TEXTS[type(part)]]))
+    used = used[used != MISSING]
+    extended, new = strings.extended(theirs.take(used))
+    of = np.full(len(theirs) + 1, MISSING, np.int32)
+    of[used] = new
+    return extended, of
+
+
+def _own(part: _Part, of: Int32, offset: int) -> _Part:
+    """The part with ids of the trace, behind so many scopes of others, and without rows of the other recording."""
+    changed: dict[str, Any] = {name: of[getattr(part, name)] for name in _TEXTS[type(part)]}
+    for name in _PLACES[type(part)]:
+        places = getattr(part, name)
+        changed[name] = np.where(places == MISSING, MISSING, places + offset).astype(np.int32)
+    if isinstance(part, Scopes):
+        changed["row"] = np.full(len(part), MISSING, np.int32)
+    return replace(part, **changed)
+
+
+def _joined(parts: Sequence[_Part]) -> _Part:
+    """The columns of several parts one behind the other."""
+    names = [field.name for field in fields(parts[0]) if field.name not in ("begin", "scopes")]
+    columns: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in parts]) for name in names}
+    return replace(parts[0], **columns)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.array_fields import no_rows
+from tb_plugin.model.trace.schema import no_rows
 
 
 @dataclass(frozen=True)

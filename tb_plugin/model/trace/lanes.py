@@ -7,8 +7,8 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import numbered, stable_order
 from tb_plugin.model.trace import tree
-from tb_plugin.model.trace.numbering import numbered
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -37,7 +37,7 @@ def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: I
 def _first_free(track: Int32, start: Int64, end: Int64) -> Int64:
     """The first lane of each track that is free when a span begins; spans are sorted by start."""
     found = np.zeros(len(start), np.int64)
-    by_track = tree.stable_order(track)
+    by_track = stable_order(track)
     reach = end[by_track]
     ordered = track[by_track]
     same = ordered[1:] == ordered[:-1]

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import places_of
 from tb_plugin.model.trace.extra_columns import moved_columns
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.merged_processes import processes
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.report import Issue
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import RawTrace

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import group, side_by_side, stable_order
 from tb_plugin.model.trace import tree
 from tb_plugin.model.trace.links import rows_starting_at
-from tb_plugin.model.trace.numbering import firsts, numbered
 from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import MISSING
@@ -28,9 +28,9 @@ def tracks_at(strings: StringTable, tracks: Sequence[Track], pid: Int32, tid: In
         for i, track in enumerate(tracks)
         if track.is_device == on_device and not track.is_async
     }
-    which, count = numbered(pid.astype(np.int64) * (len(strings) + 1) + tid)
-    texts = [(strings[int(pid[i])], strings[int(tid[i])]) for i in firsts(which, count).tolist()]
-    found: Int32 = np.array([by_ids.get(text, MISSING) for text in texts], np.int32)[which]
+    ids = group(pid.astype(np.int64) * (len(strings) + 1) + tid)
+    texts = [(strings[int(pid[i])], strings[int(tid[i])]) for i in ids.first.tolist()]
+    found: Int32 = np.array([by_ids.get(text, MISSING) for text in texts], np.int32)[ids.of]
     return found
 
 
@@ -87,8 +87,8 @@ def _named(row: Int32, stated: Int32, position: Int32 | None) -> Int32:
 
 def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
     """The first row of each track that begins at a time or later; of several that begin together the outermost."""
-    begin, when = tree.side_by_side((rows.track, rows.start), (track, time))
-    order = tree.stable_order(rows.track)
+    begin, when = side_by_side((rows.track, rows.start), (track, time))
+    order = stable_order(rows.track)
     place = np.searchsorted(begin[order], when, side="left")
     row = order[np.minimum(place, len(order) - 1)].astype(np.int32) if len(order) else np.zeros(len(time), np.int32)
     there = (place < len(order)) & (track != MISSING)

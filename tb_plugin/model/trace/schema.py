@@ -5,13 +5,14 @@ All times are integer nanoseconds relative to the start of the trace unless a na
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-MISSING = -1
-"""Stands in an integer column for "the trace does not say"."""
+from tb_plugin.lib.groupby import MISSING as MISSING
 
 NO_OPERATOR = "(no operator)"
 """Name of the row that carries device time which no operator launched."""
@@ -135,3 +136,8 @@ def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.b
     # A look into 15 flags takes a tenth of the time of np.isin, which is asked so often that it showed in profiles.
     found: npt.NDArray[np.bool_] = flags[kind]
     return found
+
+
+def no_rows(dtype: type[Any]) -> Any:
+    """Returns the default of a column: an empty array, made anew for each model."""
+    return field(default_factory=lambda: np.empty(0, dtype=dtype))

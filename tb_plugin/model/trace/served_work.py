@@ -9,8 +9,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.array_fields import no_rows
-from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.model.trace.schema import MISSING, no_rows
 
 Int64 = npt.NDArray[np.int64]
 

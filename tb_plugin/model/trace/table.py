@@ -13,14 +13,13 @@ In one file, for both are the same columns and sections: who adds one sees where
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.array_fields import no_rows
 from tb_plugin.model.trace.extra_columns import (
     AllocatorBlocks,
     AllocatorTotals,
@@ -29,12 +28,12 @@ from tb_plugin.model.trace.extra_columns import (
     StatedSteps,
     StatedTable,
 )
-from tb_plugin.model.trace.graph_capture import Captured
+from tb_plugin.model.trace.graph_capture import Captured, merge_captures
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.kernel_rules import ClassNames
 from tb_plugin.model.trace.recorder import UNKNOWN_RECORDER, Recorder
 from tb_plugin.model.trace.report import ReadReport
-from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind
+from tb_plugin.model.trace.schema import MISSING, CallRole, EventKind, no_rows
 from tb_plugin.model.trace.served_work import Served
 from tb_plugin.model.trace.strings import StringTable
 
@@ -341,7 +340,7 @@ class Track:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps after the device extension of docs/metrics.md, in order of time; empty when none was recorded."""
+    """Steps after the device extension of docs/concepts/time.md, in order of time; empty when none was recorded."""
 
     label: tuple[str, ...] = ()
     start_ns: Int64 = no_rows(np.int64)
@@ -497,8 +496,13 @@ class TraceTable:
     components: AllocatorTotals
     recorder: Recorder
     """The tool that recorded it, in words."""
-    captured: Captured = field(default_factory=Captured)
+    captured: Captured = field(default_factory=Captured, metadata={"cached": False})
     """What another recording tells of the graphs that this one replays. Never kept: who asks with it puts it here."""
+
+    def with_captured(self, captures: Iterable[tuple[Captured, StringTable]], source: str) -> TraceTable:
+        """Returns the trace with what other recordings tell of its graphs; its other columns are shared."""
+        captured, strings = merge_captures(self.strings, captures, source)
+        return replace(self, captured=captured, strings=strings)
 
     def calls_that(self, *roles: CallRole) -> Bool:
         """Returns which rows are runtime or driver calls of these roles."""

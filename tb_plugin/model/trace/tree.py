@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.model.trace.numbering import distinct, places_of
+from tb_plugin.lib.groupby import distinct_values, places_of, side_by_side, stable_order
 from tb_plugin.model.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
@@ -23,7 +23,6 @@ Int16 = npt.NDArray[np.int16]
 Bool = npt.NDArray[np.bool_]
 
 _SMALL = 2**15
-_FITS = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,31 +36,6 @@ class Nesting:
     parent: Int32
     depth: Int16
     overlaps: Bool
-
-
-def stable_order(key: npt.NDArray[np.signedinteger]) -> Int64:
-    """Positions in ascending order of a key; equal ones keep their order."""
-    small = len(key) and key.min() >= -_SMALL and key.max() < _SMALL
-    # numpy sorts 16-bit integers by their digits: linear, where a general sort is not.
-    order: Int64 = np.argsort(key.astype(np.int16) if small else key, kind="stable")
-    return order
-
-
-def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[Int64]:
-    """Returns the times of (track, time) columns on one axis, on which a track lies wholly behind those with smaller numbers.
-
-    One sweep then serves all tracks. Only the order of two times of a track is kept, not always their distance.
-    """
-    low = min((int(time.min()) for _, time in columns if len(time)), default=0)
-    width = max((int(time.max()) for _, time in columns if len(time)), default=0) - low + 1
-    tracks = max((int(track.max()) for track, _ in columns if len(track)), default=0) + 2
-    if tracks * width < _FITS:
-        return [time - low + track.astype(np.int64) * width for track, time in columns]
-    # Times of centuries on many tracks: their ranks stand for them.
-    values, rank = np.unique(np.concatenate([time for _, time in columns]), return_inverse=True)
-    bounds = np.cumsum([len(time) for _, time in columns])[:-1]
-    ranks = np.split(rank.ravel(), bounds)
-    return [place + track.astype(np.int64) * len(values) for place, (track, _) in zip(ranks, columns, strict=True)]
 
 
 def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
@@ -187,7 +161,7 @@ def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
     short = np.arange(len(start))
     while len(short := short[(before[short] >= 0) & (end[before[short]] < end[short])]):
         before[short] = before[before[short]]
-    time = distinct(start, end)
+    time = distinct_values(start, end)
     row = np.searchsorted(start, time, side="right") - 1
     closed = np.arange(len(time))
     while len(closed := closed[(row[closed] >= 0) & (end[row[closed]] <= time[closed])]):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tb_plugin.formats.base import Candidate, Reader
-from tb_plugin.service.discovery.span_time import nanoseconds_of, time_of
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 from tb_plugin.storage.listing import StoredFile
 
@@ -110,7 +109,7 @@ def _found(run: str, worker: str, span: str, draft: Draft) -> ProfileFiles:
 def _order(draft: Draft) -> tuple[int, tuple[str, ...]] | None:
     """What the spans of a worker are sorted by; None when the names tell neither a time nor a number."""
     candidate = draft.candidate
-    time = candidate.time_unix_ns if candidate.time_unix_ns is not None else nanoseconds_of(candidate.span)
+    time = candidate.time_unix_ns if candidate.time_unix_ns is not None else _nanoseconds_of(candidate.span)
     if time is None and candidate.span is None:
         return None
     return (int(candidate.span or "0") if time is None else time, candidate.names)
@@ -119,3 +118,27 @@ def _order(draft: Draft) -> tuple[int, tuple[str, ...]] | None:
 def _time_of(candidate: Candidate) -> int | None:
     stated = candidate.time_unix_ns
     return time_of(candidate.span) if stated is None else stated // 1_000_000
+
+
+_FIRST_PLAUSIBLE_MS = 10**11
+"""Spring 1973; a smaller token is a counter and no time."""
+
+
+def time_of(token: str | None) -> int | None:
+    """Returns the wall time of a span token in ms since 1970; None when the number is no plausible time."""
+    nanoseconds = _nanoseconds_of(token)
+    return None if nanoseconds is None else nanoseconds // 1_000_000
+
+
+def _nanoseconds_of(token: str | None) -> int | None:
+    """Returns a token as ns since 1970, None for no time.
+
+    Old PyTorch wrote ms, new writes ns; the sizes are a million apart.
+    """
+    if not token or not token.isdigit():
+        return None
+    number = int(token)
+    for unit in (1_000_000, 1_000, 1):
+        if _FIRST_PLAUSIBLE_MS <= number * unit // 1_000_000 < _FIRST_PLAUSIBLE_MS * 100:
+            return number * unit
+    return None

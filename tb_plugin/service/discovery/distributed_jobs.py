@@ -14,14 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from tb_plugin.formats.base import JobInfo, identifying
+from tb_plugin import settings
+from tb_plugin.formats.base import JobInfo
+from tb_plugin.formats.format_entry import identifying
+from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
 from tb_plugin.model.trace.worker_names import rank_worker
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
-GROUP_VARIABLE = "TORCH_TRACE_GROUP"
+GROUP_VARIABLE = settings.GROUP.name
 """Environment variable: ``folders`` leaves each folder a run of its own."""
-SLACK_NS = 10 * 10**9
-"""How far recordings of one job may lie apart: clocks of hosts differ, and the start of a file is known about."""
 _LONGEST_NS = 86_400 * 10**9
 _Key = tuple[Root, str, int, str, str]
 """Root, clock, world size, backend, group."""
@@ -47,7 +48,7 @@ def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
 
 
 def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles of those runs that may be parts of a job, by what ``first_candidates`` gave."""
+    """Returns the profiles of those runs that may be parts of a job, by what ``asked_first`` gave."""
     workers: dict[str, set[str]] = defaultdict(set)
     for one in found:
         workers[one.run].add(one.worker)
@@ -206,7 +207,9 @@ def _joined_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Pr
                 higher.append((folder, group))
             else:
                 below[folder[:depth]].append(group)
-        merged = [group for here in below.values() for group in (_merged(here, SLACK_NS) if len(here) > 1 else here)]
+        merged = [
+            group for here in below.values() for group in (_merged(here, RECORDING_SLACK_NS) if len(here) > 1 else here)
+        ]
         groups = higher + [(_common([process.folder for process in group]), group) for group in merged]
     return groups
 
@@ -214,7 +217,9 @@ def _joined_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Pr
 def _merged(groups: list[list[_Process]], slack_ns: int) -> list[list[_Process]]:
     """Groups that record at the same time, as one where their ranks are distinct, else as they were."""
     merged = []
-    for cluster in _clusters(groups, slack_ns):
+    extents = [(min(p.begin_ns for p in group), max(p.end_ns for p in group)) for group in groups]
+    for places in simultaneous(extents, slack_ns):
+        cluster = [groups[place] for place in places]
         ranks = [process.rank for group in cluster for process in group]
         if len(set(ranks)) == len(ranks):
             merged.append([process for group in cluster for process in group])
@@ -223,21 +228,6 @@ def _merged(groups: list[list[_Process]], slack_ns: int) -> list[list[_Process]]
         else:
             merged += cluster
     return merged
-
-
-def _clusters(groups: list[list[_Process]], slack_ns: int) -> list[list[list[_Process]]]:
-    """Groups in order of time, cut where nothing is recorded."""
-    clusters: list[list[list[_Process]]] = []
-    until = 0
-    for group in sorted(groups, key=lambda group: min(p.begin_ns for p in group)):
-        begin, end = min(p.begin_ns for p in group), max(p.end_ns for p in group)
-        if clusters and begin <= until + slack_ns:
-            clusters[-1].append(group)
-            until = max(until, end)
-        else:
-            clusters.append([group])
-            until = end
-    return clusters
 
 
 def _is_one_run(group: Sequence[_Process]) -> bool:
@@ -285,7 +275,7 @@ def _apart(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] |
     (begin, end), (first, last) = one.times[i], other.times[k]
     same_step = one.steps[i] is not None and one.steps[i] == other.steps[k]
     away = max(first - end, begin - last, 0)
-    if away > SLACK_NS:
+    if away > RECORDING_SLACK_NS:
         return None
     return (not same_step, abs(first - begin))
 

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tb_plugin.formats.base import JobInfo, identifying
+from tb_plugin.formats.base import JobInfo
+from tb_plugin.formats.format_entry import identifying
+from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
 from tb_plugin.model.trace.worker_names import rank_worker
-from tb_plugin.service.discovery.distributed_jobs import SLACK_NS, concurrent_groups, extent, span_names
+from tb_plugin.service.discovery.distributed_jobs import concurrent_groups, extent, span_names
 from tb_plugin.service.profile_files import ProfileFiles
 
 _NAMED = re.compile(r"rank(\d{1,9})\Z")
@@ -82,16 +84,7 @@ def _are_together(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
         if info.start_ns is not None:
             spans[one.span, info.clock].append(extent(one, info))
             hosts[one.span, info.clock].add(info.process.rpartition(":")[0])
-    return all(len(hosts[span]) > 1 or _is_one_stretch(times) for span, times in spans.items())
-
-
-def _is_one_stretch(times: Iterable[tuple[int, int]]) -> bool:
-    until: int | None = None
-    for begin, end in sorted(times):
-        if until is not None and begin > until + SLACK_NS:
-            return False
-        until = end if until is None else max(until, end)
-    return True
+    return all(len(hosts[span]) > 1 or len(simultaneous(times)) == 1 for span, times in spans.items())
 
 
 def _labelled(
@@ -137,7 +130,7 @@ def _is_one_worker(group: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, J
     for (begin, end, process, _), (after, _, other, _) in pairwise(known):
         # A process has one profiler: what it records again is later, even where nothing tells the end of the first.
         is_same = process != "" and process == other
-        if after <= end + (0 if is_same or end > begin else SLACK_NS):
+        if after <= end + (0 if is_same or end > begin else RECORDING_SLACK_NS):
             return False
     return True
 

@@ -6,7 +6,7 @@ import os
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part, view_params
@@ -16,15 +16,15 @@ from tb_plugin.analysis.timeline.pyramid import Pyramid
 from tb_plugin.errors import CacheFileLost, NotFoundError
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
-from tb_plugin.model.stack_profile.nodes import captured_by_node
-from tb_plugin.model.stack_profile.table import StackProfile
 from tb_plugin.model.trace.graph_capture import Captured
-from tb_plugin.model.trace.graph_capture_merge import with_captured
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model_kinds.timeline_levels import levels_of
 from tb_plugin.service import mapped_part, part_codec
 from tb_plugin.storage.cache import put_atomically
+
+if TYPE_CHECKING:
+    from tb_plugin.model.stack_profile import StackProfile
 
 M = TypeVar("M")
 
@@ -79,7 +79,7 @@ class OpenModels:
     def _told(self, file: ModelFile) -> TraceTable:
         """A trace with what its captures tell. Raises NotFound, KeptLost."""
         told = (_captured(self.made(each), name) for each, name in zip(file.captures, file.names, strict=True))
-        return with_captured(self.typed(file.alone, TraceTable), told, file.told_by)
+        return self.typed(file.alone, TraceTable).with_captured(told, file.told_by)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
         """Returns the model in a file, which must be of that type. Raises NotFound, KeptLost."""
@@ -147,9 +147,11 @@ class OpenModels:
 
 def _captured(made: TraceTable | StackProfile, name: str) -> tuple[Captured, StringTable]:
     """What a profile of that name tells of graphs, and the texts that its ids count into."""
-    if isinstance(made, StackProfile):
-        return captured_by_node(made), StringTable(made.names)
-    return replace(captured_in(made), source=name), made.strings
+    if isinstance(made, TraceTable):
+        return replace(captured_in(made), source=name), made.strings
+    from tb_plugin.model.stack_profile import captured_by_node
+
+    return captured_by_node(made), StringTable(made.names)
 
 
 def _paths(file: ModelFile) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, int_param
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import ORIGINS, origins_at
@@ -19,12 +19,14 @@ from tb_plugin.analysis.memory.owners import owners_at, tracks_of
 from tb_plugin.analysis.memory.tables import module_names
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
-from tb_plugin.model.trace.numbering import distinct
+from tb_plugin.lib.groupby import distinct_values
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import climb_to_open
 from tb_plugin.payloads import Column, Figures, Table, View
+from tb_plugin.views.allocated_in import VIEW
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -37,11 +39,8 @@ microseconds: a nearer reach that has an allocation of it is believed; where it 
 BY_ADDRESS, BY_TIME = "address and time", "time"
 
 
-class AllocatedIn(Detail):
+class AllocatedIn(DeclaredView, entry=VIEW):
     """What a trace says of an allocation whose time, address and size are known."""
-
-    id = "allocated_in"
-    title = "Allocated in"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the allocation; the steps are said, not applied."""
@@ -102,7 +101,7 @@ def _apart(time: Int64, at: int) -> Int64:
 
 def _by_time(trace: TraceTable, at: int) -> Frame:
     """The innermost operator of each thread that was open all through a microsecond."""
-    track = distinct(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
+    track = distinct_values(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
     return _frame(trace, track, np.full(len(track), at), MOMENT_NS)
 
 

@@ -1,1 +1,39 @@
 """The view ``allocation_stacks``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.snapshot.table import Snapshot
+
+
+def _missing(snapshot: Snapshot) -> Missing | None:
+    if len(snapshot.stacks):
+        return None
+    return Missing("The snapshot holds no stacks.", snapshot.recorder.todo("view.allocation_stacks"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "allocation_stacks",
+    "Stacks",
+    order=230,
+    model=SNAPSHOT,
+    traits=Traits("Memory", "picture", whole="A snapshot has no phases."),
+    missing=_missing,
+    http=ViewText(
+        parameters=(
+            "`device`, `at` (the moment; default: the peak), `against` (a second moment, in any order), `of` "
+            "(`held`: what is allocated at `at`; with `against` also `made`, all that was allocated in between, "
+            "its default then, and `left`, what of that is not released at the later one), `by` (`line`, "
+            "`function`, `file`)."
+        ),
+        payloads=(
+            "Of memory snapshots. `stacks` (Tree, one root), `summary` (Figures), `devices` (Figures, one a device)."
+        ),
+    ),
+)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.code_owner import package_of
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.errors import BadRequest
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING

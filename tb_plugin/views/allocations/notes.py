@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.snapshot.categories import category_notes
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, Levels, ooms_of
@@ -12,6 +11,7 @@ from tb_plugin.analysis.snapshot.finding_metrics import HISTORY, RAN_OUT
 from tb_plugin.analysis.snapshot.history_steps import HistorySteps
 from tb_plugin.analysis.snapshot.labels import NO_HISTORY, Ids, stack_words, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice, Notices
 from tb_plugin.payloads.base import Figure

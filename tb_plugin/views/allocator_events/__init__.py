@@ -1,1 +1,25 @@
 """The view ``allocator_events``."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Traits
+from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry, ViewText
+
+VIEW = ViewEntry(
+    __name__,
+    "allocator_events",
+    "Allocator events",
+    order=360,
+    model=SNAPSHOT,
+    traits=Traits("Memory", "detail", whole="A snapshot has no phases."),
+    http=ViewText(
+        parameters=(
+            "`device`, `near` (an event that is to be in the middle) or `first` (how many of the events found "
+            "come before), `search` (in action and stack, or an address such as `0x7f20`)."
+        ),
+        payloads=(
+            "Of memory snapshots, no page of its own: the history of a device, 300 events an answer. `found` (Figures)."
+        ),
+        tables="`events`.",
+    ),
+)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.memory_categories import TITLES
-from tb_plugin.model.category_memory.table import CATEGORIES, CategoryMemory
+from tb_plugin.model.category_memory import CATEGORIES, CategoryMemory
 from tb_plugin.payloads import Notice, Notices
 from tb_plugin.views.categories.metrics import METRICS
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.compiled.graph_breaks import number_of
-from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost, nest

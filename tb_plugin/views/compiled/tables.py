@@ -1,4 +1,4 @@
-"""The tables of compiled code: its regions, and where it breaks off."""
+"""Tables of compiled code: regions, breaks, generated kernels and steps."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from tb_plugin.analysis.compiled.calls import called_of
 from tb_plugin.analysis.compiled.compiling import cold_calls, compilations_of, guards_of, wrapper_times
 from tb_plugin.analysis.compiled.graph_breaks import breaks_of, number_of, place_of
 from tb_plugin.analysis.compiled.regions import regions_of
-from tb_plugin.analysis.groupby import Groups, group, sum_by
 from tb_plugin.analysis.host_calls import host_calls, sums_of
+from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.range_patterns import GRAPH
-from tb_plugin.analysis.selection import Selection
-from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.analysis.selection import Selection, steps_of
+from tb_plugin.lib.groupby import Groups, group, ratio, sum_by
+from tb_plugin.lib.intervals import measure_within, union
+from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
+from tb_plugin.views.compiled.generated_kernels import generated_kernels, read_name
+from tb_plugin.views.compiled.metrics import METRICS
 from tb_plugin.views.compiled.payloads import framed, innermost_modules, numbers_of
 
 Int64 = npt.NDArray[np.int64]
@@ -124,3 +128,77 @@ def _graphs(names: pa.Array) -> pa.Array:
     """The keys of graphs by their names; null where none was called."""
     found = [GRAPH.match(name) if name else None for name in names.to_pylist()]
     return pa.array([match and match[1] for match in found], pa.string())
+
+
+def kernels_frame(trace: TraceTable, selection: Selection) -> Frame:
+    """Returns a row a generated kernel that ran in the chosen steps, those that took most time first."""
+    every, regions = generated_kernels(trace), regions_of(trace)
+    at = np.flatnonzero(selection.rows[every.row])
+    row = every.row[at]
+    groups = group(trace.name[row].astype(np.int64))
+    texts = trace.strings.take(trace.name[row[groups.first]]).to_pylist()
+    named = [read_name(trace.recorder.compiled, text) for text in texts]
+    on_host = trace.kind[row] != EventKind.KERNEL
+    calls, runs = groups.sum(on_host.astype(np.int64)), groups.sum((~on_host).astype(np.int64))
+    device = groups.sum(np.where(on_host, 0, trace.dur_ns[row]))
+    region = every.region[at]
+    names = np.where(region == MISSING, MISSING, np.append(trace.name[regions.row], MISSING)[region])
+    data: dict[str, object] = {
+        "generated_kernel": pa.array(texts, pa.string()),
+        "kernel_kind": pa.array([each and each.kind for each in named], pa.string()),
+        "fused_operators": pa.array([", ".join(each.operators) if each else None for each in named], pa.string()),
+        "kernel_launches": np.where(runs > 0, runs, calls),
+        "kernel_device_ns": device,
+        "kernel_host_ns": groups.sum(np.where(on_host, trace.dur_ns[row], 0)),
+        "region_numbers": numbers_of(trace, names, groups),
+        "kernel_modules": innermost_modules(trace, selection, every.origin[at], groups.of, len(groups)),
+        "kernel_file": _files(trace, row, groups),
+    }
+    if not runs.any():
+        del data["kernel_device_ns"]
+    if data["kernel_file"].null_count == len(groups):  # type: ignore[attr-defined]
+        del data["kernel_file"]
+    first = "kernel_device_ns" if "kernel_device_ns" in data else "kernel_host_ns"
+    return framed("generated_kernels", "Generated kernels", data, ("generated_kernel",), first)
+
+
+def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:
+    """The first file that is recorded beside rows of each group, null where there is none."""
+    key = trace.recorder.compiled.file
+    texts = first_reported_text(trace, (key,) if key else (), row)
+    found = np.full(len(groups), MISSING, np.int64)
+    known = np.flatnonzero(texts != MISSING)[::-1]
+    found[groups.of[known]] = texts[known]
+    return trace.strings.take(found)
+
+
+def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
+    """Returns a row a recorded step, in order: how long it compiled, and what calls of compiled code cost beside that."""
+    steps = steps_of(trace, chosen)
+    steps = steps if steps.recorded else steps.only([])
+    made, guards, regions = compilations_of(trace), guards_of(trace), regions_of(trace)
+    begin, end = steps.host_start_ns, steps.host_end_ns
+    compiling = measure_within(union(trace.start_ns[made.row], trace.ends(made.row)), begin, end)
+
+    def within(row: Int64, values: Int64) -> Int64:
+        """Sums over the rows that begin in each step."""
+        at = steps.at(trace.start_ns[row], on_host=True)
+        return sum_by(at[at != MISSING], values[at != MISSING], len(steps.label))
+
+    data = {
+        "step": pa.array(steps.label, pa.string()),
+        "compiling_in_step_ns": pa.array(compiling),
+        "compiling_ratio": pa.array(ratio(compiling, end - begin)),
+        "compilations": pa.array(within(made.row, np.ones(len(made.row), np.int64))),
+        "calls": pa.array(within(regions.row, np.ones(len(regions.row), np.int64))),
+        "guard_ns": pa.array(within(guards.row, trace.dur_ns[guards.row])),
+        "wrapper_ns": pa.array(within(regions.row, wrapper_times(trace))),
+    }
+    return Frame(
+        name="compiled_steps",
+        title="Compilation by step",
+        columns=METRICS.columns(*data, share=("compiling_in_step_ns",)),
+        data=pa.table(data),
+        row_key=("step",),
+        name_column="step",
+    )

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.base import Frame
+from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import Bearers, ReplayedCalls, replayed_calls
-from tb_plugin.analysis.groupby import Forest, group
 from tb_plugin.analysis.range_patterns import BACKWARD, DATALOADER, OPTIMIZER, module_label
 from tb_plugin.analysis.range_patterns import name_matches as in_names
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.analysis.stack_frames import labels_of, stack_frames
-from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, innermost, nest, self_time

@@ -14,14 +14,14 @@ from tb_plugin.analysis.communication import communicates
 from tb_plugin.analysis.device_memory.peaks import peak_of, reserved_peak_of
 from tb_plugin.analysis.device_memory.records import devices_of
 from tb_plugin.analysis.device_memory.window import window_of
+from tb_plugin.analysis.forest import Forest, Spans, outermost_of, with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import replayed_operators
-from tb_plugin.analysis.groupby import Forest, Spans, group, outermost_of, sum_by, with_ancestors
 from tb_plugin.analysis.kernel_classes import word_of
 from tb_plugin.analysis.selection import Selection
+from tb_plugin.lib.groupby import group, places_of, sum_by
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.job_tables import OPERATIONS, stated_in
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, MatrixUse, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.diff.kernel_families import PASSES, families_of

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from tb_plugin.analysis.forest import with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.groupby import with_ancestors
 from tb_plugin.analysis.kernel_classes import class_of_operators, classify_kernels
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.model.trace.schema import MISSING, EventKind, KernelClass

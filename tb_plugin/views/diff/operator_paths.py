@@ -9,11 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame, Part
+from tb_plugin.analysis.forest import Forest, with_ancestors
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.scope_calls import replayed_operators
-from tb_plugin.analysis.groupby import Forest, group, sum_by, with_ancestors
 from tb_plugin.analysis.selection import Selection
-from tb_plugin.model.trace.numbering import places_of
+from tb_plugin.lib.groupby import group, places_of, sum_by
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, roots_of

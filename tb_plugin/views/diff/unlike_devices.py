@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Part
-from tb_plugin.analysis.groupby import shares
+from tb_plugin.lib.groupby import shares
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.payloads import Column, Notice, Sort

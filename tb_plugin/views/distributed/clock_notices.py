@@ -136,7 +136,7 @@ def _transfer_notice(data: JobData) -> Notice | None:
         METRICS.figure("arrival_transfer_ns", by_clocks),
     ]
     advice = (
-        "Trust bandwidths only where both agree: see the columns Data transfer and Transfer by clocks of the table Single "
+        "Trust bandwidths only where both agree: see the columns Transfer and Transfer by clocks of the table Single "
         "collectives."
     )
     return Notice("transfer_estimates", "info", text, advice, figures)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
+from tb_plugin.lib.intervals import simultaneous
 from tb_plugin.payloads import Notice, Severity
 
 # reasons to ignore a profile, also rules of the notices
 NO_RANK, OTHER_TIME, SAME_RANK = "no_rank", "other_time", "same_rank"
-# between recordings of one job: host clocks differ
-SLACK_NS = 10 * 10**9
 _MAX_NAMED = 8
 _MAX_FACT = 1 << 62
 _NOTICES: dict[str, tuple[Severity, str, str]] = {
@@ -73,16 +72,10 @@ def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
     ranks = [fact(part, "distributed.rank") for part in parts if part]
     if None not in ranks and len(set(ranks)) == len(ranks):
         return []
-    times = sorted((*extent, place) for place, part in enumerate(parts) if part and (extent := _extent(part)))
-    groups: list[list[int]] = []
-    until = 0
-    for begin, end, place in times:
-        if not groups or begin > until + SLACK_NS:
-            groups.append([])
-        groups[-1].append(place)
-        until = max(until, end)
+    extents = {place: extent for place, part in enumerate(parts) if part and (extent := _extent(part))}
+    places, groups = list(extents), simultaneous(list(extents.values()))
     most = max(groups, key=len, default=[])
-    return [place for group in groups if group is not most for place in group]
+    return [places[at] for group in groups if group is not most for at in group]
 
 
 def _extent(part: Part) -> tuple[int, int] | None:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.lib.quantiles import quantile_by
+from tb_plugin.lib.groupby import quantile_by
 from tb_plugin.payloads import Figure, Figures
 from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of

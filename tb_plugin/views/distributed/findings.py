@@ -11,7 +11,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.communication import COMMUNICATION_SHARE, SEND_LESS
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.skipped_workers import LeftOut, failed_ranks, left_out
-from tb_plugin.lib.codes import codes, distinct, distinct_rows
+from tb_plugin.lib.groupby import distinct_rows, group_sorted
 from tb_plugin.payloads import Notice
 from tb_plugin.views.distributed.clock_notices import clock_notices
 from tb_plugin.views.distributed.comparable_profiles import not_compared
@@ -156,11 +156,11 @@ def _workers_with_missing_calls(data: JobData) -> str:
     # Ranks without calls may not be members of a group with unknown members.
     stated = np.array([text != "" for text in listed], np.bool_)[ranks]
     rows = np.flatnonzero(np.isin(job_calls.match, job_calls.match[bound]) & stated)
-    group = distinct(numbers_of(job_calls.data, "group_code"))[1]
+    group = group_sorted(numbers_of(job_calls.data, "group_code")).of
     called, _ = distinct_rows(group[rows], job_calls.match[rows])
     calls = np.bincount(called, minlength=int(group.max(initial=-1)) + 1)
-    member, which = distinct(codes(group, job_calls.worker))
-    have = np.bincount(which[rows], minlength=len(member))
+    members = group_sorted(group, job_calls.worker)
+    member, have = members.first, np.bincount(members.of[rows], minlength=len(members))
     lacks = np.zeros(len(data.names), np.int64)
     np.add.at(lacks, job_calls.worker[member], np.maximum(calls[group[member]] - have, 0))
     order = np.argsort(-lacks, kind="stable")[: np.count_nonzero(lacks)].tolist()
@@ -184,9 +184,7 @@ def _waiting(rows: list[Row]) -> list[Notice]:
         "Exposed communication takes {communication_exposed} of the step on {worker}. Most of its communication is waiting "
         f"for other ranks: {least}{{wait_ns}} per step, against {most}{{transfer_ns}} of transfer."
     )
-    todo = (
-        "Find the rank that arrives last (see Others waited and Arrived last in Workers). Sending less does not help."
-    )
+    todo = "Find the rank that arrives last (see Caused wait and Arrived last in Workers). Sending less does not help."
     return [_communication_notice("communication_waiting", worst, len(losing), text, todo)]
 
 
@@ -264,12 +262,12 @@ def _reports_less_transit(data: JobData, row: Row) -> bool:
 
 
 def _communication_notice(rule: str, row: Row, workers: int, text: str, todo: str) -> Notice:
-    share, window = _exposed_of(row), "mean of the chosen steps"
+    share, window = _exposed_of(row), "mean of the selected steps"
     figures = [
         METRICS.figure("worker", str(row["worker"])),
         METRICS.figure("communication_exposed", share),
-        METRICS.figure("wait_ns", total_of([row], "wait_ns"), "Synchronizing per step", window=window),
-        METRICS.figure("transfer_ns", total_of([row], "transfer_ns"), "Data transfer per step", window=window),
+        METRICS.figure("wait_ns", total_of([row], "wait_ns"), "Wait per step", window=window),
+        METRICS.figure("transfer_ns", total_of([row], "transfer_ns"), "Transfer per step", window=window),
         METRICS.figure("workers", workers, "Affected workers"),
     ]
     return Notice(rule, severity_of(share), text, todo, figures, "communication_exposed", COMMUNICATION_SHARE)

@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, coverage_of
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
-from tb_plugin.lib.codes import codes, distinct
+from tb_plugin.lib.groupby import group_sorted, quantile_by
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.lib.quantiles import quantile_by
 from tb_plugin.payloads import Notices
 from tb_plugin.views.distributed.clocks.anchor_calls import SYNCHRONIZING, anchors_of
 from tb_plugin.views.distributed.clocks.lateness import lateness_of
@@ -318,7 +317,7 @@ def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
     """Bus bandwidth over algorithm bandwidth of each call; NaN if undefined."""
-    first, which = distinct(codes(collective, size))
-    factors = [bus_factor(names[collective[row]], int(size[row])) for row in first.tolist()]
-    found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[which]
+    kinds = group_sorted(collective, size)
+    factors = [bus_factor(names[collective[row]], int(size[row])) for row in kinds.first.tolist()]
+    found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[kinds.of]
     return found

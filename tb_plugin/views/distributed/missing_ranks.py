@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Part
-from tb_plugin.lib.codes import codes, distinct_rows
+from tb_plugin.lib.groupby import codes, distinct_rows
 from tb_plugin.payloads import Notice
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS

@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.lib.codes import codes, distinct
-from tb_plugin.lib.quantiles import quantile_by
+from tb_plugin.lib.groupby import codes, group_sorted, quantile_by
 from tb_plugin.views.distributed.job_data import JobCalls, JobData, Row
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.rank.profile import frame, table
@@ -40,8 +39,8 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
     described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
     # Groups without a description use their name.
     of_row, titles = _kinds(operations, described)
-    first, kind = distinct(of_row)
-    count = len(first)
+    kinds = group_sorted(of_row)
+    first, kind, count = kinds.first, kinds.of, len(kinds)
     calls, latency = (operations[key].to_numpy() for key in ("calls", "latency_ns"))
     is_matched = np.asarray(operations["transfer_ns"].is_valid())
     transfer = quantile_by(
@@ -92,7 +91,7 @@ def _kinds(data: pa.Table, described: Mapping[str, str]) -> tuple[Int64, _Title]
 
 
 def _distinct_counts(kind: Int64, values: Int64, count: int) -> list[int]:
-    first, _ = distinct(codes(kind, values))
+    first = group_sorted(kind, values).first
     found: list[int] = np.bincount(kind[first], minlength=count).tolist()
     return found
 
@@ -103,7 +102,7 @@ def _group_counts(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_
     Calls without a reported group count for the inferred group, else for one group.
     """
     inferred, _ = texts_of(seen.data, "inferred_group")
-    first, _ = distinct(codes(kind, numbers_of(seen.data, "group_code"), inferred))
+    first = group_sorted(kind, numbers_of(seen.data, "group_code"), inferred).first
     found = [0] * len(places)
     for row in first.tolist():
         found[places[titles(row)]] += 1
@@ -118,15 +117,14 @@ def _most_awaited(
     if not len(chosen):
         return {}
     wait = (seen.end_ns - seen.start_ns - seen.waiting.transfer_ns)[chosen]
-    first, pair = distinct(codes(kind[chosen], seen.waiting.last[chosen]))
-    total = np.zeros(len(first), np.int64)
-    np.add.at(total, pair, wait)
+    pairs = group_sorted(kind[chosen], seen.waiting.last[chosen])
+    first, total = pairs.first, pairs.sum(wait)
     most: dict[int, int] = {}
     for one, row in enumerate(chosen[first].tolist()):
         at = places[titles(row)]
         if total[one] > (total[most[at]] if at in most else 0):
             most[at] = one
     return {
-        at: (int(seen.waiting.last[chosen[first[one]]]), int(total[one]), chosen[pair == one])
+        at: (int(seen.waiting.last[chosen[first[one]]]), int(total[one]), chosen[pairs.of == one])
         for at, one in most.items()
     }

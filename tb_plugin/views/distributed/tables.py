@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed.clocks.lateness import ARRIVALS, BEGAN_LATER, BELOW, KNOWN
@@ -40,7 +40,7 @@ WORKER = {
 }  # fmt: skip
 # the table has sums over the steps, and one mean
 WORKER_TITLES = {
-    "lost_ns": "Lost per step", "caused_wait_ns": "Others waited, total", "last_share": "Arrives last, all groups",
+    "lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total", "last_share": "Last share, all groups",
     "step_total_ns": "Step time, total",
 }  # fmt: skip
 CLOCK = {
@@ -120,7 +120,7 @@ def frames(data: JobData) -> Mapping[str, Frame]:
                 *(f"more_{key}_ns" for key in COMPONENTS),
                 *nothing_in(stragglers),
             ),
-            {"lost_ns": "Lost per step", "last_share": "Arrives last in its group"},
+            {"lost_ns": "Cost per step", "last_share": "Last share in its group"},
         ),
         frame(
             "process_groups",

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.dtypes import element_bytes
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN
-from tb_plugin.lib.codes import codes, occurrence
+from tb_plugin.lib.groupby import codes, occurrence, sum_by
 from tb_plugin.payloads import Line, Metric, Series, Sort
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of
 from tb_plugin.views.distributed.metrics import METRICS

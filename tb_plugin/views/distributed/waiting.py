@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import ordered
+from tb_plugin.lib.groupby import MAD_TO_DEVIATION, codes, order_within, quantile_by
 from tb_plugin.lib.intervals import union
-from tb_plugin.lib.quantiles import TO_DEVIATION, quantile_by
-from tb_plugin.views.distributed.matching.match import Calls, codes
+from tb_plugin.views.distributed.matching.match import Calls
 
 Int64 = npt.NDArray[np.int64]
 
@@ -96,7 +95,7 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
     median = quantile_by(key, known, kinds, 50)
     away = quantile_by(key, np.abs(known - median[key]), kinds, 50)
     high = quantile_by(key, known, kinds, 95) - median
-    scatter = np.maximum(np.ceil(3 * TO_DEVIATION * away).astype(np.int64), 2 * high)
+    scatter = np.maximum(np.ceil(3 * MAD_TO_DEVIATION * away).astype(np.int64), 2 * high)
     most = median + np.maximum(scatter, median // MIN_EXCESS_PART)
     count = np.bincount(key, minlength=kinds)
     alike = 2 * high <= median // MAX_SPREAD_PART
@@ -113,7 +112,7 @@ def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) 
     """
     # All keys on one axis of disjoint places; ``time`` is the time of a place.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))
-    order = ordered(keys, times)
+    order = order_within(keys, times)
     fresh = (np.diff(keys[order], prepend=-1) != 0) | (np.diff(times[order], prepend=0) != 0)
     place = np.empty(len(order), np.int64)
     place[order] = np.cumsum(fresh) - 1

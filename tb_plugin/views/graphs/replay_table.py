@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tb_plugin.analysis.graphs.coverage import Tie, ties
 from tb_plugin.analysis.graphs.origins import origins_of
 from tb_plugin.analysis.graphs.replays import Replays, replays_of
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.unrecorded_work import device_occupied
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import measure_by, measure_within
 from tb_plugin.model.trace.graph_capture import Scopes
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, CallRole, EventKind, of_kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -17,15 +18,80 @@ from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution_payload import WAYS
 from tb_plugin.analysis.graphs.coverage import Tie
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.groupby import Groups, group, ratio, sum_by
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.unattributed_kernels import module_around
+from tb_plugin.lib.groupby import Groups, group, ratio, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Sort
 from tb_plugin.views.graphs.metrics import METRICS
-from tb_plugin.views.graphs.repeated_parts import Repeated, repeated_part
 from tb_plugin.views.graphs.replay_table import Account, labels_of, usual_launch_ns
+
+SHORTEST = 4
+"""Fewer nodes than that repeat by chance."""
+LEAST_COVERED = 0.5
+"""A part that covers less of the graph is none."""
+_LENGTHS_TRIED = 32
+"""Lengths that are tried: the distances at which most nodes come back."""
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A part of a sequence: ``count`` times ``length`` places from ``begin`` on."""
+
+    begin: int
+    length: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        """Returns the place behind the last one."""
+        return self.begin + self.length * self.count
+
+
+def repeated_part(token: npt.NDArray[np.integer], weight: Int64) -> Repeated | None:
+    """Returns the repetition that covers most of a sequence, of several the one with the shortest part; None = none.
+
+    Where it may begin at several places, it begins where it has most weight, of equal ones at the first.
+    """
+    best: Repeated | None = None
+    for length in _lengths(token):
+        begin, run = _longest_run(token[length:] == token[:-length])
+        found = Repeated(begin, length, run // length + 1)
+        if found.count > 1 and (best is None or found.end - found.begin > best.end - best.begin):
+            best = found
+    enough = best is not None and best.end - best.begin >= LEAST_COVERED * len(token)
+    return _heaviest(token, best, weight) if best is not None and enough else None
+
+
+def _heaviest(token: npt.NDArray[np.integer], part: Repeated, weight: Int64) -> Repeated:
+    _, run = _longest_run(token[part.length :] == token[: -part.length])
+    until = np.append(0, np.cumsum(weight))
+    begins = part.begin + np.arange(run % part.length + 1)
+    shares = until[begins + part.length * part.count] - until[begins]
+    return Repeated(int(begins[np.argmax(shares)]), part.length, part.count)
+
+
+def _lengths(token: npt.NDArray[np.integer]) -> list[int]:
+    """Distances between places that hold the same, ascending."""
+    order = np.argsort(token, kind="stable")
+    apart = np.diff(order)[token[order][1:] == token[order][:-1]]
+    apart = apart[apart >= SHORTEST]
+    count = np.bincount(apart)
+    known = np.flatnonzero(count)
+    common = known[np.argsort(-count[known], kind="stable")[:_LENGTHS_TRIED]]
+    return sorted(common.tolist())
+
+
+def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Where the longest run of true flags begins, and its length."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
+    if not len(edges):
+        return 0, 0
+    lengths = edges[1::2] - edges[::2]
+    longest = int(np.argmax(lengths))
+    return int(edges[2 * longest]), int(lengths[longest])
+
 
 Int64 = npt.NDArray[np.int64]
 

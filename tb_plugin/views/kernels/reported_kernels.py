@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.kernel_facts import first_reported_text
-from tb_plugin.analysis.kernel_groups import STATISTICS, statistics
 from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.lib.groupby import Groups, group, ratio, shares
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -29,15 +28,33 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "kernel_type": ("Type", "What the kernel computes, as the profile states it beside the name."),
-            "core": ("Core", "Part of the device that ran it, as the profile states it."),
-            "kernel_shapes": ("Input shapes", "Dimensions of its input tensors, as the profile states them."),
+            "kernel_type": ("Type", "Reported kernel type."),
+            "core": ("Core", "Reported device core of the kernel."),
+            "kernel_shapes": ("Input shapes", "Reported input shapes of the kernel."),
         },
     )
 )
 MOST_ROWS = 100_000
 """The longest kernels are listed: each has dozens of facts."""
+STATISTICS = ("calls", "total_ns", "total_share", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
 _NOT_STATED = "not stated"
+
+
+def statistics(groups: Groups, dur: Int64) -> dict[str, pa.Array]:
+    """Returns the columns ``STATISTICS`` of groups of kernels, by their durations."""
+    calls, total = groups.count(), groups.sum(dur)
+    p50, p99 = groups.percentiles(dur, 0.5, 0.99)
+    data = {
+        "calls": calls,
+        "total_ns": total,
+        "total_share": shares(total),
+        "mean_ns": ratio(total, calls),
+        "min_ns": groups.min(dur),
+        "max_ns": groups.max(dur),
+        "p50_ns": p50,
+        "p99_ns": p99,
+    }
+    return {key: pa.array(values) for key, values in data.items()}
 
 
 def frames_of(trace: TraceTable, kernels: Int64) -> dict[str, Frame]:
@@ -127,7 +144,7 @@ def _rows(trace: TraceTable, kernels: Int64, stated: list[OpenColumn]) -> Frame:
         title = column.title or column.key
         values, unit = _values(trace, column, rows)
         data[key] = values
-        metric = Metric(key, title, unit, f"As the profile states it of the kernel{_in(column.unit)}.")
+        metric = Metric(key, title, unit, f"Reported for the kernel{_in(column.unit)}.")
         columns.append(Column(metric, hidden=column.key not in first))
     columns.append(Column(EVENT, hidden=True))
     left = len(kernels) - len(rows)

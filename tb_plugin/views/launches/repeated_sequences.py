@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.blocking_calls import waits_for_device
 from tb_plugin.analysis.busy_intervals import covered_work
-from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.model.trace.numbering import numbered
+from tb_plugin.lib.groupby import Groups, group, numbered
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 

@@ -10,12 +10,11 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.busy_intervals import covered_work
 from tb_plugin.analysis.demangle import readable_names
-from tb_plugin.analysis.groupby import Groups, group, ratio
 from tb_plugin.analysis.hardware_streams import hardware_streams
 from tb_plugin.analysis.launches.launch_table import Launched
 from tb_plugin.analysis.launches.metrics import METRICS
 from tb_plugin.analysis.launches.queue_depth import Depth
-from tb_plugin.model.trace.numbering import firsts, numbered
+from tb_plugin.lib.groupby import Groups, group, ratio
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Sort
@@ -29,7 +28,7 @@ LATE_LISTED = 200
 ARROW = " → "
 """Between the kernels of a sequence."""
 _MEDIANS = ("launch_api_p50_ns", "launch_queue_p50_ns", "launch_latency_p50_ns")
-_EVENT = Metric("event", "Event", "count", "Number of the first work in order of time, as the timeline knows it.")
+_EVENT = Metric("event", "Event", "count", "Timeline number of the first kernel.")
 
 
 def by_kernel(trace: TraceTable, launches: Launched) -> Frame:
@@ -83,8 +82,7 @@ def _grouped(
 def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
     """Median and 95th percentile of the latencies on an empty queue; null for groups without one."""
     empty = np.flatnonzero(~launches.is_queued)
-    of, count = numbered(groups.of[empty])
-    inner = Groups(of, firsts(of, count))
+    inner = group(groups.of[empty])
     found = []
     for values in inner.percentiles(launches.latency_ns[empty], 0.5, 0.95):
         spread: Float64 = np.full(len(groups), np.nan)

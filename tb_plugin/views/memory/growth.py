@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.groupby import group, sum_by
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import Scene
 from tb_plugin.analysis.phrases import references_of
+from tb_plugin.lib.groupby import group, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._checks import Check

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.device_memory.records import Device
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import BEFORE, LOST, Scene, hidden_of, module_names, owner_names
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 

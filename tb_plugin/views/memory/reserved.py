@@ -12,10 +12,10 @@ from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.device_memory.reserved import swings_notice, swings_of
 from tb_plugin.analysis.device_memory.window import MemoryRange
 from tb_plugin.analysis.driver_calls import DriverCalls
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.tables import Scene
 from tb_plugin.analysis.phrases import references_of
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Link, Notice
 from tb_plugin.rules._base import percent

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.device_memory.records import Device
 from tb_plugin.analysis.driver_calls import usual_calls
-from tb_plugin.analysis.groupby import Groups, group, sum_by
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import step_at
 from tb_plugin.analysis.memory.tables import Scene, hidden_of
 from tb_plugin.analysis.phrases import references_of
+from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.lib.intervals import Ranges
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING
@@ -63,7 +63,7 @@ class Varying:
     allocations: Int64
     bytes: Int64
     calls: Int64
-    """Driver calls for memory in operators of this name with this shape."""
+    """Memory allocation calls to the driver in operators of this name with this shape."""
     calls_ns: Int64
     every_call_ns: int
     """Time of all such calls in these steps."""

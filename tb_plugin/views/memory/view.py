@@ -10,37 +10,36 @@ import pyarrow as pa
 from msgspec import structs
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
     int_param,
 )
 from tb_plugin.analysis.device_memory.peaks import Peak, peak_of
 from tb_plugin.analysis.device_memory.records import Device, allocators_of
-from tb_plugin.analysis.device_memory.window import window_of
+from tb_plugin.analysis.device_memory.window import MemoryRange, window_of
 from tb_plugin.analysis.driver_calls import DriverCalls, driver_calls, step_time
 from tb_plugin.analysis.memory.categories import category_bar
+from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import Origins, origins_of
 from tb_plugin.analysis.memory.owners import Owners, owners_of
 from tb_plugin.analysis.memory.tables import Scene, operator_frame, outermost_frame
 from tb_plugin.analysis.out_of_memory import Failures, failures_of, marks_of
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.intervals import intersect
 from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
-from tb_plugin.views.memory import summary
+from tb_plugin.payloads import CoverageInfo, Figures, Line, Payload, Series, Table, View
+from tb_plugin.views.memory import VIEW, summary
 from tb_plugin.views.memory.blocks import block_frame, every_block
-from tb_plugin.views.memory.curve import curve_of
 from tb_plugin.views.memory.findings import findings_of
 from tb_plugin.views.memory.live_blocks import live_at, live_frame
+from tb_plugin.views.memory.outline import detail_of, outline_of, values_of
 from tb_plugin.views.memory.reported_totals import reported_devices, reported_notices, reported_totals, without_blocks
 from tb_plugin.views.memory.shapes import Varying, shape_frame, varying_shapes
 from tb_plugin.views.memory.surviving_blocks import StepBlocks, step_blocks, step_frame
@@ -51,21 +50,8 @@ _WINDOW = ("device", "start_ns", "end_ns")
 OWN = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
 
-class Memory:
+class Memory(DeclaredView, entry=VIEW):
     """The memory view."""
-
-    id = "memory"
-    title = "Memory"
-    model = TraceTable
-    traits = Traits("Memory", whole="Memory is held beyond the phase that asks for it.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs allocator events, or totals of allocators or components."""
-        if len(trace.memory.time_ns) or len(trace.totals.time_ns) or len(trace.components.time_ns):
-            return None
-        return Missing("The trace holds no memory events.", trace.recorder.todo("view.memory"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, the device, the window, the moment, the width, the allocator and ``zeros``."""
@@ -88,7 +74,7 @@ class Memory:
         if devices:
             width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
             payloads["summary"] = summary.summary_of(scene, devices[0], peaks[0])
-            payloads["curve"] = curve_of(devices[0], scene.window, width)
+            payloads["curve"] = _curve_of(devices[0], scene.window, width)
             failures = _failures(trace, seen)
             if len(failures.row):
                 payloads["out_of_memory"] = marks_of(trace, failures)
@@ -195,3 +181,22 @@ def _chosen(trace: TraceTable, devices: list[Device], name: str) -> list[Device]
         known = ", ".join(sorted({device.name for device in devices} | stated)) or "none"
         raise BadRequest(f"The trace has no memory events of {name[:40]}.", "device", f"It has them of: {known}.")
     return found
+
+
+def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
+    """Returns allocated and reserved bytes over the window: every extreme of every pixel column is kept.
+
+    What does not count (the time between chosen steps that are not adjacent) is null at both of its ends.
+    """
+    inside = np.flatnonzero(window.holds(device.time_ns))
+    levels = (device.allocated[inside], device.reserved[inside])
+    drawn = outline_of(device.time_ns, window, inside[detail_of(device.time_ns[inside], levels, window, width)])
+    at = drawn.at
+    level = METRICS.metric("allocated_bytes" if device.has_totals else "change_bytes")
+    lines = [Line(level, "kernel", values_of(np.append(device.allocated, device.before)[at], drawn.known))]
+    if (device.reserved > 0).any():
+        reserved = device.reserved[np.maximum(at, 0)]  # before the first event as after it: nothing else is known
+        known = drawn.known & (reserved != MISSING)
+        lines.append(Line(METRICS.metric("reserved_bytes"), "memcpy", values_of(reserved, known)))
+    x = drawn.time_ns.tolist()
+    return Series("curve", "Memory over time", device.name, METRICS.metric("moment_ns"), x, lines, "lines")

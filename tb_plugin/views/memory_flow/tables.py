@@ -11,7 +11,7 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.snapshot.labels import address_texts
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.memory_flow.table import MemoryFlow
+from tb_plugin.model.memory_flow import MemoryFlow
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Sort
 from tb_plugin.views.memory_flow.metrics import METRICS

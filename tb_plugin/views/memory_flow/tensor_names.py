@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.memory_flow.table import MemoryFlow
+from tb_plugin.model.memory_flow import MemoryFlow
 
 Int64 = npt.NDArray[np.int64]
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.compiled.calls import called_of
 from tb_plugin.analysis.compiled.regions import regions_of, wrapped_calls
-from tb_plugin.analysis.groupby import Groups, group
 from tb_plugin.analysis.host_calls import HostCalls, host_calls, sums_of
 from tb_plugin.analysis.range_patterns import GRAPH, REGION, module_label
 from tb_plugin.analysis.selection import Selection
+from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import innermost

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.analysis.forest import Forest, Spans
 from tb_plugin.analysis.graphs.origins import origins_of
-from tb_plugin.analysis.groupby import Forest, Groups, Spans, group, sum_by
 from tb_plugin.analysis.host_calls import Called, HostCalls, host_calls, sums_of
 from tb_plugin.analysis.selection import Selection
+from tb_plugin.lib.groupby import Groups, group, sum_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.modules.compiled import Compiled

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from tb_plugin.analysis.base import Number
 from tb_plugin.analysis.core_frequency import core_frequency
 from tb_plugin.analysis.device_facts import facts_of, has_device_facts
-from tb_plugin.analysis.groupby import sum_by
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.analysis.metrics import WHOLE, define
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import intersect, measure, union
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.hardware import DeviceFacts
@@ -28,12 +28,12 @@ METRICS = OF_RULE.adding(
     define(
         WHOLE,
         "ns",
-        {"core_ns": ("Cores", "Durations of the kernels that ran on this kind of cores; several may run at once.")},
+        {"core_ns": ("Cores", "Kernel time on this core type; concurrent kernels add up.")},
     ),
     define(
         WHOLE,
         "hertz",
-        {"core_hertz": ("Frequency of cores", "Mean over the time in which kernels other than communication run.")},
+        {"core_hertz": ("Core frequency", "Mean frequency during non-communication kernels.")},
     ),
 )
 UNKNOWN = "Not stated"
@@ -86,7 +86,7 @@ def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
     ]
     return Breakdown(
         f"device_cores_{name}",
-        "Kernel time by kind of cores",
+        "Kernel time by core type",
         f"device {name}, durations summed, communication included",
         "ns",
         sum(times.values()),

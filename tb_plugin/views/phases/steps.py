@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
-from tb_plugin.analysis.groupby import group
+from tb_plugin.lib.groupby import group
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

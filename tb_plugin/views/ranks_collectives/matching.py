@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.collective_names import UNEVEN
-from tb_plugin.analysis.groupby import Groups, group
-from tb_plugin.model.trace.tree import stable_order
+from tb_plugin.lib.groupby import Groups, group, stable_order
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]

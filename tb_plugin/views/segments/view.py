@@ -4,15 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view, int_param
-from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of, levels_of_device, moment_of
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.analysis.base import Params, Part, answer_view, int_param
+from tb_plugin.analysis.phrases import counted, noun
+from tb_plugin.analysis.snapshot.device_levels import (
+    DeviceLevels,
+    devices_of,
+    levels_of,
+    levels_of_device,
+    moment_of,
+    ooms_of,
+)
+from tb_plugin.analysis.snapshot.labels import NO_HISTORY, pool_texts, stream_texts
 from tb_plugin.analysis.snapshot.metrics import METRICS
-from tb_plugin.analysis.snapshot.moment import moment_at
-from tb_plugin.analysis.snapshot.out_of_memory import in_way_of, last_ooms, ran_out
-from tb_plugin.model.snapshot.table import Action, Snapshot
-from tb_plugin.payloads import CoverageInfo, Figure, Figures, Metric, Payload, Table, View
-from tb_plugin.views.segments.answer import answer_of
-from tb_plugin.views.segments.curve import reserved_of
+from tb_plugin.analysis.snapshot.moment import Moment, moment_at, pinned_by, stuck_of
+from tb_plugin.analysis.snapshot.out_of_memory import RunningOut, in_way_of, last_ooms, ran_out, sentence_of
+from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot
+from tb_plugin.model.trace.schema import MISSING
+from tb_plugin.payloads import (
+    CoverageInfo,
+    Figure,
+    Figures,
+    Line,
+    Link,
+    Metric,
+    Notice,
+    Notices,
+    Payload,
+    Series,
+    Table,
+    View,
+)
+from tb_plugin.views.segments import VIEW
 from tb_plugin.views.segments.out_of_memory import obstacles_frame, oom_moments_frame
 from tb_plugin.views.segments.picture import picture_of
 from tb_plugin.views.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_request
@@ -21,19 +47,8 @@ from tb_plugin.views.segments.tables import blocks_frame, pinning_frame, pools_f
 OWN = ("device", "at", "size")
 
 
-class Segments:
+class Segments(DeclaredView, entry=VIEW):
     """The state of memory at any moment, so that fragmentation is seen."""
-
-    id = "segments"
-    title = "Segments"
-    model = Snapshot
-    traits = Traits("Memory", tables=("pools_at", "oom_moments"), whole="A snapshot has no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: a snapshot always says what is held at its end."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the device, the moment, and the size of the request that gaps are measured against."""
@@ -51,7 +66,7 @@ class Segments:
         request = usual_request(moment, here) if size is None else max(size, 0)
         by_bytes, by_count = gap_sizes_of(moment)
         payloads: dict[str, Payload] = {
-            "answer": answer_of(moment, here),
+            "answer": _answer_of(moment, here),
             "moment": summary_of(moment),
             "place": place_of(held, at),
             "map": picture_of(moment, in_way_of(here, moment)),
@@ -59,14 +74,14 @@ class Segments:
             "gap_counts": by_count,
             "request": Figures("request", "Request", "", [METRICS.figure("request_bytes", request)]),
             "devices": Figures("devices", "Devices", "", [
-                Figure(Metric(f"device.{each.name}", each.name, "count", "Events of the device."), each.count)
+                Figure(Metric(f"device.{each.name}", each.name, "count", "Events on the device."), each.count)
                 for each in devices_of(snapshot)
             ]),
         }  # fmt: skip
         if here is not None:
             payloads["oom"] = oom_of(here)
         if held.count:
-            payloads["reserved"] = reserved_of(held)
+            payloads["reserved"] = _reserved_of(held)
         frames = {
             "segments_at": segments_frame(moment),
             "pools_at": pools_frame(moment, request),
@@ -81,3 +96,112 @@ class Segments:
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of one moment, or one of its tables."""
         return answer_view(self, parts[0], params)
+
+
+def _answer_of(moment: Moment, here: RunningOut | None) -> Notices:
+    """Returns what a moment is and what of it is free; ``here`` is what it met if memory ran out at it."""
+    if here is not None:
+        text, figures = sentence_of(here)
+        notices = [Notice("segments_moment", "high", text, "", figures)]
+    else:
+        notices = [_free(moment), *_other_oom(moment)]
+    return Notices("answer", "Answer", "answer", notices)
+
+
+def _free(moment: Moment) -> Notice:
+    held, gaps = moment.held, len(moment.gaps.size)
+    stuck = int(stuck_of(moment).sum())
+    when = (
+        "After event {event_number}" if moment.event >= 0 else "Before the first recorded event" if held.count else ""
+    )
+    if held.count and moment.event == levels_of(held).peak():
+        when += ", the peak of allocated bytes"
+    if moment.free:
+        text = f"{{free_now_bytes}} of {{segment_bytes}} reserved are free: in {{gaps_now}} {noun(gaps, 'gap')}"
+        text += ", the largest of {widest_gap_bytes}" if gaps > 1 else ""
+        text += "; {stuck_bytes} cannot go back to the driver, for blocks lie in the same segments" if stuck else ""
+        text += ", and no block alone keeps any of them" if stuck and not pinned_by(moment).any() else ""
+    else:
+        text = "all of {segment_bytes} reserved is in use" if moment.reserved else "nothing is reserved"
+    text = f"{when}, {text}" if when else f"{text[0].upper()}{text[1:]}"
+    if not held.count:
+        text = f"{NO_HISTORY} {text}"
+    figures = [
+        METRICS.figure("event_number", moment.event),
+        METRICS.figure("free_now_bytes", moment.free),
+        METRICS.figure("segment_bytes", moment.reserved),
+        METRICS.figure("gaps_now", gaps),
+        METRICS.figure("widest_gap_bytes", moment.largest_gap),
+        METRICS.figure("stuck_bytes", stuck),
+    ]
+    return Notice("segments_moment", "info", f"{text}.", "", figures)
+
+
+def _other_oom(moment: Moment) -> list[Notice]:
+    """The way to where memory ran out first, from any other moment."""
+    ooms = ooms_of(moment.held)
+    if not len(ooms):
+        return []
+    event = int(ooms[0])
+    text = "Memory ran out at event {event_number}."
+    if len(ooms) > 1:
+        text = "Memory ran out {oom_count} times, at event {event_number} first."
+    figures = [METRICS.figure("event_number", event), METRICS.figure("oom_count", len(ooms))]
+    link = Link("segments", {"device": moment.held.name, "at": str(event)}, "Show that moment")
+    return [Notice("segments_ran_out", "high", text, "", figures, evidence=link)]
+
+
+Int64 = npt.NDArray[np.int64]
+
+LINES = 8
+"""Streams and pools with a line of their own, those that ever held most; the others are one."""
+COLORS = tuple(f"slice{i}" for i in range(LINES + 1) if i != 2)
+"""Colours of these lines: all slices but that with the colour of the reserved bytes of all."""
+WIDTH = 1000
+"""Points that are drawn at most; of events between two the highest sum is kept."""
+
+
+def _reserved_of(held: DeviceLevels) -> Series:
+    """Returns how many bytes the segments of each stream and pool hold after each event at which that changes."""
+    begin, end, size = (held.segment(name).astype(np.int64) for name in ("begin", "end", "size"))
+    keys = np.stack((held.segment("pool"), held.segment("stream")), axis=1)
+    found, of = np.unique(keys, axis=0, return_inverse=True)
+    of = of.reshape(-1)
+    over = np.flatnonzero(end != NEVER)
+    event = np.concatenate((begin, end[over]))
+    change, whose = np.concatenate((size, -size[over])), np.concatenate((of, of[over]))
+    at, place = np.unique(event, return_inverse=True)
+    place = place.reshape(-1)
+    ends = [MISSING, max(held.count - 1, MISSING)]
+    x = np.unique(np.concatenate((at, np.array(ends))))
+    total = np.zeros((len(found), len(x)), np.int64)
+    np.add.at(total, (whose, np.searchsorted(x, at)[place]), change)
+    total = np.cumsum(total, axis=1)
+    kept = _kept(x, total.sum(axis=0))
+    most = np.argsort(-total.max(axis=1, initial=0), kind="stable")
+    pools, streams = (
+        pool_texts(held.snapshot, found[:, 0]).to_pylist(),
+        stream_texts(held.snapshot, found[:, 1]).to_pylist(),
+    )
+    whole = Line(METRICS.metric("pool_reserved_bytes"), "memcpy", total.sum(axis=0)[kept].tolist())
+    lines = [whole] if len(most) != 1 else []
+    for i, one in enumerate(most[:LINES].tolist()):
+        title = f"{pools[one] or 'unknown'} pool, stream {streams[one] or 'unknown'}"
+        lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), COLORS[i], total[one, kept].tolist()))
+    if len(most) > LINES:
+        rest = total[most[LINES:]][:, kept].sum(axis=0)
+        title = counted(len(most) - LINES, "other")
+        lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
+    return Series("reserved", "Reserved by stream and pool", held.name, METRICS.metric("event_number"),
+                  x[kept].tolist(), lines, "lines")  # fmt: skip
+
+
+def _kept(x: Int64, total: Int64) -> Int64:
+    """Positions to draw: all, or of each of many columns the last and the highest."""
+    if len(x) <= WIDTH:
+        return np.arange(len(x))
+    column = (x - x[0]) * (WIDTH // 2) // max(int(x[-1] - x[0]) + 1, 1)
+    last = np.flatnonzero(np.diff(column, append=column[-1] + 1))
+    order = np.lexsort((-total, column))
+    highest = order[np.diff(column[order], prepend=-1) != 0]
+    return np.unique(np.concatenate((np.zeros(1, np.int64), last, highest)))

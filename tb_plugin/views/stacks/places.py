@@ -11,12 +11,12 @@ import pyarrow as pa
 from tb_plugin.analysis.annotations import launched_by
 from tb_plugin.analysis.backward import backward_operators
 from tb_plugin.analysis.backward_times import backward_times
-from tb_plugin.analysis.groupby import Forest, group, sum_by
+from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.merged_stacks.places import Laid, Places, above, ordered
 from tb_plugin.analysis.selection import Chosen, Selection, select_rows
 from tb_plugin.analysis.stack_frames import REST, labels_of, rows_with_stacks, stack_frames
+from tb_plugin.lib.groupby import group, places_of, sum_by
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import inherit, roots_of

@@ -13,20 +13,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.host_threads import Thread, threads_of
 from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
 from tb_plugin.analysis.merged_stacks.places import Places
 from tb_plugin.analysis.merged_stacks.terms import Terms
+from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.selection import Selection, select_rows
-from tb_plugin.analysis.stack_frames import FRAMES, stack_frames
-from tb_plugin.model.trace.schema import DEVICE_WORK, of_kind
+from tb_plugin.analysis.stack_frames import FRAMES, labels_of, rows_with_stacks, stack_frames
+from tb_plugin.analysis.view_entry import DeclaredView
+from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.payloads import Sort, Table, View
+from tb_plugin.payloads import Notice, Notices, Sort, Table, View
+from tb_plugin.views.stacks import VIEW
 from tb_plugin.views.stacks.metrics import METRICS
-from tb_plugin.views.stacks.notes import notes
-from tb_plugin.views.stacks.options import FOLDS, WEIGHTS, Choice, choice_of
+from tb_plugin.views.stacks.options import FOLDS, WEIGHTS, Choice, choice_of, chosen_threads
 from tb_plugin.views.stacks.places import all_places, merged
 
 __all__ = ["FOLDS", "FRAMES", "WEIGHTS", "Choice", "Places", "Stacks", "Thread", "choice_of", "merged", "threads_of"]
@@ -37,21 +38,8 @@ NODES_SENT = 10_000
 """A page gets the places with most time; ``Tree.total_nodes`` counts all. Exports hold every one."""
 
 
-class Stacks:
+class Stacks(DeclaredView, entry=VIEW):
     """Merged stacks of Python calls and operators."""
-
-    id = "stacks"
-    title = "Stacks"
-    model = TraceTable
-    traits = Traits("Time", "picture", whole="")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs calls on the host, or those of a capture."""
-        if of_kind(trace.kind, *FRAMES["both"]).any() or len(origins_of(trace).scopes):
-            return None
-        return Missing("The trace holds no calls on the host.", trace.recorder.todo("view.stacks"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, frames, time, threads and function."""
@@ -75,7 +63,7 @@ class Stacks:
             return Part(coverage=selection.coverage, payloads=payloads, layout=("callers", "callees"))
         found = merged(trace, selection, choice, most=NODES_SENT)
         frames = {"functions": functions_of(places, terms), "threads": _threads(trace, selection, choice)}
-        told = notes(trace, selection, choice)
+        told = _notes(trace, selection, choice)
         return Part(
             coverage=selection.coverage,
             frames=frames,
@@ -118,3 +106,66 @@ def _events(trace: TraceTable, selection: Selection, of: str, fold: str, count: 
     """How many chosen frames each thread has."""
     frames = stack_frames(trace, of, fold)
     return np.bincount(frames.thread[selection.rows[frames.row]], minlength=count)
+
+
+Int32 = npt.NDArray[np.int32]
+
+_NAMED = 3
+"""So many threads are named."""
+
+
+def _notes(trace: TraceTable, selection: Selection, choice: Choice) -> Notices | None:
+    """Returns where frames of several threads are one place, and where frames count no calls; None where neither is so."""
+    frames = stack_frames(trace, choice.of, choice.fold)
+    threads = chosen_threads(trace, selection.chosen, choice.threads)
+    chosen = selection.rows[frames.row]
+    if threads is not None:
+        chosen &= threads[frames.thread]
+    row, thread = frames.row[chosen], frames.thread[chosen]
+    found = [each for each in (_of_threads(trace, selection, row, thread), _of_backtraces(trace, choice, row)) if each]
+    return Notices("data_quality", "About these numbers", "data", found) if found else None
+
+
+def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int32) -> Notice | None:
+    """Of scopes that one thread opens as a Python call, and another as a module or range: their frames are one."""
+    label = labels_of(trace).of[trace.name[row]]
+    python = trace.kind[row] == EventKind.PYTHON
+    scope = of_kind(trace.kind[row], EventKind.MODULE, EventKind.ANNOTATION)
+    both = np.intersect1d(label[python], label[scope])
+    mine = np.isin(label, both)
+    first, second = np.unique(thread[mine & python]), np.unique(thread[mine & scope])
+    if not len(both) or np.array_equal(first, second):
+        return None
+    names = {each.number: each.name for each in threads_of(trace, selection.chosen)}
+
+    def told(numbers: Int32) -> str:
+        known = [names.get(number, "") for number in numbers[:_NAMED].tolist()]
+        return ", ".join(known) + (f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else "")
+
+    alone = np.setdiff1d(first, second)
+    text = (
+        f"{{shared_scopes}} {noun(len(both), 'scope is one place', 'scopes are one place each')} for several threads, with "
+        "the calls and the time of all: {shared_threads} hands over what {counted_threads} runs. Phases and Modules count "
+        "{counted_threads} alone."
+    )
+    figures = [
+        METRICS.figure("shared_scopes", len(both)),
+        METRICS.figure("shared_threads", told(alone if len(alone) else first)),
+        METRICS.figure("counted_threads", told(second)),
+    ]
+    return Notice("shared_scopes", "info", text, "", figures)
+
+
+def _of_backtraces(trace: TraceTable, choice: Choice, row: Int64) -> Notice | None:
+    """Of frames of recorded call stacks: operators stand in them and not in the scope that was open."""
+    if choice.of == "operators" or not np.isin(rows_with_stacks(trace), row).any():
+        return None
+    text = (
+        "Frames come from recorded call stacks of operators, so they have no call counts of their own."
+        if choice.of == "both"
+        else (
+            "Time and calls of an operator with a recorded call stack belong to the calling line. Frames "
+            "above it have no call counts."
+        )
+    )
+    return Notice("backtrace_frames", "info", text, "")

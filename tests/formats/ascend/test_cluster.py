@@ -15,11 +15,12 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.job_tables.stages import TIMES, stage_rows, stages_of
 from tb_plugin.analysis.job_tables.traffic import link_totals
 from tb_plugin.errors import CacheFileLost, UnreadableTrace
-from tb_plugin.formats.ascend import AscendClusterReader, AscendReader
+from tb_plugin.formats.ascend.cluster.reader import AscendClusterReader
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
-from tb_plugin.model.cluster import arrow
-from tb_plugin.model.cluster.table import Cluster
+from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, stated_in
+from tb_plugin.model_kinds.rows import CLUSTER
 from tb_plugin.views.cluster.view import ClusterAnalysis
 from tests.conftest import SAMPLES
 from tests.formats.ascend.clusters import (
@@ -137,15 +138,15 @@ def test_the_sample_is_what_the_generator_makes() -> None:
 
 def test_it_is_kept(made: Cluster, tmp_path: Any) -> None:
     path = str(tmp_path / "cluster.arrow")
-    arrow.write(made, path)
-    again = arrow.read(path)
+    CLUSTER.write(made, path)
+    again = CLUSTER.read(path)
     assert again.about == made.about and again.report == made.report
     assert all(again.tables[name].equals(table.combine_chunks()) for name, table in made.tables.items())
     empty = Cluster({}, {}, made.report)
-    arrow.write(empty, path)
-    assert arrow.read(path).tables == {}
+    CLUSTER.write(empty, path)
+    assert CLUSTER.read(path).tables == {}
     with pytest.raises(CacheFileLost):
-        arrow.read(str(tmp_path / "nothing"))
+        CLUSTER.read(str(tmp_path / "nothing"))
 
 
 @pytest.mark.parametrize(

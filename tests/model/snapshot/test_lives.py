@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of
-from tb_plugin.model.snapshot import arrow
 from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.model.snapshot.table import HOST, NEVER, Snapshot
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.model_kinds.snapshot import SnapshotModel
+from tb_plugin.model_kinds.rows import SNAPSHOT
 from tests.depth import examples
 from tests.formats.sources import DATA
 from tests.snapshots import event, frames, read, segment, snapshot
@@ -148,8 +147,8 @@ def test_times_count_from_the_first_event_and_never_go_back() -> None:
 
 def test_the_file_holds_everything(tmp_path: Any) -> None:
     made = assemble(read(pickle.dumps(generator.leaking(0, 3))))
-    arrow.write(made, str(tmp_path / "kept"))
-    back = arrow.read(str(tmp_path / "kept"))
+    SNAPSHOT.write(made, str(tmp_path / "kept"))
+    back = SNAPSHOT.read(str(tmp_path / "kept"))
     for part in ("events", "blocks", "segments", "stacks", "annotations"):
         for name, values in vars(getattr(made, part)).items():
             assert getattr(getattr(back, part), name).tolist() == values.tolist()
@@ -221,7 +220,7 @@ def programs(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
 
 
 @given(programs())
-@examples(60, 1000)
+@examples(25, 1000)
 def test_every_moment_is_what_a_replay_says(program: tuple[dict[str, Any], int]) -> None:
     """Also where the first events fell out of the ring: the rest and the final state tell the same."""
     told, lost = program
@@ -246,7 +245,7 @@ def test_every_moment_is_what_a_replay_says(program: tuple[dict[str, Any], int])
 
 
 @given(st.data())
-@examples(40, 600)
+@examples(25, 600)
 def test_pieces_of_expandable_segments(data: st.DataObject) -> None:
     """Pages are mapped and unmapped in any runs; what the end shows and the events say is what was there all the time."""
     mapped: set[int] = set()
@@ -304,7 +303,7 @@ def test_torch_says_the_same(what: str | Path) -> None:
 
 
 def test_when_it_was_recorded() -> None:
-    model = SnapshotModel()
+    model = SNAPSHOT
     clock = model.outline(snapshot([event("alloc", 0, 1, 5), event("alloc", 1, 1, 9)])).clock
     assert clock is not None and (clock.start_unix_ns, clock.length_ns) == ("1000005000", 4000)
     assert model.outline(snapshot([])).clock is None

@@ -15,11 +15,10 @@ from tb_plugin.formats._chrome.generic.events import Role, Scope
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.pairing import matched, unended
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.lib.groupby import numbered, side_by_side
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED, OpenColumn
-from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import AsyncRows, OperatorArgs
-from tb_plugin.model.trace.tree import side_by_side
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

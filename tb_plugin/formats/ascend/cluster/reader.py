@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats.ascend import CLUSTER
 from tb_plugin.formats.ascend.cluster import filenames as files
-from tb_plugin.formats.ascend.cluster.documents import document
-from tb_plugin.formats.ascend.cluster.filenames import READER_ID, candidates, kind_of
+from tb_plugin.formats.ascend.cluster.filenames import READER_ID, kind_of
 from tb_plugin.formats.ascend.cluster.rows import Rows
 from tb_plugin.formats.ascend.cluster.tables import tables_into
 from tb_plugin.formats.ascend.cluster.texts import (
@@ -25,9 +27,11 @@ from tb_plugin.formats.ascend.cluster.texts import (
 )
 from tb_plugin.formats.ascend.csv_table import read_table
 from tb_plugin.formats.ascend.open_files import OpenedFiles
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.model.cluster.table import Cluster
+from tb_plugin.formats.values import storable
+from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import GROUPS
 from tb_plugin.model.trace.report import ReadReport
 
@@ -39,21 +43,8 @@ _AGAIN = "Make it again: msprof-analyze cluster -d <folder of the profiles> -m a
 _LOST = frozenset({"file_lost", "truncated_tail", "database_cut", "database_damaged"})
 
 
-class AscendClusterReader:
+class AscendClusterReader(DeclaredReader, entry=CLUSTER):
     """Reads what ``msprof-analyze cluster`` (once ``cluster_analysis.py``) writes about all ranks of a job."""
-
-    id = READER_ID
-    title = "Ascend cluster analysis"
-    raw = Cluster
-    endings: tuple[str, ...] = (f"{files.OUTPUT}/", files.STEPS, files.DATABASE)
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the analyses among the listed files, judged by name alone."""
-        return candidates(listing)
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns False: a folder is known by the names of its files."""
-        return False
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""
@@ -122,7 +113,7 @@ class _Reading:
         content = self._opened.content(kind, log=rows.log)
         if content is None:
             return None
-        found = document(content, rows.log)
+        found = _document(content, rows.log)
         if found is None:
             self._note(kind, "file_lost", f"the file holds no JSON object, or it is damaged. {_AGAIN}")
             self._opened.tell(kind, rows.log)
@@ -154,3 +145,49 @@ def _more_groups(groups: Mapping[str, list[int]], rows: Rows) -> None:
             found.pop(0)["group"] = group
         else:
             group_into(rows, ranks, None, group)
+
+
+MOST_DEPTH = 64
+_DECODER = msgspec.json.Decoder(float_hook=str)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]|N/A|NaN|-?Infinity', re.DOTALL)
+_CLOSER = {b"{": b"}", b"[": b"]"}
+
+
+def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
+    """Returns the object in a file; None where there is none. Numbers with a point are texts of their digits."""
+    for text in (content, None):
+        try:
+            found = _DECODER.decode(_repaired(content, log) if text is None else text)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            continue
+        return storable(found, content, log) if isinstance(found, dict) else None
+    return None
+
+
+def _repaired(content: bytes, log: IssueLog) -> bytes:
+    """The text without words that JSON does not know, closed after the last part that is whole."""
+    parts: list[bytes] = []
+    open_: list[bytes] = []
+    last, whole, closers = 0, 0, b""
+    words = 0
+    for match in _TOKEN.finditer(content):
+        token = match[0]
+        if token in _CLOSER:
+            open_.append(_CLOSER[token])
+            if len(open_) > MOST_DEPTH:
+                return b""
+        elif token in (b"}", b"]"):
+            if not open_ or open_.pop() != token:
+                break
+            parts.append(content[last : match.end()])
+            last = match.end()
+            whole, closers = len(parts), b"".join(reversed(open_))
+        elif not token.startswith(b'"'):
+            parts += [content[last : match.start()], b"null"]
+            last = match.end()
+            words += 1
+    if words:
+        log.add("bare_word", "repaired", count=words)
+    if closers:
+        log.note("truncated_tail", "the file ends in the middle; what stands before that is shown")
+    return b"".join(parts[:whole]) + closers

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import numbered
 from tb_plugin.model.trace.links import first_with_key
-from tb_plugin.model.trace.numbering import numbered
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import ArrowEnds
 from tb_plugin.model.trace.tree import innermost, nest

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tb_plugin.analysis.groupby import group
 from tb_plugin.analysis.phrases import noun, references_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, ooms_of
 from tb_plugin.analysis.snapshot.free_memory import Free, free_of
@@ -14,6 +13,7 @@ from tb_plugin.analysis.snapshot.growth import FEWEST_GROWING, WARM_UP
 from tb_plugin.analysis.snapshot.labels import pool_texts, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import steps_of
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.snapshot.table import NEVER
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Link, Notice

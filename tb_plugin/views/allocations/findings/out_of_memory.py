@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
 
 from tb_plugin.analysis.phrases import references_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, ooms_of
 from tb_plugin.analysis.snapshot.finding_metrics import RAN_OUT
-from tb_plugin.analysis.snapshot.labels import NO_STACK
+from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.out_of_memory import ran_out as met_by
 from tb_plugin.analysis.snapshot.out_of_memory import sentence_of
+from tb_plugin.lib.model_cache import remembered
+from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._checks import Check
-from tb_plugin.views.allocations.findings.code_lines import line_numbers
 
 MOST_EVENTS = 5
 """A program that tries again runs out of memory many times; the table lists all."""
@@ -38,7 +42,7 @@ CHECK = Check(
 
 def ran_out(held: DeviceLevels) -> Iterator[Notice]:
     """Yields a notice for each of the first events at which memory ran out."""
-    levels, lines = levels_of(held), line_numbers(held.snapshot)
+    levels, lines = levels_of(held), _line_numbers(held.snapshot)
     for event in ooms_of(held)[:MOST_EVENTS].tolist():
         one = met_by(held, event)
         text, figures = sentence_of(one)
@@ -64,3 +68,29 @@ def ran_out(held: DeviceLevels) -> Iterator[Notice]:
             evidence=Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
             references=references_of(recorder, CHECK.advice_key(case)),
         )
+
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Distinct lines; the last one stands for stacks without any."""
+
+    text: tuple[str, ...]
+    number: Int64
+    """By stack, and one more for -1."""
+
+    def of(self, stack: npt.NDArray[np.integer]) -> Int64:
+        """Returns the number of the line of each stack."""
+        found: Int64 = self.number[stack]
+        return found
+
+
+@remembered
+def _line_numbers(snapshot: Snapshot) -> Lines:
+    """Returns the lines of all stacks."""
+    encoded = stack_words(snapshot).line.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    number = pc.fill_null(encoded.indices, len(texts)).to_numpy(zero_copy_only=False).astype(np.int64)
+    return Lines((*texts, ""), number)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.keys import numbers_of, texts_of

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.job_tables.outliers import LEAST_PERCENT, outlying, twice_median
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.payloads import Line, Notice, Series
 from tb_plugin.views.distributed.bandwidth.measured import Fit, Meetings, classes_of, fits, meetings

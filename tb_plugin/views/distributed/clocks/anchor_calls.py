@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes, distinct, occurrence
+from tb_plugin.lib.groupby import codes, group_sorted, occurrence
 
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
@@ -50,10 +50,10 @@ def anchors_of(
     rows = np.flatnonzero(known & synchronizing)
     rows = rows[alike[match[rows]]]
     rows = rows[_thinned(worker[rows], match[rows], group[rows])]
-    number = distinct(match[rows])[1]
+    number = group_sorted(match[rows]).of
     several = np.bincount(number)[number] > 1 if len(rows) else np.zeros(0, np.bool_)
     rows = rows[several]
-    return Anchors(worker[rows], distinct(match[rows])[1], end_ns[rows], group[rows])
+    return Anchors(worker[rows], group_sorted(match[rows]).of, end_ns[rows], group[rows])
 
 
 def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
@@ -64,7 +64,8 @@ def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
     """
     if not len(match):
         return np.zeros(0, np.bool_)
-    first, number = distinct(match)
+    matches = group_sorted(match)
+    first, number = matches.first, matches.of
     turn = _evenly_spread(occurrence(group[first]))
     mine = codes(worker, group)
     share = MOST / np.bincount(mine)[mine]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import distinct
-from tb_plugin.lib.quantiles import TO_DEVIATION, quantile_by
+from tb_plugin.lib.groupby import MAD_TO_DEVIATION, group_sorted, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 from tb_plugin.views.distributed.clocks.fit import LARGEST_DRIFT
 
@@ -43,7 +42,7 @@ def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
     members = np.bincount(a.match)[a.match]
     free = max(len(off) - a.matches - parameters, 1) / (len(off) - a.matches)
     distance = np.abs(off) / np.sqrt((1 - 1 / members) * free)
-    group = distinct(a.group)[1]
+    group = group_sorted(a.group).of
     usual = quantile_by(group, np.rint(distance).astype(np.int64), int(group.max()) + 1, 50)
     of_group = _scatter(distance, group, usual.astype(np.float64))
     of_all = _scatter(distance, np.zeros_like(group), np.median(distance, keepdims=True))
@@ -53,7 +52,7 @@ def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
 
 def _scatter(distance: Float64, key: Int64, median: Float64) -> Float64:
     """Standard deviation per key, with distances clipped to three deviations (by the median)."""
-    near = np.minimum(distance, (3 * TO_DEVIATION * np.maximum(median, 1.0))[key])
+    near = np.minimum(distance, (3 * MAD_TO_DEVIATION * np.maximum(median, 1.0))[key])
     found: Float64 = np.maximum(np.sqrt(np.bincount(key, near * near) / np.bincount(key)), 1.0)
     return found
 
@@ -105,7 +104,7 @@ def _against_median(found: Float64, noise: Float64) -> Float64:
 
 def _information(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
     """Information about the drift per worker and group, in units of the prior."""
-    rows, group = np.arange(len(a.group)), distinct(a.group)[1]
+    rows, group = np.arange(len(a.group)), group_sorted(a.group).of
     ends = np.bincount(group)
     if len(ends) > MAX_GROUPS:
         largest = np.sort(np.argsort(-ends, kind="stable")[:MAX_GROUPS])
@@ -117,7 +116,7 @@ def _information(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64
     information = np.bincount(key, ((end - mean[key]) * (_FIT_EFFICIENCY * LARGEST_DRIFT) / scatter_ns[rows]) ** 2)
     pairs = np.flatnonzero(information)
     worker, group = np.divmod(pairs, max(groups, 1))
-    return worker, distinct(group)[1], np.minimum(information[pairs], _MAX_INFORMATION)
+    return worker, group_sorted(group).of, np.minimum(information[pairs], _MAX_INFORMATION)
 
 
 def _sums(key: Int64, values: Float64, count: int) -> Float64:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.quantiles import TO_DEVIATION, median_by, quantile_by
+from tb_plugin.lib.groupby import MAD_TO_DEVIATION, median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 
 Int64 = npt.NDArray[np.int64]
@@ -122,7 +122,7 @@ def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
     for _ in range(_MAX_ROUNDS if len(ends.worker) else 0):
         now = ends.end_ns + shift[ends.worker] + slope[ends.worker] * ends.time
         off = now - common[ends.match]
-        scale = max(TO_DEVIATION * float(np.median(np.abs(off))), 1.0)
+        scale = max(MAD_TO_DEVIATION * float(np.median(np.abs(off))), 1.0)
         weight = 1 / (1 + (off / (_CAUCHY * scale)) ** 2)
         drawn = (scale / (spread_ns * LARGEST_DRIFT)) ** 2
         step = _step(ends, weight, drawn, now, slope)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.clocks.offsets import Clocks
-from tb_plugin.views.distributed.matching.match import codes
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.lib.quantiles import TO_DEVIATION, median_by, quantile_by
+from tb_plugin.lib.groupby import MAD_TO_DEVIATION, median_by, quantile_by
 from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 from tb_plugin.views.distributed.clocks.drift_errors import SURE_ERRORS, drift_errors, scatter_of
 from tb_plugin.views.distributed.clocks.fit import LARGEST_DRIFT, Ends, connected, fitted, relative
@@ -129,7 +129,7 @@ def _residuals(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
     end = clocks.corrected(a.worker, a.end_ns)
     distance = np.abs(end - median_by(a.match, end, a.matches)[a.match])
     usual = quantile_by(a.worker, distance, workers, 50)
-    far = distance > _OUTLIER_DEVIATIONS * TO_DEVIATION * np.maximum(usual, 1)[a.worker]
+    far = distance > _OUTLIER_DEVIATIONS * MAD_TO_DEVIATION * np.maximum(usual, 1)[a.worker]
     residual = quantile_by(a.worker[~far], distance[~far], workers, 95)
     return np.where(clocks.known, residual, 0), np.bincount(a.worker[far], minlength=workers)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes, occurrence
+from tb_plugin.lib.groupby import codes, occurrence
 
 Int64 = npt.NDArray[np.int64]
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes, distinct
+from tb_plugin.lib.groupby import codes, group_sorted
 
 Int64 = npt.NDArray[np.int64]
 
@@ -74,10 +74,9 @@ class GroupColumns:
     def distinct(self) -> tuple[list[tuple[int, int, int, int]], Int64]:
         """Returns the distinct combinations of worker, name, ranks and size, and the combination of each call."""
         group = _whole(self.names)[self.group]
-        code = codes(self.worker, group, self.ranks, self.size + 1)
-        first, which = distinct(code)
-        columns = (column[first].tolist() for column in (self.worker, group, self.ranks, self.size))
-        return list(zip(*columns, strict=True)), which
+        groups = group_sorted(self.worker, group, self.ranks, self.size + 1)
+        columns = (column[groups.first].tolist() for column in (self.worker, group, self.ranks, self.size))
+        return list(zip(*columns, strict=True)), groups.of
 
 
 @dataclass(frozen=True, eq=False)

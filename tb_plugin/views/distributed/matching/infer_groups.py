@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.matching.groups import Ranks, ReportedGroup, ranks_in
 from tb_plugin.views.distributed.matching.match import Calls
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.matching.groups import GroupColumns, Groups, ReportedGroup, groups_of, kind_codes
 from tb_plugin.views.distributed.matching.match import Calls
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.collective_names import POINT_TO_POINT
 from tb_plugin.analysis.job_tables.stages import Stage, connected_stages
-from tb_plugin.lib.codes import distinct_rows
+from tb_plugin.lib.groupby import distinct_rows
 from tb_plugin.lib.intervals import measure_by
 from tb_plugin.payloads import Line, Series
 from tb_plugin.views.distributed.job_data import JobData
@@ -88,7 +88,7 @@ def pipeline(data: JobData) -> tuple[Series, Frame] | None:
     means = {key: [value // n for value, n in zip(values, count, strict=True)] for key, values in sums.items()}
     names = [f"Stage {number}" for number in range(len(found))]
     lines = [
-        Line(METRICS.metric(key, window="mean of the chosen steps"), category, [*means[key]])
+        Line(METRICS.metric(key, window="mean of the selected steps"), category, [*means[key]])
         for key, category in _PARTS.items()
     ]
     text = "mean step per rank; stages inferred from messages; receiving is an upper bound"

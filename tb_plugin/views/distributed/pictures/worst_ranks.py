@@ -21,7 +21,7 @@ MAX_WORST = 10
 MAX_BARS = 32
 # fewer workers are all in the bars
 MIN_WORKERS = 3
-TITLES = {"lost_ns": "Lost per step", "caused_wait_ns": "Others waited, total"}
+TITLES = {"lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total"}
 REST = "step_other_ns"
 # activities of a worker while others wait for it
 COMPARED = ("compute_ns", REST)

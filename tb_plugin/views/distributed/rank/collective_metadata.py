@@ -15,7 +15,7 @@ import pyarrow as pa
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.communication import BACKEND
 from tb_plugin.analysis.dtypes import element_bytes
-from tb_plugin.analysis.groupby import group
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 

@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.communication import calls_collective
 from tb_plugin.analysis.range_patterns import name_matches
+from tb_plugin.lib.groupby import places_of, side_by_side, stable_order
 from tb_plugin.model.trace.links import first_in_process
-from tb_plugin.model.trace.numbering import places_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.tree import side_by_side, stable_order
 from tb_plugin.views.distributed.rank.collective_metadata import CollectiveMetadata, Facts
 
 Int64 = npt.NDArray[np.int64]

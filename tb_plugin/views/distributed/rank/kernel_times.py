@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.annotations import launched_by
-from tb_plugin.analysis.groupby import group
+from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 

@@ -13,6 +13,7 @@ from tb_plugin.analysis.communication import communicating, computing, exposed
 from tb_plugin.analysis.parallelism.experts import split_sizes
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.track_names import track_names
+from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
@@ -20,7 +21,6 @@ from tb_plugin.views.distributed.matching.groups import dimensions_of
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.calls import Calls, calls_of
 from tb_plugin.views.distributed.rank.collective_metadata import groups_of, rank_of, world_size_of
-from tb_plugin.views.distributed.rank.exposed_calls import blocked_ns
 from tb_plugin.views.distributed.rank.kernel_times import kernels_table
 from tb_plugin.views.distributed.rank.reported import (
     has_communication_only,
@@ -264,3 +264,38 @@ def _host_of_file(trace: TraceTable, rank: int | None) -> str:
     """Host in a file name such as ``host_4711``, if the number is the process id or the rank; else empty."""
     host, _, number = str(trace.metadata.get("file_process", "")).rpartition("_")
     return host if number in {str(rank), *(track.pid for track in trace.tracks if not track.is_device)} else ""
+
+
+def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
+    """Returns the time of each call without compute, excluding the part that belongs to a later call.
+
+    A moment within several calls belongs to the one that started last (the last row if they started together), since waiting
+    for an earlier call includes it. So no moment counts twice.
+    """
+    if not len(start):
+        return np.zeros(0, np.int64)
+    order = np.argsort(start, kind="stable")
+    times = np.unique(np.concatenate((start, end)))
+    left, right = times[:-1], times[1:]
+    place = _last_open(end[order], np.searchsorted(start[order], left, side="right"), left)
+    bare = right - left - measure_within(computing, left, right)
+    owner = np.where(place >= 0, order[np.maximum(place, 0)], -1)
+    return sum_by(owner, bare, len(start))
+
+
+def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
+    """For each time the last of the first ``begun`` calls that ends after it; -1 = none.
+
+    Uses the latest ends of runs of 1, 2, 4, ... calls to skip finished runs.
+    """
+    latest = [end]
+    while (half := 1 << (len(latest) - 1)) * 2 <= len(end):
+        latest.append(np.maximum(latest[-1][:-half], latest[-1][half:]))
+    place = begun.copy()
+    for level in range(len(latest) - 1, -1, -1):
+        # Twice: a stretch of one length is skipped at most twice before a shorter one is asked.
+        for _ in range(2):
+            at = place - (1 << level)
+            over = (at >= 0) & (latest[level][np.maximum(at, 0)] <= time)
+            place = np.where(over, at, place)
+    return place - 1

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes, occurrence
-from tb_plugin.lib.quantiles import median_by
+from tb_plugin.lib.groupby import codes, median_by, occurrence
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.stragglers.missing_calls import Lost, PairCalls, lost_calls
 from tb_plugin.views.distributed.stragglers.propagated_delay import inherited

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import on_one_axis
+from tb_plugin.lib.groupby import side_by_side
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
@@ -48,7 +48,7 @@ def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
     # Ends come before starts at the same time. A call without duration ends after its start.
     end = start + np.maximum(calls.dur_ns[rows], 1)
     lane = np.concatenate((of[rows], of[rows]))
-    (time,) = on_one_axis(lane, np.concatenate((end, start)))
+    (time,) = side_by_side((lane, np.concatenate((end, start))))
     order = np.argsort(time, kind="stable")
     size = np.bincount(of[rows], minlength=workers * steps)
     stop = np.cumsum(size * 2)

@@ -71,7 +71,7 @@ def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
     cells, once = why(report, worker), report.is_once(worker)
     figures = [
         METRICS.figure("worker", report.names[worker]),
-        METRICS.figure("lost_ns", high, "Lost per step"),
+        METRICS.figure("lost_ns", high, "Cost per step"),
         METRICS.figure("lost_share", high / report.mean_ns),
         METRICS.figure("last_share", float(report.found.last[row] / max(int(report.found.collectives[row]), 1))),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]

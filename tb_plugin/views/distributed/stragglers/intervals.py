@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.groupby import sum_by
-from tb_plugin.lib.codes import codes, on_one_axis
+from tb_plugin.lib.groupby import codes, median_by, side_by_side, sum_by
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.lib.quantiles import median_by
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
@@ -27,7 +25,7 @@ def bursts(calls: StragglerCalls) -> Int64:
     own = codes(calls.worker, calls.group)
     order = np.lexsort((calls.start_ns, own))
     opens = np.diff(own[order], prepend=-1) != 0
-    start, end = on_one_axis(own[order], calls.start_ns[order], (calls.start_ns + calls.dur_ns)[order])
+    start, end = side_by_side((own[order], calls.start_ns[order]), (own[order], (calls.start_ns + calls.dur_ns)[order]))
     opens[1:] |= start[1:] >= np.maximum.accumulate(end)[:-1]
     first = np.empty(len(order), np.int64)
     first[order] = order[np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))]
@@ -42,7 +40,7 @@ def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) ->
     place[order] = np.arange(len(order))
     many = len(order)
     worker = np.concatenate((calls.worker[order], calls.worker[first]))
-    (time,) = on_one_axis(worker, np.concatenate((calls.start_ns[order], until_ns)))
+    (time,) = side_by_side((worker, np.concatenate((calls.start_ns[order], until_ns))))
     total = np.append(0, np.cumsum(calls.blocked_ns[order]))
     later, mine = np.searchsorted(time[:many], time[many:], side="left"), place[first]
     hidden: Int64 = np.maximum(until_ns - calls.start_ns[first] - (total[np.maximum(later, mine + 1)] - total[mine]), 0)

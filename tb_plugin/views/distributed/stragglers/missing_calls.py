@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes, occurrence
-from tb_plugin.lib.quantiles import median_by
+from tb_plugin.lib.groupby import codes, median_by, occurrence
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.stragglers.missing_calls import NONE_ALONE, NONE_LOST, Lost, PairCalls

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.lib.codes import codes
+from tb_plugin.lib.groupby import codes
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
 from tb_plugin.views.distributed.stragglers.call_sequences import NEVER, Lanes, Meetings, Walk, lanes_of, raise_to
 from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
@@ -63,8 +63,7 @@ def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64,
     meetings = Meetings.made(arrived, lanes, late_ns, arrived.told)
     of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.known
     behind, idle = _waits_for_previous(straggler_calls, lanes.of)
-    # Of the last one at each collective: how far behind the next it is, idle time of that one included or not, and the
-    # meeting whose end that one waits for.
+    # Per last rank: distance to the reference rank (with and without its idle time), and the call that this one waits for.
     last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))
     row, other = arrived.row[arrived.last[last]], _reference_rows(arrived, lanes, lacks)[last]
     distance, own, awaited = np.zeros(calls, np.int64), np.zeros(calls, np.int64), np.full(calls, len(top) - 1)

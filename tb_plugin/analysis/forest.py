@@ -1,0 +1,180 @@
+"""Trees of rows: sums, paths, pre-order and outermost calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_plugin.lib.groupby import MISSING, group, places_of, side_by_side, stable_order
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+NODES_SENT = 20_000
+"""A tree larger than this is cut breadth-first; ``Tree.total_nodes`` tells."""
+
+
+_FEW = 16
+"""So many rows of a level are numbered one by one: calls that nest thousands deep have as many levels of one row."""
+
+
+def _numbered_few(keys: list[tuple[int, int]]) -> tuple[Int64, int]:
+    """Each key as the number of its kind, counted by first appearance, and how many kinds there are."""
+    known: dict[tuple[int, int], int] = {}
+    return np.array([known.setdefault(key, len(known)) for key in keys], np.int64), len(known)
+
+
+class Forest:
+    """n rows under their parents (positions among them, -1 = root); parents stand before their children."""
+
+    def __init__(self, parent: Int32) -> None:
+        self.parent = parent
+        self.depth = _depths(parent)
+        order = stable_order(self.depth)
+        bounds = np.searchsorted(self.depth[order], np.arange(1, self.depth.max(initial=0) + 1))
+        self.levels = np.split(order, bounds)
+        """Positions by distance from their root."""
+
+    def sums(self, own: Int64) -> Int64:
+        """Returns the own value plus those of all descendants."""
+        total = own.copy()
+        if own.any():
+            for rows in reversed(self.levels[1:]):
+                np.add.at(total, self.parent[rows], total[rows])
+        return total
+
+    def any_below(self, own: Bool) -> Bool:
+        """Returns whether any descendant has the flag."""
+        below = np.zeros(len(own), np.bool_)
+        if own.any():
+            for rows in reversed(self.levels[1:]):
+                below[self.parent[rows[own[rows] | below[rows]]]] = True
+        return below
+
+    def paths(self, *labels: npt.NDArray[np.integer]) -> Int64:
+        """Returns a number per row that rows share when their labels agree all the way up."""
+        # A path is the parent's path and a label: numbering level by level makes equal paths equal numbers.
+        label = group(*labels).of
+        path = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
+        offset = 0
+        for rows in self.levels:
+            above = path[self.parent[rows]]
+            if len(rows) < _FEW:
+                of, count = _numbered_few(list(zip(above.tolist(), label[rows].tolist(), strict=True)))
+            else:
+                groups = group(above, label[rows])
+                of, count = groups.of, len(groups)
+            path[rows] = of + offset
+            offset += count
+        return path[:-1]
+
+    def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
+        """Numbers rows as ``paths`` does, but rows share a number only while no other one at their place stands between them.
+
+        Of the rows without a parent those with another ``root`` are at another place.
+        """
+        run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last one answers for -1
+        offset = 0
+        for level, rows in enumerate(self.levels):
+            if len(rows) == 1:
+                run[rows] = offset
+                offset += 1
+                continue
+            above = run[self.parent[rows]] if level else root[rows]
+            order = stable_order(above)
+            columns = [above[order], *(label[rows[order]] for label in labels)]
+            begins = np.ones(len(rows), np.bool_)
+            begins[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+            run[rows[order]] = np.cumsum(begins) - 1 + offset
+            offset += int(begins.sum())
+        return run[:-1]
+
+
+def _depths(parent: Int32) -> Int32:
+    """Distance from the root. Pointer doubling: n log depth."""
+    depth: Int32 = (parent != MISSING).astype(np.int32)
+    hop = parent.copy()
+    rows = np.flatnonzero(depth)
+    while rows.size:
+        depth[rows] += depth[hop[rows]]
+        hop[rows] = hop[hop[rows]]
+        rows = rows[hop[rows] != MISSING]
+    return depth
+
+
+def preorder(parent: npt.NDArray[np.integer], *values: Int64) -> list[int]:
+    """Positions in pre-order, siblings with most of the first value (then of the next) first. ``parent`` -1 = root."""
+    children: dict[int, list[int]] = {}
+    above = parent.tolist()
+    for node in np.lexsort(values[::-1]).tolist():
+        children.setdefault(above[node], []).append(node)
+    order, stack = [], list(children.get(MISSING, []))
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        stack.extend(children.get(node, []))
+    return order
+
+
+def cut(order: list[int], parent: Int64, most: int) -> tuple[list[int], list[int]]:
+    """Returns at most so many nodes of a pre-order, upper ones first, and their parents as positions among them."""
+    if len(order) > most:
+        depth: dict[int, int] = {}
+        for node in order:
+            depth[node] = depth.get(int(parent[node]), -1) + 1
+        kept = set(sorted(order, key=lambda node: depth[node])[:most])
+        order = [node for node in order if node in kept]
+    position = {node: i for i, node in enumerate(order)}
+    return order, [position.get(int(parent[node]), MISSING) for node in order]
+
+
+def with_ancestors(parent: Int32, some: npt.NDArray[np.integer]) -> tuple[Int64, Int32]:
+    """Positions (ascending) of some rows (-1 = none) and all around them, and their parents as positions among these."""
+    needed = np.zeros(len(parent) + 1, np.bool_)
+    level = np.unique(some[some != MISSING])
+    while len(level):
+        needed[level] = True
+        level = np.unique(parent[level])
+        level = level[(level != MISSING) & ~needed[level]]
+    rows = np.flatnonzero(needed)
+    return rows, places_of(rows, len(parent))[parent[rows]]
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Where n rows lie: track, start and end in nanoseconds; sorted by start, longest first."""
+
+    track: Int32
+    start: Int64
+    end: Int64
+
+
+def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
+    """Rows that no earlier row of the same key and track encloses: the calls that totals count."""
+    of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
+    order = stable_order(of)
+    start, end = (time[order] for time in side_by_side((of, spans.start), (of, spans.end)))
+    # The furthest end so far: that of another group lies before every start of this one.
+    furthest = np.concatenate(([MISSING], np.maximum.accumulate(end)[:-1]))[: len(key)]
+    first: Bool = np.empty(len(key), np.bool_)
+    first[order] = (furthest < end) | (furthest <= start)
+    return first
+
+
+def outermost_of(key: npt.NDArray[np.integer], spans: Spans, parent: Int32) -> Bool:
+    """Returns the rows without an ancestor of the same key, as ``outermost`` does; ``parent``: a position, -1 = none.
+
+    Only where calls cross each other does that differ: a call may lie within another one in time and not in the tree,
+    and what it launched is then in no other total. Calls on no track (-1) have no time: the tree alone tells.
+    """
+    counted: Bool = outermost(key, spans) & (spans.track != MISSING)
+    left = np.flatnonzero(~counted)
+    above = parent[left]
+    while len(left):
+        counted[left[above == MISSING]] = True
+        on = (above != MISSING) & (key[above] != key[left])
+        left, above = left[on], parent[above[on]]
+    return counted

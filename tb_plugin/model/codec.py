@@ -1,0 +1,208 @@
+"""Any frozen dataclass of arrays as one Arrow file.
+
+Columns differ in length, so the file holds one record whose every column is a list: reading maps, it copies nothing but
+booleans. A column is named by the path of its field (``operators.row``); all that is no array is JSON in the header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from tb_plugin.errors import CacheFileLost
+from tb_plugin.model.column_file import kept, one_list, read_columns, write_columns
+from tb_plugin.model.trace.recorder import UNKNOWN_RECORDER, Recorder
+from tb_plugin.model.trace.strings import StringTable
+
+Made = TypeVar("Made")
+Lookup = Callable[[str], Recorder | None]
+"""Finds a profiler by its id."""
+_AGAIN = "It is made anew from its source: ask again."
+_POSITION = re.compile(r"\.\d+")
+
+
+def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
+    """Writes a model; the caller makes the file visible to others. Raises OSError."""
+    split = _Split(profiler)
+    header = split.value(type(model), model, "")
+    split.columns |= {name: pa.array(np.concatenate(parts)) for name, parts in split.parts.items()}
+    columns = {name: one_list(values) for name, values in split.columns.items()}
+    write_columns(columns, {"model": type(model).__name__, "version": version, "fields": header}, path)
+
+
+def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
+    """Maps a model. Raises CacheFileLost when the file is gone, damaged or of another version.
+
+    It checks the structure only; a reader of a file that another process wrote compares the checksum first.
+    """
+    with kept("The column file is", path, _AGAIN), _as_value_error():
+        table, header = read_columns(path)
+        if (header["model"], header["version"]) != (kind.__name__, version):
+            raise CacheFileLost("The column file is of another version.", path, _AGAIN)
+        model: Made = _Join(table, profiler).value(kind, header["fields"], "")
+        return model
+
+
+@contextmanager
+def _as_value_error() -> Iterator[None]:
+    try:
+        yield
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error
+
+
+@dataclass
+class _Split:
+    """Takes a model apart: its arrays become columns, the rest is returned for the header."""
+
+    profiler: Lookup
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+    parts: dict[str, list[Any]] = field(default_factory=dict)
+    """Arrays of the members of a tuple end to end: a column each would take more room than their values."""
+
+    def value(self, hint: Any, value: Any, path: str) -> Any:
+        if hint is Recorder:
+            return self._profiler(value)
+        if not _has_columns(hint):
+            return msgspec.to_builtins(value, enc_hook=_plain)
+        if _is_dataclass(hint):
+            present = [(f, each) for f, each in _fields(hint) if not _is_default(f, getattr(value, f.name))]
+            split = {f.name: self.value(each, getattr(value, f.name), _below(path, f.name)) for f, each in present}
+            return {name: header for name, header in split.items() if header is not None}
+        kind, inner = get_origin(hint), get_args(hint)
+        if kind is tuple:
+            return [self.value(inner[0], each, f"{path}.{n}") for n, each in enumerate(value)]
+        if kind is Mapping:
+            return {key: self.value(inner[1], each, _below(path, key)) for key, each in value.items()}
+        return self._column(value, path)
+
+    def _column(self, value: Any, path: str) -> Any:
+        if isinstance(value, pa.Table):
+            self.columns |= {_below(path, key): value[key].combine_chunks() for key in value.column_names}
+            return value.column_names
+        if isinstance(value, np.ndarray) and _POSITION.search(path):
+            self.parts.setdefault(f"{_POSITION.sub('', path)}.{value.dtype}", []).append(value)
+            return [str(value.dtype), len(value)]
+        self.columns[path] = value.array if isinstance(value, StringTable) else pa.array(value)
+        return None
+
+    def _profiler(self, value: Recorder) -> Any:
+        """Its id, and what differs from the texts that the id stands for."""
+        base = self.profiler(value.id)
+        named = "" if base is None else value.id
+        differing = {
+            f.name: msgspec.to_builtins(getattr(value, f.name), enc_hook=_plain)
+            for f in fields(Recorder)
+            if getattr(value, f.name) != getattr(base or UNKNOWN_RECORDER, f.name)
+        }
+        return {"of": named, **differing}
+
+
+@dataclass
+class _Join:
+    """Puts a model together from its columns and its header."""
+
+    table: pa.Table
+    profiler: Lookup
+    names: frozenset[str] = frozenset()
+    parts: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    """Arrays that hold those of several dataclasses end to end, and where the next one starts."""
+
+    def __post_init__(self) -> None:
+        self.names = frozenset(self.table.column_names)
+
+    def value(self, hint: Any, header: Any, path: str) -> Any:
+        if hint is Recorder:
+            return self._profiler(**header)
+        if not _has_columns(hint):
+            return msgspec.convert(header, hint)
+        if _is_dataclass(hint):
+            given = {}
+            for f, each in _fields(hint):
+                below = _below(path, f.name)
+                if f.name in header or below in self.names or f.default is f.default_factory is MISSING:
+                    given[f.name] = self.value(each, header.get(f.name), below)
+            return hint(**given)
+        kind, inner = get_origin(hint), get_args(hint)
+        if kind is tuple:
+            return tuple(self.value(inner[0], each, f"{path}.{n}") for n, each in enumerate(header))
+        if kind is Mapping:
+            return {key: self.value(inner[1], each, _below(path, key)) for key, each in header.items()}
+        return self._column(hint, header, path)
+
+    def _column(self, hint: Any, header: Any, path: str) -> Any:
+        if hint is pa.Table:
+            return pa.table({key: self._values(_below(path, key)) for key in header})
+        if hint is StringTable:
+            return StringTable(self._values(path))
+        if hint is pa.Array:
+            return self._values(path)
+        if header is None:
+            return _numbers(self._values(path))
+        dtype, length = header
+        name = f"{_POSITION.sub('', path)}.{dtype}"
+        values, start = self.parts.get(name) or (_numbers(self._values(name)), 0)
+        self.parts[name] = values, start + length
+        return values[start : start + length]
+
+    def _values(self, name: str) -> pa.Array:
+        return self.table[name].chunk(0).values
+
+    def _profiler(self, of: str, **differing: Any) -> Recorder:
+        base = self.profiler(of) if of else UNKNOWN_RECORDER
+        if base is None:
+            raise LookupError(of)
+        if not differing:
+            return base
+        hints = {f.name: hint for f, hint in _fields(Recorder)}
+        return replace(base, **{name: msgspec.convert(value, hints[name]) for name, value in differing.items()})
+
+
+def _numbers(values: pa.Array) -> Any:
+    if pa.types.is_boolean(values.type):  # Arrow packs them into bits
+        return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return values.to_numpy(zero_copy_only=True)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else dict(value)
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _is_default(f: Field[Any], value: Any) -> bool:
+    """Whether it is an array without rows that the dataclass makes itself: it takes no room in the file."""
+    if f.default_factory is MISSING or not isinstance(value, np.ndarray) or len(value):
+        return False
+    default = f.default_factory()
+    return len(default) == 0 and default.dtype == value.dtype
+
+
+def _is_dataclass(hint: Any) -> bool:
+    return is_dataclass(hint)
+
+
+@lru_cache(maxsize=64)
+def _fields(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
+    """The fields of a dataclass, each with its type; not those with ``cached=False`` in their metadata."""
+    hints = get_type_hints(kind)
+    return tuple((f, hints[f.name]) for f in fields(kind) if f.metadata.get("cached", True))
+
+
+@lru_cache(maxsize=256)
+def _has_columns(hint: Any) -> bool:
+    if hint in (pa.Array, pa.Table, StringTable, Recorder) or get_origin(hint) is np.ndarray:
+        return True
+    if _is_dataclass(hint):
+        return any(_has_columns(each) for _, each in _fields(hint))
+    return get_origin(hint) in (tuple, Mapping) and any(_has_columns(each) for each in get_args(hint))

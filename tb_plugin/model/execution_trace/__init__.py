@@ -1,1 +1,0 @@
-"""What operators took and gave: nodes of an execution trace with their tensors, and no times."""
