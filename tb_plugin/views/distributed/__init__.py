@@ -78,16 +78,16 @@ VIEW = ViewEntry(
             "`process_groups`, `devices`, `clocks` (offset, drift and residual per worker), `stragglers` (per worker "
             "and group: cost, steps and cause; absent for one worker), `bandwidths` (per group, collective and size), "
             "`bandwidth_fits` (per kind of groups, group size and collective), `nodes` (per set of nodes with common "
-            "groups). Only by name: `meetings` (links between timelines; parameter `within`, once per selected "
+            "groups) (only by name: `meetings` (links between timelines; parameter `within`, once per selected "
             "worker: `worker:start_ns:end_ns` in its own time; the calls of all selected workers in each collective "
-            "that overlaps the range of one of them and that at least two of them have). `partners` (the calls of one "
+            "that overlaps the range of one of them and that at least two of them have), `partners` (the calls of one "
             "collective on all workers, latest first; the call is that of worker `of` with this `event`, `start_ns` "
-            "or `call`: no row if there is no such call, 400 if none is named). Where available: `traffic` (per pair "
-            "of ranks and group), `worst` (the costliest workers; from three workers on), `stage_bubbles` (with "
+            "or `call`: no row if there is no such call, 400 if none is named); if available: `traffic` (per pair of "
+            "ranks and group), `worst` (the costliest workers; from three workers on), `stage_bubbles` (with "
             "`stages`), `group_kinds` and `device_kinds` (above 24 groups or devices, a row per kind), `rank_steps` "
             "(reported, per worker and step), `operation_types` (reported, per worker and collective), "
             "`kinds_of_links` (reported, per worker and kind), `links` (reported, per pair of ends, kind and group), "
-            "`recorders` (with flight recorder dumps in the run, per worker and process group)."
+            "`recorders` (with flight recorder dumps in the run, per worker and process group))."
         ),
     ),
 )
