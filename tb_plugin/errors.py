@@ -5,7 +5,7 @@
     TorchTraceError
     ├── UserError            shown to the person: what happened, where, what to do
     │   ├── BadRequest       a parameter is missing or makes no sense          (HTTP 400, exit 2)
-    │   ├── NotFound         run, worker, span, view or file does not exist    (HTTP 404, exit 3)
+    │   ├── NotFoundError    run, worker, span, view or file does not exist    (HTTP 404, exit 3)
     │   ├── UnreadableTrace  a file was found but holds no trace we can read   (HTTP 422, exit 3)
     │   │   ├── KeptLost     a file of our own cache is gone or damaged: it is made anew
     │   │   └── WindowUnsupported    a profile of which no part can be opened: all of it, or nothing

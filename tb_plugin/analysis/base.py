@@ -231,7 +231,7 @@ def view_params(analysis: Analysis[M], params: Params) -> Params:
 
 
 def answer_view(analysis: Analysis[M], part: Part, params: Params) -> View | Table:
-    """Returns the ``answer`` of a single-profile view. Raises NotFound for an unknown table."""
+    """Returns the ``answer`` of a single-profile view. Raises NotFoundError for an unknown table."""
     params = part.remaining(params)
     if params.table is not None:
         if params.table not in part.frames:

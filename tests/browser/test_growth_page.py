@@ -103,8 +103,8 @@ def ranks_side_by_side(tab: Tab) -> None:
     rows = ask(tab.address, "table/ranks_memory/rank_memory", run=PLACE["run"])["rows"]
     largest = max(rows, key=lambda row: row["most_allocated_bytes"])
     answer = frame.get_by_test_id("answer").inner_text()
-    assert answer.startswith(f"Of {len(rows)} ranks {largest['worker']} has the largest peak, 1.12 GiB")
-    bars = frame.get_by_role("img", name="What the peaks consist of")
+    assert answer.startswith(f"{largest['worker']} has the largest peak of {len(rows)} ranks: 1.12 GiB")
+    bars = frame.get_by_role("img", name="Memory at the peak, by category")
     assert f"{largest['worker']}: 1.12 GiB" in (bars.get_attribute("aria-label") or "")
     legend = frame.get_by_role("listitem").all_inner_texts()
     assert {"Parameters", "Optimizer state", "Activations"} <= set(legend)

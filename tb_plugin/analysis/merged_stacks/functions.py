@@ -120,7 +120,7 @@ class _Paths:
 
 
 def sandwich(places: Laid, function: str, terms: Terms) -> tuple[Tree, Tree]:
-    """Returns callers and callees of a function. Raises NotFound for an unknown function."""
+    """Returns callers and callees of a function. Raises NotFoundError for an unknown function."""
     label = places.texts.index(pa.scalar(function, places.texts.type)).as_py()
     named = places.label == label
     if not named.any():

@@ -130,7 +130,7 @@ class Diff(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or a page of one table. A single part is compared with itself. Raises BadRequest, NotFound."""
+        """Returns the page, or a page of one table. A single part is compared with itself. Raises BadRequest, NotFoundError."""
         sides = _sides(parts[0], parts[-1], params)
         # One table needs no others; for unknown names compute all, so that the error can list them.
         tables = (*TABLES, *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)))

@@ -92,7 +92,7 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
         return tuple(params.get(key) for key in _NODE_PARAMETERS)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
-        """Returns all nodes, or one selected by ``function_id`` or ``node_number``. Raises BadRequest, NotFound."""
+        """Returns all nodes, or one selected by ``function_id`` or ``node_number``. Raises BadRequest, NotFoundError."""
         coverage = CoverageInfo(complete=trace.report.complete)
         if (row := _selected_place(trace, params)) is not None:
             payloads, frames = _node_payloads(trace, row)
@@ -135,7 +135,7 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 
 
 def _selected_place(trace: ExecutionTrace, params: Params) -> int | None:
-    """Position of the selected node; None without one. Raises BadRequest, NotFound."""
+    """Position of the selected node; None without one. Raises BadRequest, NotFoundError."""
     for key, (column, what) in _NODE_PARAMETERS.items():
         asked = int_param(params, key)
         if asked is None:

@@ -36,7 +36,7 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns growth by stack, the live bytes of the chosen one, and the difference of both moments.
 
-        Raises BadRequest for an unknown device or a moment that is no number, NotFound for an unknown stack.
+        Raises BadRequest for an unknown device or a moment that is no number, NotFoundError for an unknown stack.
         """
         held = levels_of_device(snapshot, params)
         steps = steps_of(held)

@@ -15,11 +15,11 @@ VIEW = ViewEntry(
     scope="workers",
     http=ViewText(
         payloads=(
-            "Of the memory snapshots of all workers of a run and span; of each the device with most events. "
-            "`answer` (Notices about `answer`), `headline` (Figures), `advice` (Notices), `rank_categories` "
-            "(Series, stacked_bars: what each peak consists of), `data_quality` (Notices; absent where there is "
-            "nothing to say), `rank_memory` (Table)."
+            "Covers the memory snapshots of all workers of a run and span, each for the device with most events. "
+            "`answer` (Notices about `answer`), `headline` (Figures), `advice` (Notices), `rank_categories` (Series, "
+            "stacked_bars: categories of each peak), `data_quality` (Notices; absent without notices), `rank_memory` "
+            "(Table)."
         ),
-        tables="`rank_memory`.",
+        tables=("`rank_memory`."),
     ),
 )

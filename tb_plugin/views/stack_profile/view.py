@@ -71,7 +71,7 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
         return (params.get("function"), params.values("thread"))
 
     def part(self, profile: StackProfile, params: Params) -> Part:
-        """Returns the places and functions; of a ``function`` its callers and callees. Raises BadRequest, NotFound."""
+        """Returns the places and functions; of a ``function`` its callers and callees. Raises BadRequest, NotFoundError."""
         coverage = CoverageInfo(complete=profile.report.complete)
         terms, chosen = _terms(profile), _chosen(profile, params)
         places = laid(profile, chosen)

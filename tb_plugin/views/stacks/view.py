@@ -48,7 +48,7 @@ class Stacks(DeclaredView, entry=VIEW):
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns places, functions and threads; for a ``function``, its callers and callees.
 
-        Raises BadRequest for an unknown option, thread or step, NotFound for an unknown function.
+        Raises BadRequest for an unknown option, thread or step, NotFoundError for an unknown function.
         """
         choice = choice_of(params)
         selection = select_rows(trace, *params.chosen)
