@@ -21,8 +21,8 @@ def is_inference(trace: TraceTable) -> bool:
     """Returns whether a trace has operators, but no backward pass or optimizer."""
     if not ((trace.kind == EventKind.OPERATOR) & ~trace.is_collective).any():
         return False
-    told = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)
-    return not bool((name_matches(trace, trace.recorder.operators.learning) & told).any())
+    evidence = of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL)
+    return not bool((name_matches(trace, trace.recorder.operators.learning) & evidence).any())
 
 
 def todo_of(trace: TraceTable, finding: str) -> str:

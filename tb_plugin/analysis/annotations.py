@@ -72,8 +72,8 @@ def phases_of(trace: TraceTable, pattern: str = "") -> Phases:
         raise BadRequest(f"The pattern is not valid: {error}", pattern, "Correct it.") from error
     encoded = masked.dictionary_encode()
     of = encoded.indices.to_numpy()
-    alone = np.bincount(of, minlength=1)[of] == 1 if len(of) else np.empty(0, np.bool_)
-    labels = pc.if_else(pa.array(alone, pa.bool_()), names, masked)
+    is_unique = np.bincount(of, minlength=1)[of] == 1 if len(of) else np.empty(0, np.bool_)
+    labels = pc.if_else(pa.array(is_unique, pa.bool_()), names, masked)
     distinct = pc.unique(labels).sort()
     numbers = np.full(len(trace.strings) + 1, MISSING, np.int64)
     numbers[ids] = pc.index_in(labels, distinct).to_numpy()
@@ -116,11 +116,11 @@ def looked_into(trace: TraceTable) -> Bool:
     found = np.zeros(len(trace), np.bool_)
     # An event lies in at most one call per level on its thread and on the thread it works for.
     bound = 2 * len(source) * len(levels) > MOST_PAIRS
-    held = 0
+    pairs = 0
     for level in levels:
         calls = row[level]
-        held += int(open_at(trace, calls, trace.track[source], trace.start_ns[source]).sum()) if bound else 0
-        if held > MOST_PAIRS:
+        pairs += int(open_at(trace, calls, trace.track[source], trace.start_ns[source]).sum()) if bound else 0
+        if pairs > MOST_PAIRS:
             break
         found[calls] = True
     return found
@@ -151,8 +151,8 @@ class Calls:
     def around(self, track: Int32, time: Int64) -> tuple[Int64, Int64]:
         """Returns (call, moment) pairs: all calls open at each moment, on its thread or the thread it works for."""
         serves = self._serves[track]
-        away = np.flatnonzero(serves != track)
-        elsewhere = ((call, away[item]) for call, item in self._open(serves[away], time[away]))
+        served = np.flatnonzero(serves != track)
+        elsewhere = ((call, served[item]) for call, item in self._open(serves[served], time[served]))
         none = np.empty(0, np.int64)
         calls, items = zip((none, none), *elsewhere, *self._open(track, time), strict=True)
         return np.concatenate(calls), np.concatenate(items)

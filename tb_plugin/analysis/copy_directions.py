@@ -71,5 +71,5 @@ def _direction_in(trace: TraceTable, texts: npt.NDArray[np.integer]) -> Int64:
     for text in np.unique(texts[texts != MISSING]).tolist():
         name = trace.strings[text]
         found[text] = next((i for i, each in enumerate(DIRECTIONS) if each.pattern.search(name)), MISSING)
-    said: Int64 = found[texts]
-    return said
+    directions: Int64 = found[texts]
+    return directions

@@ -53,8 +53,8 @@ class Frequency:
 
     def lowest(self, ranges: Ranges) -> float:
         """Returns the lowest frequency in these ranges that is below normal and above idle."""
-        met = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
-        return float(self.hertz[met].min())
+        low_pieces = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
+        return float(self.hertz[low_pieces].min())
 
     def mean(self, ranges: Ranges) -> float | None:
         """Returns the mean frequency in these ranges; None if unknown."""

@@ -127,8 +127,8 @@ def without_operator(trace: TraceTable, rows: Int64) -> Int64:
     """Returns device rows without an operator; in a window without those launched before it."""
     launch = trace.launch[rows]
     known = (launch == MISSING) | (trace.start_ns[launch] >= trace.coverage.start_ns)
-    alone: Int64 = rows[~has_operator(trace, rows) & known]
-    return alone
+    unmatched: Int64 = rows[~has_operator(trace, rows) & known]
+    return unmatched
 
 
 def busy_title(trace: TraceTable, *chosen: str) -> str:

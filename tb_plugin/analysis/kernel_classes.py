@@ -175,8 +175,8 @@ def _nearest_known(trace: TraceTable, rows: Int64) -> Int32:
         origins = origins_of(trace)
         scopes = origins.scopes
         names = np.where(scopes.kind == EventKind.OPERATOR, scopes.name, MISSING)
-        told = np.append(_known_names(trace, names, scopes.parent), np.int32(MISSING))[origins.at(rows)]
-        found = np.where(told == MISSING, found, told)
+        known_name = np.append(_known_names(trace, names, scopes.parent), np.int32(MISSING))[origins.at(rows)]
+        found = np.where(known_name == MISSING, found, known_name)
     return found
 
 

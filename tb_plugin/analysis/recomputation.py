@@ -193,20 +193,20 @@ def _with_work(trace: TraceTable, every: BackwardOperators, spans: Spans, sign: 
     first = np.full(len(start), len(trace), np.int64)
     np.minimum.at(first, of, operator)
     np.minimum.at(first, at, source)
-    told = first < len(trace)  # recomputations without recorded content have no known cost
-    place = np.cumsum(told) - 1
+    has_content = first < len(trace)  # recomputations without recorded content have no known cost
+    place = np.cumsum(has_content) - 1
     return Recomputed(
-        track=track[told],
-        start=start[told],
-        end=end[told],
-        sign=sign[told],
-        host_ns=(end - start - other)[told],
+        track=track[has_content],
+        start=start[has_content],
+        end=end[has_content],
+        sign=sign[has_content],
+        host_ns=(end - start - other)[has_content],
         work=work,
         of=place[at],
         operator=operator,
         operator_of=place[of],
         passes=every.row[inner],
-        first=first[told],
+        first=first[has_content],
     )
 
 

@@ -99,8 +99,8 @@ def _of_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
     on_device = of_kind(trace.kind, *ON_DEVICE)
     launched = trace.launch != MISSING
     rows[launched] = rows[launched_by(trace, np.flatnonzero(launched))]
-    alone = on_device & ~launched
-    rows[alone] = contains(windows, trace.start_ns[alone])
+    unlaunched = on_device & ~launched
+    rows[unlaunched] = contains(windows, trace.start_ns[unlaunched])
     window = int((trace.steps.end_ns[indices] - trace.steps.start_ns[indices]).sum())
     labels = [trace.steps.label[i] for i in indices] if trace.steps.recorded or steps is not None else None
     return Selection(rows, _coverage(trace, window, labels), steps)

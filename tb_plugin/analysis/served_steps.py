@@ -72,9 +72,9 @@ def served_steps(trace: TraceTable) -> ServedSteps:
     count = len(steps.label)
     rows = covered_work(trace)
     at = launched_by(trace, rows)
-    alone = at == MISSING
-    step = steps.at(np.where(alone, MISSING, trace.start_ns[at]), on_host=True)
-    step[alone] = steps.at(trace.start_ns[rows[alone]])
+    unplaced = at == MISSING
+    step = steps.at(np.where(unplaced, MISSING, trace.start_ns[at]), on_host=True)
+    step[unplaced] = steps.at(trace.start_ns[rows[unplaced]])
     rows, step = rows[step != MISSING], step[step != MISSING]
     start, end = trace.start_ns[rows], trace.ends(rows)
     first, last = np.full(count, np.iinfo(np.int64).max), np.full(count, MISSING, np.int64)

@@ -82,8 +82,8 @@ def thread_starts(trace: TraceTable) -> Starts:
     track = trace.track[rows]
     ordinal = np.zeros(len(rows), np.int64)
     for number in np.unique(track):
-        here = np.flatnonzero(track == number)
-        ordinal[here] = np.arange(len(here)) + int(trace.python_parent[rows[here[0]]] != MISSING)
+        on_track = np.flatnonzero(track == number)
+        ordinal[on_track] = np.arange(len(on_track)) + int(trace.python_parent[rows[on_track[0]]] != MISSING)
     thread = track.copy()
     further = np.flatnonzero(ordinal)
     thread[further] = len(trace.tracks) + np.arange(len(further))

@@ -65,10 +65,10 @@ def track_names(trace: TraceTable) -> tuple[TrackName, ...]:
     work = _work_of(trace)
     # A working lane without a number (operations of a group) is above streams that only wait.
     lanes = [(track.pid, _number_of(track)[1], work[i]) for i, track in enumerate(trace.tracks) if track.is_device]
-    apart = {pid for pid, number, has in lanes if has and number < 0}
-    apart &= {pid for pid, number, has in lanes if not has and number >= 0}
+    processes_with_idle_lanes = {pid for pid, number, has in lanes if has and number < 0}
+    processes_with_idle_lanes &= {pid for pid, number, has in lanes if not has and number >= 0}
     return tuple(
-        _of_device(trace, track, work[i], sinks=track.pid in apart)
+        _of_device(trace, track, work[i], sinks=track.pid in processes_with_idle_lanes)
         if track.is_device
         else _of_host(track, distinct[i], rank[i])
         for i, track in enumerate(trace.tracks)
@@ -186,16 +186,16 @@ def _unique_titles(trace: TraceTable, titles: list[str], processes: list[str]) -
     hosts = [i for i, track in enumerate(trace.tracks) if not track.is_device]
     titles = [" · ".join(filter(None, (p, title))) for p, title in zip(processes, titles, strict=True)]
     count = Counter(titles[i] for i in hosts)
-    seen: Counter[str] = Counter()
-    apart = list(titles)
+    used: Counter[str] = Counter()
+    distinct = list(titles)
     tids = Counter((titles[i], trace.tracks[i].tid) for i in hosts)
     for i in hosts:
         title, tid = titles[i], trace.tracks[i].tid
-        seen[title] += 1
+        used[title] += 1
         if count[title] > 1:
             unique = _is_plausible(tid) and tids[title, tid] == 1
-            apart[i] = f"{title} {tid}" if unique else f"{title} #{seen[title]}"
-    return apart
+            distinct[i] = f"{title} {tid}" if unique else f"{title} #{used[title]}"
+    return distinct
 
 
 def _number(text: str) -> int | None:

@@ -65,8 +65,8 @@ def compilations_of(trace: TraceTable) -> Compilations:
     row = row[parent == MISSING]
     said, names = _compile_ranges(trace)
     spans = spans_of(trace, row)
-    apart = np.full(len(row), MISSING, np.int32)
-    of = innermost(spans.track, spans.start, spans.end, apart, trace.track[said], trace.start_ns[said])
+    nested_in = np.full(len(row), MISSING, np.int32)
+    of = innermost(spans.track, spans.start, spans.end, nested_in, trace.track[said], trace.start_ns[said])
     region = np.full(len(row), MISSING, np.int32)
     known = np.flatnonzero(of != MISSING)[::-1]  # the first entry of each is written last
     number = {name: at for at, name in enumerate(dict.fromkeys(names))}

@@ -63,8 +63,8 @@ def guard_times(trace: TraceTable) -> Int64:
 def checked_for(trace: TraceTable) -> Int64:
     """Returns the call after each guard check, or the first call of code compiled after it; -1 = none."""
     guards = guards_of(trace)
-    made = np.append(first_calls(trace), MISSING)[guards.compilation]
-    return np.where(guards.region != MISSING, guards.region, made)
+    first_call = np.append(first_calls(trace), MISSING)[guards.compilation]
+    return np.where(guards.region != MISSING, guards.region, first_call)
 
 
 @remembered

@@ -102,9 +102,9 @@ def eager(trace: TraceTable) -> Recorded:
     """Returns individually launched work, one sequence per thread and device, by launch."""
     work = np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))
     source = launched_by(trace, work)
-    alone = source != MISSING
-    alone &= ~np.isin(work, replays_of(trace).work, assume_unique=True)
-    work, source = work[alone], source[alone].astype(np.int64)
+    is_eager = source != MISSING
+    is_eager &= ~np.isin(work, replays_of(trace).work, assume_unique=True)
+    work, source = work[is_eager], source[is_eager].astype(np.int64)
     if not len(work):
         return Recorded()
     of = group(works_for(trace)[trace.track[source]], trace.device[work]).of

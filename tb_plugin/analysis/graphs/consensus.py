@@ -55,11 +55,11 @@ def tied(sizes: Mapping[int, int], starts: Mapping[int, Int64], scopes: Scopes, 
         key = sizes[graph], at.tobytes()
         if key not in known:
             known[key] = _agreed(scope, at, key[0], [level[1] for level in levels], offsets)
-        said = known[key]
-        if isinstance(said, tuple):
-            disagreeing[graph] = said
+        result = known[key]
+        if isinstance(result, tuple):
+            disagreeing[graph] = result
         else:
-            of[graph] = said
+            of[graph] = result
     return Tied(every, of, disagreeing)
 
 
@@ -80,6 +80,6 @@ def _agreed(
             return node, int(first[node]), int(other[node])
     found = np.full(size, MISSING, np.int32)
     for number in range(len(levels))[::-1]:
-        here = levels[number][first]
-        found = np.where(agree[number], np.where(here == MISSING, MISSING, here + offsets[number]), found)
+        scopes_here = levels[number][first]
+        found = np.where(agree[number], np.where(scopes_here == MISSING, MISSING, scopes_here + offsets[number]), found)
     return found.astype(np.int32)

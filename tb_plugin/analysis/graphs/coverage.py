@@ -78,10 +78,10 @@ def ties(trace: TraceTable, rows: Int64) -> tuple[UInt8, UInt8, UInt8]:
     own = trace.operator[rows] != MISSING
 
     def tie(kinds: tuple[EventKind, ...], way: UInt8, by_launch: Bool, by_graph: Bool) -> UInt8:
-        told = origins.scopes.nearest(*kinds)[inner] != MISSING
+        is_tied = origins.scopes.nearest(*kinds)[inner] != MISSING
         other = np.where(replayed & by_graph, Tie.GRAPH, Tie.NONE)
         other = np.where(~replayed & by_launch, Tie.LAUNCHED, other)
-        return np.where(told, way, other).astype(np.uint8)
+        return np.where(is_tied, way, other).astype(np.uint8)
 
     in_module = around.nearest(*_MODULE)[outer] != MISSING
     operator = tie(_OPERATOR, way[0], own, own)

@@ -186,17 +186,17 @@ def with_names(sequences: Sequences, path: Int64) -> Sequences:
     haystack = Haystack(np.where(captured, MISSING, token), sequences.begin)
     told = {name: getattr(sequences, name).copy() for name in ("name", "grid", "block")}
     for begin, end in pairwise(sequences.begin.tolist()):
-        asked = begin + np.flatnonzero(unnamed[begin:end])
-        places = haystack.places(token[begin:end]) if len(asked) else None
+        unnamed_rows = begin + np.flatnonzero(unnamed[begin:end])
+        places = haystack.places(token[begin:end]) if len(unnamed_rows) else None
         if places is None or not len(places):
             continue
         for name, values in told.items():
             ran = getattr(sequences, name)
-            first = ran[int(places[0]) + asked - begin]
-            agree = np.ones(len(asked), np.bool_)
+            first = ran[int(places[0]) + unnamed_rows - begin]
+            agree = np.ones(len(unnamed_rows), np.bool_)
             for place in places[1:].tolist():
-                agree &= ran[place + asked - begin] == first
-            values[asked[agree]] = first[agree]
+                agree &= ran[place + unnamed_rows - begin] == first
+            values[unnamed_rows[agree]] = first[agree]
     return replace(sequences, **told)
 
 

@@ -199,8 +199,8 @@ def _known(trace: TraceTable) -> _Known:
     known.by_captures(other, Way.CAPTURE_TRACE)
     known.by_runs(other.sequences, other.source, Way.CAPTURE_TRACE, _all_scopes(other))
     if known.is_left.any():
-        alone = eager(trace)
-        known.by_runs(alone.sequences, "", Way.EAGER, partial(_scopes_at, trace, alone, known.graphs))
+        eager_work = eager(trace)
+        known.by_runs(eager_work.sequences, "", Way.EAGER, partial(_scopes_at, trace, eager_work, known.graphs))
     known.by_starts((own, Way.CAPTURE), (other, Way.CAPTURE_TRACE))
     # Other work of the trace is used only for unmatched graphs, a selected capture always.
     known.refusals = [each for each in known.refusals if each.source or known.is_left[each.graph]]
@@ -217,7 +217,7 @@ def _scopes_at(trace: TraceTable, ran: Recorded, graphs: Graphs, starts: Mapping
     for graph, places in starts.items():
         np.add.at(change, places, 1)
         np.add.at(change, places + graphs.size(graph), -1)
-    asked = np.flatnonzero(np.cumsum(change)[:-1])
+    changed = np.flatnonzero(np.cumsum(change)[:-1])
     scope = np.full(len(ran.source), MISSING, np.int32)
-    scopes, scope[asked] = scopes_around(trace, ran.source[asked])
+    scopes, scope[changed] = scopes_around(trace, ran.source[changed])
     return scopes, scope

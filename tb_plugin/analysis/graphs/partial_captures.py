@@ -92,9 +92,9 @@ class _Captures:
         if size < FEWEST_KERNELS:
             return None
         like = np.maximum(self._sizes, size) <= MUCH * np.minimum(self._sizes, size)
-        there = self._sequences.begin[self._unlike][:, None] + np.arange(FEWEST_KERNELS)
+        places = self._sequences.begin[self._unlike][:, None] + np.arange(FEWEST_KERNELS)
         for mine, of in self._columns:
-            like &= fits(mine[nodes][:FEWEST_KERNELS], of[there]).all(axis=1)
+            like &= fits(mine[nodes][:FEWEST_KERNELS], of[places]).all(axis=1)
         near = np.flatnonzero(like)
         if self._sizes[near].sum() > MOST_COMPARED:
             return None

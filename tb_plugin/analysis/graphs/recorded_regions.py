@@ -52,8 +52,8 @@ def annotated(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> 
             at = len(stacks.scopes) + len(names) - 1
         last.append(at)
     none = np.full(len(names), MISSING, np.int32)
-    made = named_scopes(EventKind.ANNOTATION, np.array(names, np.int32), none, np.array(backward, np.bool_))
-    scopes = concatenate(stacks.scopes, made)
+    region_scopes = named_scopes(EventKind.ANNOTATION, np.array(names, np.int32), none, np.array(backward, np.bool_))
+    scopes = concatenate(stacks.scopes, region_scopes)
     scopes.parent[len(stacks.scopes) :] = parents
     return scopes, np.array(last, np.int32)[keys.of] if len(work) else np.empty(0, np.int32)
 
@@ -70,8 +70,8 @@ def _regions(strings: StringTable, name: Int32, phase: Int32, listed: Int32) -> 
     parsed = {int(each): listed_regions(known[int(each)]) for each in np.unique(listed)}
     found = []
     for region, part, text in zip(name.tolist(), phase.tolist(), listed.tolist(), strict=True):
-        alone = [(known[region], known[part] == BACKWARD_PHASE)] if known[region] else []
-        found.append([*parsed[text], *alone])
+        single = [(known[region], known[part] == BACKWARD_PHASE)] if known[region] else []
+        found.append([*parsed[text], *single])
     return found
 
 

@@ -41,9 +41,9 @@ def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[S
     serves = works_for(trace)
     rows = _open_at(trace, trace.track[at], trace.start_ns[at])
     roots = _outermost(trace, rows)
-    away = np.concatenate((roots, at))
-    away = away[serves[trace.track[away]] != trace.track[away]]
-    rows = np.union1d(rows, _open_at(trace, serves[trace.track[away]], trace.start_ns[away]))
+    serving = np.concatenate((roots, at))
+    serving = serving[serves[trace.track[serving]] != trace.track[serving]]
+    rows = np.union1d(rows, _open_at(trace, serves[trace.track[serving]], trace.start_ns[serving]))
     forward = _forward(trace, rows)
     behind = np.unique(forward[forward != MISSING])
     rows = np.union1d(rows, np.union1d(behind, _open_at(trace, trace.track[behind], trace.start_ns[behind])))

@@ -138,18 +138,18 @@ def _pieces(*parts: Pieces) -> Pieces:
 
 def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call: Int64) -> Pieces:
     """Activity of the threads until the launch returned: the launching thread first, then the others."""
-    asked = gaps.start_ns < until
+    in_time = gaps.start_ns < until
     threads = launching_threads(trace, device)
     if not threads:
-        return _pieces((gaps.start_ns[asked], until[asked], np.full(int(asked.sum()), Cause.NOT_RECORDED)))
+        return _pieces((gaps.start_ns[in_time], until[in_time], np.full(int(in_time.sum()), Cause.NOT_RECORDED)))
     # Gaps without a launch at the end use the thread with the most launches.
     of = np.where(call == MISSING, threads[0], np.append(trace.track, MISSING)[call])
-    asking = np.unique(of[asked]).tolist()
+    asking = np.unique(of[in_time]).tolist()
     doing = {thread: occupied(trace, thread) for thread in {*threads, *asking}}
     free = Cause.PYTHON if is_host_recorded(trace, doing) else Cause.NOT_RECORDED
     parts: list[Pieces] = []
     for thread in asking:
-        mine = asked & (of == thread)
+        mine = in_time & (of == thread)
         when = union(gaps.start_ns[mine], until[mine])
         order = [thread, *(other for other in threads if other != thread)]
         every = ((cause, doing[each][cause]) for each in order for cause in HOST)

@@ -140,12 +140,12 @@ def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
     at, node = mine, np.zeros(len(mine), np.int64)
     parents = np.full(len(mine), MISSING, np.int64)
     levels: list[tuple[Int64, ...]] = []
-    made = steps = 0
+    node_count = steps = 0
     origin = mine
     while at.size and steps < _MAX_CALLER_STEPS:
         steps += len(at)
         groups = group(parents, places.label[at], places.kind[at])
-        node = groups.of + made
+        node = groups.of + node_count
         first = groups.first
         host, device = (groups.sum(total[origin]) for total in totals)
         levels.append(
@@ -158,7 +158,7 @@ def _outwards(places: Laid, mine: Int64, totals: tuple[Int64, Int64]) -> _Paths:
                 device,
             )
         )
-        made += len(groups)
+        node_count += len(groups)
         further = places.parent[at] != MISSING
         at, parents, origin = places.parent[at[further]].astype(np.int64), node[further], origin[further]
     parent, label, kind, calls, host, device = (np.concatenate(column) for column in zip(*levels, strict=True))

@@ -201,8 +201,8 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
     rows = rows[that(trace, what, lambda text: collective_name(text) in ("all_to_all", "all_to_allv"))]
     for device in np.unique(trace.device[work[rows]]).tolist():
         mine = rows[trace.device[work[rows]] == device]
-        made = work[products & (trace.device[work] == device)]
-        role[mine] = _by_order(trace, work[mine], made)
+        products_here = work[products & (trace.device[work] == device)]
+        role[mine] = _by_order(trace, work[mine], products_here)
 
 
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
@@ -212,9 +212,9 @@ def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
     """
     order = np.argsort(trace.start_ns[exchanges], kind="stable")
     begin, end = trace.start_ns[exchanges][order], trace.ends(exchanges)[order]
-    made = np.sort(trace.start_ns[products])
+    products_here = np.sort(trace.start_ns[products])
     following = np.append(begin[1:], np.iinfo(np.int64).max)
-    behind = np.searchsorted(made, following, side="left") > np.searchsorted(made, end, side="left")
+    behind = np.searchsorted(products_here, following, side="left") > np.searchsorted(products_here, end, side="left")
     # Alternating: after a dispatch with products comes a combine, even if other products follow it.
     place = np.arange(len(order))
     before = np.maximum.accumulate(np.where(behind, -1, place))

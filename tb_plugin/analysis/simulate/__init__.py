@@ -68,8 +68,8 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
     worth = np.array([change.worth for change in changes], np.int64)
     # Work next to the steps may end after them; a change that only moves it gains nothing. Time blocked by the profiler is no
     # work that a step could do more of.
-    held = measure(intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns)))
-    found: Int64 = np.clip((gained + (length - held) * (worth - 1)) // worth, 0, length)
+    profiler_ns = measure(intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns)))
+    found: Int64 = np.clip((gained + (length - profiler_ns) * (worth - 1)) // worth, 0, length)
     return found
 
 

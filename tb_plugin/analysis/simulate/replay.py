@@ -90,9 +90,9 @@ def _run(
             lead[:, :, some] = total + np.minimum(lowest + host_lead[:, :, None], device_lead[:, :, None])
             device_lead = lead[:, :, some.stop - 1]
         if i < len(waits.end_ns):
-            there = lead[:, :, waits.place[i]] + after[:, i]
+            device_lead_there = lead[:, :, waits.place[i]] + after[:, i]
             now = host_lead + host.at_wait[:, i]
-            bound = np.where(host.is_gone[:, i], now, np.minimum(now + waited[i], there + early[i]))
+            bound = np.where(host.is_gone[:, i], now, np.minimum(now + waited[i], device_lead_there + early[i]))
             host_lead = host_lead + bound - now
     return host_lead, lead[:, :, queue.last_place]
 
@@ -180,13 +180,15 @@ class _Gone:
 
 def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
     """Time that each of these works runs without other work on its device, except these."""
-    beside = _overlapping_rows(trace, device)
+    overlap = _overlapping_rows(trace, device)
     start, end = trace.start_ns[rows], trace.ends(rows)
-    place = np.searchsorted(beside, rows)
-    mixed = np.append(beside, MISSING)[place] == rows
-    others = np.ones(len(beside), np.bool_)
+    place = np.searchsorted(overlap, rows)
+    mixed = np.append(overlap, MISSING)[place] == rows
+    others = np.ones(len(overlap), np.bool_)
     others[place[mixed]] = False
-    alone = subtract(union(start[mixed], end[mixed]), union(trace.start_ns[beside[others]], trace.ends(beside[others])))
+    alone = subtract(
+        union(start[mixed], end[mixed]), union(trace.start_ns[overlap[others]], trace.ends(overlap[others]))
+    )
     found = end - start
     found[mixed] = measure_within(alone, start[mixed], end[mixed])
     return found

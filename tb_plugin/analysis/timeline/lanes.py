@@ -91,13 +91,13 @@ def lanes_of(trace: TraceTable) -> Lanes:
 
     def rank(number: int) -> tuple[bool, bool, int, int, int, str, tuple[int, ...], int, int]:
         track, kind = divmod(number, _LANES)
-        about = trace.tracks[track]
-        on_device, pid = about.is_device, about.pid
+        track_info = trace.tracks[track]
+        on_device, pid = track_info.is_device, track_info.pid
         # The profiler's own events come last, on any thread; device 10 comes after device 9.
         is_own = kind == OTHER
         busy = 0 if on_device else int(per_thread[track])
         # Processes in the trace's order, else most events first; threads of one stay together.
-        process = (0, 0) if on_device or is_own else (about.process_order, -of_process[pid])
+        process = (0, 0) if on_device or is_own else (track_info.process_order, -of_process[pid])
         return (is_own, not on_device, *process, len(pid), pid, names[track].order, -busy, number)
 
     number = np.array(sorted(np.flatnonzero(events).tolist(), key=rank), np.int64)
@@ -116,9 +116,9 @@ def tracks_of(trace: TraceTable, lanes: Lanes, rows: npt.NDArray[np.integer]) ->
 
 def _track(trace: TraceTable, number: int, rows: int, events: int, calls: bool) -> TimelineTrack:
     track, kind = divmod(number, _LANES)
-    about, name = trace.tracks[track], track_names(trace)[track]
-    id_ = f"{about.pid}/{about.tid}/{_ID[kind]}"
+    track_info, name = trace.tracks[track], track_names(trace)[track]
+    id_ = f"{track_info.pid}/{track_info.tid}/{_ID[kind]}"
     # The profiler's own lane is as small as possible.
     what = "ranges" if kind == HOST and not calls else _SUBTITLE[kind]
-    said = () if kind == OTHER and name.title == about.tid else (what, name.recorded)
-    return TimelineTrack(id_, name.title, " · ".join(filter(None, said)), about.is_device, rows, events)
+    details = () if kind == OTHER and name.title == track_info.tid else (what, name.recorded)
+    return TimelineTrack(id_, name.title, " · ".join(filter(None, details)), track_info.is_device, rows, events)

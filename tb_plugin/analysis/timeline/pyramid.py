@@ -198,9 +198,9 @@ def _merged(trace: TraceTable, level: Level, cell: int, worth: float = 1.0) -> L
         return level
     narrow = (items.count > 1) | (items.busy_ns < cell)
     place = trace.start_ns[items.first] // cell
-    joined = narrow[1:] & narrow[:-1] & (place[1:] == place[:-1])
+    merges = narrow[1:] & narrow[:-1] & (place[1:] == place[:-1])
     del place, narrow
-    starts = np.concatenate(([True], ~joined))
+    starts = np.concatenate(([True], ~merges))
     starts[level.bounds[:-1]] = True  # no line is empty
     first = np.flatnonzero(starts)
     if len(first) > worth * len(starts) or len(first) == len(starts):

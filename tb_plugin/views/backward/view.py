@@ -345,18 +345,18 @@ def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:
     what = "device" if chosen.key == "node_device_ns" else "host"
     text = f"takes {{{chosen.key}}}, {{{share}}} of the {what} time of the backward pass"
     waits = bool(first.get("node_wait_ns"))
-    told = [_notice(first, text + ("; the host waits for the device for {node_wait_ns} of it." if waits else "."))]
+    notices = [_notice(first, text + ("; the host waits for the device for {node_wait_ns} of it." if waits else "."))]
     if "node_wait_ns" in frame.data.column_names:
         (most,) = frame.data.sort_by([("node_wait_ns", "descending")]).slice(0, 1).to_pylist()
         if 20 * most["node_wait_ns"] >= chosen.host_ns.sum() and any(most[key] != first[key] for key in KEYS):
-            told.append(_notice(most, "waits for the device for {node_wait_ns} of its {node_host_ns} on the host."))
-    return told
+            notices.append(_notice(most, "waits for the device for {node_wait_ns} of its {node_host_ns} on the host."))
+    return notices
 
 
 def _notice(row: dict[str, Number | str], what: str) -> Notice:
     parts = ("{backward_operator}", " of {forward_operator}", " in {module}", " at {forward_line}")
     keys = ("backward_operator", "forward_operator", "module", "forward_line")
-    told = [(key, part) for key, part in zip(keys, parts, strict=True) if row.get(key) is not None]
-    text = "".join(part for _, part in told)
-    figures = [key for key, _ in told] + [key for key in METRICS if f"{{{key}}}" in what]
+    phrases = [(key, part) for key, part in zip(keys, parts, strict=True) if row.get(key) is not None]
+    text = "".join(part for _, part in phrases)
+    figures = [key for key, _ in phrases] + [key for key in METRICS if f"{{{key}}}" in what]
     return Notice("backward_pass", "info", f"{text} {what}", "", [METRICS.figure(key, row[key]) for key in figures])

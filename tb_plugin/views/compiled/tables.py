@@ -61,8 +61,10 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     where = np.full(len(every.row), MISSING, np.int64)
     where[at] = groups.of
     guard_ns = sum_by(where[led[to_call]], trace.dur_ns[guards.row[checked[to_call]]], count)
-    made = compiled.region[guards.compilation[checked[to_make]]]
-    guard_ns = guard_ns + sum_by(np.append(of, MISSING)[made], trace.dur_ns[guards.row[checked[to_make]]], count)
+    compiled_region = compiled.region[guards.compilation[checked[to_make]]]
+    guard_ns = guard_ns + sum_by(
+        np.append(of, MISSING)[compiled_region], trace.dur_ns[guards.row[checked[to_make]]], count
+    )
     data: dict[str, object] = {
         "region": pa.array(number, pa.string()),
         "compiled_code": _known(trace, every.code[at], groups, count),
@@ -173,9 +175,9 @@ def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
     """Returns one row per recorded step, in order: compile time and other costs of compiled code."""
     steps = steps_of(trace, chosen)
     steps = steps if steps.recorded else steps.only([])
-    made, guards, regions = compilations_of(trace), guards_of(trace), regions_of(trace)
+    compilations, guards, regions = compilations_of(trace), guards_of(trace), regions_of(trace)
     begin, end = steps.host_start_ns, steps.host_end_ns
-    compiling = measure_within(union(trace.start_ns[made.row], trace.ends(made.row)), begin, end)
+    compiling = measure_within(union(trace.start_ns[compilations.row], trace.ends(compilations.row)), begin, end)
 
     def within(row: Int64, values: Int64) -> Int64:
         """Sums over the rows that start in each step."""
@@ -186,7 +188,7 @@ def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
         "step": pa.array(steps.label, pa.string()),
         "compiling_in_step_ns": pa.array(compiling),
         "compiling_ratio": pa.array(ratio(compiling, end - begin)),
-        "compilations": pa.array(within(made.row, np.ones(len(made.row), np.int64))),
+        "compilations": pa.array(within(compilations.row, np.ones(len(compilations.row), np.int64))),
         "calls": pa.array(within(regions.row, np.ones(len(regions.row), np.int64))),
         "guard_ns": pa.array(within(guards.row, trace.dur_ns[guards.row])),
         "wrapper_ns": pa.array(within(regions.row, wrapper_times(trace))),

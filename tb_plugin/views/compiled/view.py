@@ -48,8 +48,8 @@ class CompiledAnalysis(DeclaredView, entry=VIEW):
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the figures and tables. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, *params.chosen)
-        made = (regions_frame, breaks_frame, kernels_frame)
-        frames = {frame.name: frame for frame in (make(trace, selection) for make in made)}
+        builders = (regions_frame, breaks_frame, kernels_frame)
+        frames = {frame.name: frame for frame in (make(trace, selection) for make in builders)}
         frames["compiled_steps"] = steps_frame(trace, params.steps)
         numbers = _numbers(trace, selection)
         wrapper = sum(frames["regions"].data["wrapper_ns"].to_pylist())
@@ -84,18 +84,23 @@ def _share(trace: TraceTable, params: Params, by_step: Frame) -> str:
 
 
 def _numbers(trace: TraceTable, selection: Selection) -> dict[str, Number]:
-    regions, made, guards, broken = regions_of(trace), compilations_of(trace), guards_of(trace), breaks_of(trace)
+    regions, compilations, guards, broken = (
+        regions_of(trace),
+        compilations_of(trace),
+        guards_of(trace),
+        breaks_of(trace),
+    )
     calls = regions.row[selection.rows[regions.row]]
-    compiled = selection.rows[made.row]
+    compiled = selection.rows[compilations.row]
     checked = selection.rows[guards.row]
     breaks = selection.rows[regions.row[broken.call]]
-    named = np.unique(made.region[compiled & (made.region != MISSING)])
+    named = np.unique(compilations.region[compiled & (compilations.region != MISSING)])
     return {
         "compiled_regions": len(np.unique(trace.name[calls])),
         "calls": len(calls),
-        "compile_ns": int(trace.dur_ns[made.row[compiled]].sum()),
+        "compile_ns": int(trace.dur_ns[compilations.row[compiled]].sum()),
         "compilations": int(compiled.sum()),
-        "recompilations": int(made.repeats()[named].sum()),
+        "recompilations": int(compilations.repeats()[named].sum()),
         "graph_breaks": len(np.unique(broken.function[breaks])),
         "guard_failures": int((guards.compilation[checked] != MISSING).sum()),
         "guard_ns": int(trace.dur_ns[guards.row[checked]].sum()),

@@ -201,12 +201,12 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
     if frame is None:
         data = schema.empty_table()
     else:
-        there = {value: frame.data[value] for value in values if value in frame.data.column_names}
-        if "replayed_calls" in frame.data.column_names and "calls" in there:
-            there["calls"] = pc.add(there["calls"], pc.fill_null(frame.data["replayed_calls"], 0))
-        absent = {value: pa.nulls(frame.data.num_rows, pa.int64()) for value in values if value not in there}
+        present = {value: frame.data[value] for value in values if value in frame.data.column_names}
+        if "replayed_calls" in frame.data.column_names and "calls" in present:
+            present["calls"] = pc.add(present["calls"], pc.fill_null(frame.data["replayed_calls"], 0))
+        absent = {value: pa.nulls(frame.data.num_rows, pa.int64()) for value in values if value not in present}
         texts = {key: pc.fill_null(frame.data[key].cast(pa.string()), "") for key in keys}
-        data = pa.table({**texts, **there, **absent}).select(schema.names).cast(schema)
+        data = pa.table({**texts, **present, **absent}).select(schema.names).cast(schema)
     # Nulls never join; equal names in several rows (module instances) become one row.
     data = data.group_by(list(keys), use_threads=False).aggregate([(value, "sum") for value in values])
     numbers = {f"{side}_{value}": pc.fill_null(data[f"{value}_sum"], 0) for value in values}

@@ -46,8 +46,8 @@ def align(
 
     def siblings(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
         pairs = _siblings(left, ours, right, theirs)
-        alone = [one for one, other in pairs if other == MISSING], [other for one, other in pairs if one == MISSING]
-        by_left, by_right = wrapped(Side(left, below_left, alone[0]), Side(right, below_right, alone[1]))
+        unmatched = [one for one, other in pairs if other == MISSING], [other for one, other in pairs if one == MISSING]
+        by_left, by_right = wrapped(Side(left, below_left, unmatched[0]), Side(right, below_right, unmatched[1]))
         in_left.update(by_left)
         in_right.update(by_right)
         moved = {node for held in by_right.values() for node in held}, {n for held in by_left.values() for n in held}

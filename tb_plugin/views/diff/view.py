@@ -130,7 +130,7 @@ class Diff(DeclaredView, entry=VIEW):
         )
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or a page of one table. A single part is compared with itself. Raises BadRequest, NotFoundError."""
+        """Returns the page, or one table. A single part is compared with itself. Raises BadRequest, NotFoundError."""
         sides = _sides(parts[0], parts[-1], params)
         # One table needs no others; for unknown names compute all, so that the error can list them.
         tables = (*TABLES, *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)))
@@ -255,8 +255,8 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
         [METRICS.figure("measure", sides.measure), METRICS.figure("per", sides.scaling.per)],
     )
     tree = both_trees(sides.base, sides.exp, sides.measure, sides.scaling)
-    about = unlike_devices.device_notices(sides.base, sides.exp) if sides.compares_devices else []
-    payloads["findings"] = findings(sides.base, sides.exp, [*_leading(sides, tree), *about])
+    device_texts = unlike_devices.device_notices(sides.base, sides.exp) if sides.compares_devices else []
+    payloads["findings"] = findings(sides.base, sides.exp, [*_leading(sides, tree), *device_texts])
     payloads["call_tree"] = tree
     return payloads
 

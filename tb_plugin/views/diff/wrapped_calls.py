@@ -57,9 +57,9 @@ def wrapped(left: Side, right: Side) -> tuple[dict[int, list[int]], dict[int, li
             if keys:
                 wrappers.append((-len(keys), side.nodes[node], node, own, keys))
     found: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
-    held: tuple[set[int], set[int]] = (set(), set())
+    wrapped_nodes: tuple[set[int], set[int]] = (set(), set())
     for _, _, node, own, keys in sorted(wrappers):
-        if node in held[own]:
+        if node in wrapped_nodes[own]:
             continue
         taken = []
         for key in keys:
@@ -70,7 +70,7 @@ def wrapped(left: Side, right: Side) -> tuple[dict[int, list[int]], dict[int, li
                 taken.append(pool.popleft())
         if taken:
             found[own][node] = sorted(taken)
-            held[1 - own].update(taken)
+            wrapped_nodes[1 - own].update(taken)
     return found
 
 

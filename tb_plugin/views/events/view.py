@@ -152,8 +152,8 @@ def _event_payloads(trace: TraceTable, row: int) -> dict[str, Payload]:
         if other != MISSING:
             payloads[name] = _about(trace, name, title, other)
     around = list(_around(trace, row))
-    told = filter(None, (_collective_facts(trace, one) for one in around))
-    if collective := next(told, None) or _collective_word(trace, row):
+    facts_around = filter(None, (_collective_facts(trace, one) for one in around))
+    if collective := next(facts_around, None) or _collective_word(trace, row):
         payloads["collective"] = Figures("collective", "Collective", "as recorded on this rank", collective)
     if modules := origin.modules() or _modules(trace, around):
         payloads["modules"] = Figures("modules", "Modules", "outermost first", [METRICS.figure("module_path", modules)])

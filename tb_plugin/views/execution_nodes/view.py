@@ -137,13 +137,13 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 def _selected_place(trace: ExecutionTrace, params: Params) -> int | None:
     """Position of the selected node; None without one. Raises BadRequest, NotFoundError."""
     for key, (column, what) in _NODE_PARAMETERS.items():
-        asked = int_param(params, key)
-        if asked is None:
+        wanted = int_param(params, key)
+        if wanted is None:
             continue
-        found = np.flatnonzero(trace.nodes[column].to_numpy() == asked)
+        found = np.flatnonzero(trace.nodes[column].to_numpy() == wanted)
         # Call number 0 means none.
-        if not len(found) or (column == "function" and not asked):
-            raise NotFoundError(f"No node has the {what} {asked}.", key, "Was it recorded with this trace?")
+        if not len(found) or (column == "function" and not wanted):
+            raise NotFoundError(f"No node has the {what} {wanted}.", key, "Was it recorded with this trace?")
         return int(found[0])
     return None
 
@@ -191,9 +191,9 @@ def _links(trace: ExecutionTrace, row: int) -> Frame:
         if (maker := _maker(owner[(tensor == each) & side], last, row)) is not None:
             links.append((_MADE, maker, each))
     for each in np.unique(tensor[mine & side]).tolist():
-        there = tensor == each
-        users = np.unique(owner[there & ~side & (owner > last[row])])
-        given = owner[there & side & (owner > last[row])]
+        is_same = tensor == each
+        users = np.unique(owner[is_same & ~side & (owner > last[row])])
+        given = owner[is_same & side & (owner > last[row])]
         # After another node outputs it, it is a different value.
         until = int(last[given].min(initial=len(trace)))
         users = users[users <= until]

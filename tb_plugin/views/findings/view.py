@@ -119,25 +119,25 @@ def _silent(findings: Findings) -> list[Figure]:
 
 
 def _not_recorded(trace: TraceTable) -> list[str]:
-    held = {
+    recorded = {
         "work of a device": bool(device_busy(trace)),
         "input shapes": bool((trace.operators.shapes != MISSING).any()),
         "lines of Python": bool((code_lines(trace).of != MISSING).any()),
         "memory events": len(trace.memory.time_ns) > 0,
     }
-    return [what for what, is_held in held.items() if not is_held]
+    return [what for what, is_recorded in recorded.items() if not is_recorded]
 
 
 def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
     """Dismissed findings, by who dismissed them. Users cannot restore those ignored by the log directory."""
     ignored = [each.notice for each in findings.left_out if each.rule.id in out.ignored]
     dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
-    told = (
+    texts = (
         Notices("dismissed", "Dismissed", "answer", dismissed),
         Notices("ignored", "Dismissed by torch_trace_ignore", "answer", ignored),
         Notices("data_quality", "About torch_trace_ignore", "data", unknown_notices(out)),
     )
-    return {notices.name: notices for notices in told if notices.notices}
+    return {notices.name: notices for notices in texts if notices.notices}
 
 
 def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:

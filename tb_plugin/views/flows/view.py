@@ -102,13 +102,13 @@ def arrows_of(trace: TraceTable) -> Arrows:
     ``forward_backward``: from a forward operator to its backward operator. Of each of these kinds an event is the head of at
     most one arrow. ``recorded``: all other arrows of the trace, with their own names.
     """
-    alone = of_kind(trace.kind, *DEVICE_WORK) & (trace.launch == MISSING)
+    unlaunched = of_kind(trace.kind, *DEVICE_WORK) & (trace.launch == MISSING)
     waits = np.flatnonzero(trace.kind == EventKind.SYNC)
     calls = np.flatnonzero(trace.kind == EventKind.RUNTIME) if len(waits) else waits
     columns = {
         LAUNCH: trace.launch,
         AUTOGRAD: trace.forward,
-        OPERATOR: np.where(alone, trace.operator, np.int32(MISSING)),
+        OPERATOR: np.where(unlaunched, trace.operator, np.int32(MISSING)),
     }
     heads = {kind: np.flatnonzero(column != MISSING).astype(np.int32) for kind, column in columns.items()}
     tails = {kind: columns[kind][rows] for kind, rows in heads.items()}
@@ -203,12 +203,12 @@ def _links_around(trace: TraceTable, arrows: Arrows, row: int) -> tuple[Int64, i
 def _payload(trace: TraceTable, arrows: Arrows, shown: Int64, total: int, events: list[int]) -> Flows:
     tail, head = arrows.tail[shown], arrows.head[shown]
     points = np.unique(np.concatenate((tail, head, np.array(events, np.int32))))
-    said = arrows.name[shown]
-    texts = np.concatenate((trace.name[points], said[said != MISSING]))
+    recorded_name = arrows.name[shown]
+    texts = np.concatenate((trace.name[points], recorded_name[recorded_name != MISSING]))
     names = group(texts)
     number = names.of
-    name, label = number[: len(points)], np.full(len(said), MISSING, np.int64)
-    label[said != MISSING] = number[len(points) :]
+    name, label = number[: len(points)], np.full(len(recorded_name), MISSING, np.int64)
+    label[recorded_name != MISSING] = number[len(points) :]
     return Flows(
         names=[trace.strings[int(i)] for i in texts[names.first]],
         categories=CATEGORIES,

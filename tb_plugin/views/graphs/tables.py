@@ -74,9 +74,9 @@ def _heaviest(token: npt.NDArray[np.integer], part: Repeated, weight: Int64) -> 
 
 def _lengths(token: npt.NDArray[np.integer]) -> list[int]:
     order = np.argsort(token, kind="stable")
-    apart = np.diff(order)[token[order][1:] == token[order][:-1]]
-    apart = apart[apart >= SHORTEST]
-    count = np.bincount(apart)
+    distances = np.diff(order)[token[order][1:] == token[order][:-1]]
+    distances = distances[distances >= SHORTEST]
+    count = np.bincount(distances)
     known = np.flatnonzero(count)
     common = known[np.argsort(-count[known], kind="stable")[:_MAX_LENGTHS_TRIED]]
     return sorted(common.tolist())
@@ -148,8 +148,8 @@ def graphs_table(trace: TraceTable, account: Account, parts: Parts) -> Frame:
         "dur_ns": pa.array(account.end_ns[groups.first] - first),
     }
     if trace.captured.source:
-        told = [trace.captured.source if most[each] == Tie.CAPTURE_TRACE else None for each in number.tolist()]
-        data["graph_source"] = pa.array(told, pa.string())
+        sources = [trace.captured.source if most[each] == Tie.CAPTURE_TRACE else None for each in number.tolist()]
+        data["graph_source"] = pa.array(sources, pa.string())
     hidden = ("dur_ns", "repeat_nodes", "repeat_ratio", "node_gaps_ratio")
     shown = [key for key in data if data[key].null_count < max(1, len(groups))]
     columns = METRICS.columns(*shown, hidden=hidden, share=("graph_device_ns",), titles=FIRST)

@@ -71,14 +71,14 @@ def _facts(trace: TraceTable, selection: Selection, account: Account) -> dict[st
     work, has_gap = account.work, account.gap_ns != MISSING
     device = int(account.device_ns.sum())
     every = int(trace.dur_ns[selection.of(trace, *DEVICE_WORK)].sum())
-    told = {f"graphs.by_{tie.name.lower()}_ns": ns for tie, ns in tied_times(work).items() if tie != Tie.NONE}
+    facts_by_tie = {f"graphs.by_{tie.name.lower()}_ns": ns for tie, ns in tied_times(work).items() if tie != Tie.NONE}
     return {
         "graphs.count": len(np.unique(account.graph)),
         "graphs.replays": len(account),
         "graphs.device_ns": device,
         "graphs.share": device / every if every else None,
         "graphs.with_operator_ns": int(work.dur_ns[work.operator != MISSING].sum()),
-        **told,
+        **facts_by_tie,
         "graphs.untied_ns": tied_times(work)[Tie.NONE],
         "graphs.node_gaps_ns": int(account.node_gaps_ns.sum()),
         "graphs.replay_gaps_ns": int(account.gap_ns[has_gap].sum()) if has_gap.any() or not len(account) else None,

@@ -101,15 +101,15 @@ def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
     stream, start, call = streams[work], trace.start_ns[work], trace.launch[work]
     end = start + trace.dur_ns[work]
     counts = (trace.kind[work] == EventKind.KERNEL) & chosen[work]
-    joined = counts[:-1] & counts[1:] & (stream[:-1] == stream[1:])
-    joined &= ~_waited_between(trace, start, call)
+    continues = counts[:-1] & counts[1:] & (stream[:-1] == stream[1:])
+    continues &= ~_waited_between(trace, start, call)
     gap = np.maximum(np.where(stream[:-1] == stream[1:], start[1:] - end[:-1], 0), 0)
     # Adjacent kernels are adjacent among all work if they are joined.
-    kept = np.flatnonzero(counts)
+    counted_rows = np.flatnonzero(counts)
     before = np.append(0, np.cumsum(gap))
-    symbol = group(stream[kept], trace.name[work[kept]]).of
-    busy = np.append(0, np.cumsum(trace.dur_ns[work[kept]]))
-    return _Stream(work[kept], symbol, np.append(joined, False)[kept], before[kept], busy)
+    symbol = group(stream[counted_rows], trace.name[work[counted_rows]]).of
+    busy = np.append(0, np.cumsum(trace.dur_ns[work[counted_rows]]))
+    return _Stream(work[counted_rows], symbol, np.append(continues, False)[counted_rows], before[counted_rows], busy)
 
 
 def _waited_between(trace: TraceTable, start: Int64, call: npt.NDArray[np.int32]) -> Bool:
@@ -182,8 +182,8 @@ def _maximal(stream: _Stream, some: _Frequent, longer: _Frequent | None, number:
         for shift in (0, 1):
             inner = number[longer.first + shift]
             wanted[inner[longer.good & (longer.count == some.count[inner])]] = False
-    apart = _without_overlaps(some)
-    of, at, length = some.of[apart], some.at[apart], some.length
+    separate = _without_overlaps(some)
+    of, at, length = some.of[separate], some.at[separate], some.length
     gaps = Groups(of, some.first).sum(stream.gaps[at + length - 1] - stream.gaps[at])
     chosen = np.flatnonzero(wanted)
     if len(chosen) > COMPARED:

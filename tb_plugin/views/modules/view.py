@@ -69,8 +69,8 @@ class Modules(DeclaredView, entry=VIEW):
             if calls.apart.operators:
                 notices = [_apart_notice(calls.apart)]
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notices)
-            if told := attribution_shares(trace, selection.of(trace, *DEVICE_WORK), EventKind.MODULE):
-                payloads["replayed"] = told
+            if shares := attribution_shares(trace, selection.of(trace, *DEVICE_WORK), EventKind.MODULE):
+                payloads["replayed"] = shares
         if len(compiled.calls.row):
             frames["compiled"] = regions_frame(trace, calls, compiled)
         return Part(
@@ -169,8 +169,8 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
     moved = above != calls.parent
     data = sums_of(replace(calls, parent=above), nodes)
     # Moved calls ran at another time, so parent durations do not include them.
-    apart = np.where(moved, calls.host_total_ns, 0)
-    data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(apart) - apart)
+    moved_ns = np.where(moved, calls.host_total_ns, 0)
+    data["host_total_ns"] = data["host_total_ns"] + nodes.sum(Forest(above).sums(moved_ns) - moved_ns)
     above = above[nodes.first]
     regions = region_nodes(trace, selection, calls, nodes, compiled)
     parent = np.concatenate((np.where(above == MISSING, MISSING, nodes.of[above]), regions.parent))
@@ -182,17 +182,20 @@ def _tree(trace: TraceTable, selection: Selection, calls: HostCalls, compiled: C
         module_label(trace.strings[int(name)]) + RECOMPUTED * repeats
         for name, repeats in zip(calls.name[nodes.first], again[nodes.first].tolist(), strict=True)
     ]
-    told: dict[str, list[str | None]] = compiled_summary(trace, calls, compiled, nodes)
+    code: dict[str, list[str | None]] = compiled_summary(trace, calls, compiled, nodes)
     if len(regions):
         numbers = [number_of(trace, int(name)) for name in regions.name]
         names += [f"{COMPILED}{number}" for number in numbers]
-        told["compiled_code"] = told["compiled_code"] + trace.strings.take(regions.code).to_pylist()
-        told["regions"] = [*told["regions"], *([None] * len(regions))]
-        told["region"] = [*([None] * len(nodes)), *numbers]
+        code["compiled_code"] = code["compiled_code"] + trace.strings.take(regions.code).to_pylist()
+        code["regions"] = [*code["regions"], *([None] * len(regions))]
+        code["region"] = [*([None] * len(nodes)), *numbers]
         data = {key: np.concatenate((values, regions.sums[key])) for key, values in data.items()}
         keys = [*keys, "region"]
     sent: list[dict[str, Scalar]] = [
-        {"module": names[node], **{key: told[key][node] if key in told else int(data[key][node]) for key in keys[1:]}}
+        {
+            "module": names[node],
+            **{key: code[key][node] if key in code else int(data[key][node]) for key in keys[1:]},
+        }
         for node in order
     ]
     widths = [key for key in TIMES if key in keys]

@@ -60,10 +60,10 @@ def configuration(trace: TraceTable) -> Figures:
 
 
 def _rest(data: Mapping[str, object]) -> list[Figure]:
-    told = {*PLAIN, *VERSIONS, *OPTIONS, *_SHOWN_ELSEWHERE}
+    handled = {*PLAIN, *VERSIONS, *OPTIONS, *_SHOWN_ELSEWHERE}
     found: list[Figure] = []
     for key, value in data.items():
-        if key in told:
+        if key in handled:
             continue
         members = (
             {f"{key}.{name}": member for name, member in value.items()} if isinstance(value, dict) else {key: value}

@@ -253,15 +253,15 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 METRICS.figure("unlaunched", int(unlaunched.sum())),
             )
         )
-    alone = without_operator(trace, np.flatnonzero(work))
-    if len(alone):
+    without = without_operator(trace, np.flatnonzero(work))
+    if len(without):
         notices.append(
             _notice(
                 "no_operator",
                 "low",
                 "{no_operator_ns} of device time was launched outside any operator.",
-                _why_without(trace, alone),
-                METRICS.figure("no_operator_ns", int(trace.dur_ns[alone].sum())),
+                _why_without(trace, without),
+                METRICS.figure("no_operator_ns", int(trace.dur_ns[without].sum())),
                 view="operators",
             )
         )

@@ -196,10 +196,10 @@ def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tu
 def reported_means(trace: TraceTable, table: pa.Table) -> dict[str, dict[str, float]]:
     """Returns the means of the reported values over the steps, by device. Rows without a device belong to the only one."""
     keys = _times_in(table)
-    only = trace.devices[0].id if len(trace.devices) == 1 else "0"
+    default_device = trace.devices[0].id if len(trace.devices) == 1 else "0"
     rows = table.group_by("device").aggregate([(key, "mean") for key in keys]).sort_by("device").slice(0, MOST_DEVICES)
     return {
-        only if row["device"] is None else str(row["device"]): {
+        default_device if row["device"] is None else str(row["device"]): {
             key: row[f"{key}_mean"] for key in keys if row[f"{key}_mean"] is not None
         }
         for row in rows.to_pylist()

@@ -123,10 +123,10 @@ class Overview(DeclaredView, entry=VIEW):
             if findings is None:
                 return {}
             parts.failures += findings.failures
-            told: dict[str, Payload] = {"findings": Notices("findings", "Findings", "training", findings.notices)}
+            payloads: dict[str, Payload] = {"findings": Notices("findings", "Findings", "training", findings.notices)}
             if findings.left_out:
-                told["left_out"] = _left_out(findings, out)
-            return told
+                payloads["left_out"] = _left_out(findings, out)
+            return payloads
 
         payloads: dict[str, Payload] = {
             **run("Headline", headline, nothing),
@@ -164,10 +164,10 @@ def _range_page(
     """The page of a trace that contains only ranges; rules do not apply to it."""
     nothing: tuple[dict[str, Payload], dict[str, Frame]] = ({}, {})
     said, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
-    about = _trace_cards(trace, breakdown, NO_STEPS, parts)
-    about |= failed_payloads(parts.failures)
-    layout = (*said, *frames, *about)
-    return Part(selection.coverage, facts, {"steps": _frame(breakdown), **frames}, {**said, **about}, layout)
+    cards = _trace_cards(trace, breakdown, NO_STEPS, parts)
+    cards |= failed_payloads(parts.failures)
+    layout = (*said, *frames, *cards)
+    return Part(selection.coverage, facts, {"steps": _frame(breakdown), **frames}, {**said, **cards}, layout)
 
 
 def _trace_cards(

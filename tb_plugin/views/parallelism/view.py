@@ -162,14 +162,16 @@ _SUMMARY_FACTS = {
 
 def _summary(facts: dict[str, Number], steps: int) -> Figures:
     """Figures summed over all steps, as their note says."""
-    told = {key: facts[f"parallelism.{fact}"] for key, fact in _SUMMARY_FACTS.items() if f"parallelism.{fact}" in facts}
+    values = {
+        key: facts[f"parallelism.{fact}"] for key, fact in _SUMMARY_FACTS.items() if f"parallelism.{fact}" in facts
+    }
     figures = [
         METRICS.figure(
             key,
             value,
             note=f"in {steps} steps" if steps > 1 and key.endswith("_ns") else "",
         )
-        for key, value in told.items()
+        for key, value in values.items()
         if key != "dispatches_untold" or value
     ]
     return Figures("summary", "Parallelism", "", figures, "headline")

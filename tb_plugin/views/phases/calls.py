@@ -35,8 +35,8 @@ class Work:
 
     def some(self, items: Bool) -> Work:
         """Returns the pairs of the selected items."""
-        kept = items[self.item]
-        return replace(self, call=self.call[kept], item=self.item[kept])
+        item_flags = items[self.item]
+        return replace(self, call=self.call[item_flags], item=self.item[item_flags])
 
     def union_by(self, key: Int64, count: int) -> Int64:
         """Returns the busy time per key: overlaps on a device count once, devices add up."""

@@ -81,8 +81,8 @@ def bars(found: PhaseCalls, steps: ByStep, shown: list[str], key: str) -> Series
     place = {label: i for i, label in enumerate(shown)}
     row = np.array([place.get(label, MISSING) for label in found.phases.labels], np.int64)[steps.phase]
     total = np.zeros((len(shown), len(begins)), np.int64)
-    kept = row != MISSING
-    np.add.at(total, (row[kept], steps.step[kept] // width), steps.times[key][kept])
+    in_step = row != MISSING
+    np.add.at(total, (row[in_step], steps.step[in_step] // width), steps.times[key][in_step])
     mean = total / np.diff(np.append(begins, len(labels)))
     ends = np.append(begins, len(labels))[1:] - 1
     x = [labels[a] if a == b else f"{labels[a]} to {labels[b]}" for a, b in zip(begins, ends, strict=True)]

@@ -98,8 +98,8 @@ def _table(found: PhaseCalls, keys: list[str]) -> Frame:
 
 def _hidden(found: PhaseCalls, groups: Groups) -> tuple[str, ...]:
     """Hides threads if every phase ran on one, and CPU backward times if there is a device."""
-    several = len(group(groups.of, found.calls.track)) > len(groups)
-    return (*(() if several else ("phase_threads",)), *(("phase_backward_host_ns",) if len(found.busy) else ()))
+    on_many_threads = len(group(groups.of, found.calls.track)) > len(groups)
+    return (*(() if on_many_threads else ("phase_threads",)), *(("phase_backward_host_ns",) if len(found.busy) else ()))
 
 
 def _titles(found: PhaseCalls) -> dict[str, str]:

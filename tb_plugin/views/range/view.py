@@ -164,9 +164,9 @@ def _self_inside(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64) -> 
         among = np.flatnonzero(of_kind(trace.kind[rows], *kinds))
         chosen = rows[among]
         parent = places_of(chosen, len(trace))[parents[chosen]]
-        alone = self_time(begins[among], ends[among], parent, trace.overlaps[chosen])
+        self_ns = self_time(begins[among], ends[among], parent, trace.overlaps[chosen])
         counted = of_kind(trace.kind[chosen], *owners)
-        own[among[counted]] = alone[counted]
+        own[among[counted]] = self_ns[counted]
     return own
 
 

@@ -99,10 +99,10 @@ def answer_of(found: Taken) -> list[Notice]:
     earlier = int(found.numbers.unrecorded_ns[found.told].sum())
     if 0 < (count := len(found.of(Mode.DECODE, told=True))) < FEW:
         few = "is a single decode step, so it may not be typical"
-        several = f"is the median of {count} decode steps, so it may not be typical"
+        many_steps = f"is the median of {count} decode steps, so it may not be typical"
         first = "it" if count == 1 else "the first"
         waits = "" if earlier else f": {first} may mostly wait for work launched before the recording"
-        texts.append(f"That {few if count == 1 else several}{waits}.")
+        texts.append(f"That {few if count == 1 else many_steps}{waits}.")
     if earlier:
         figures.append(METRICS.figure("unrecorded_ns", earlier, window=STEADY))
         texts.append(

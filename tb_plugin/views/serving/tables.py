@@ -56,8 +56,8 @@ def by_step(found: Taken) -> Frame:
         "outlier_cause": pa.array([found.why.get(i) for i in steps.tolist()], pa.string()),
         "start_ns": pa.array(trace.steps.start_ns[steps]),
     }
-    said = {key for key in _STATED if data[key].null_count < len(steps)}
-    hidden = {"start_ns", "batch_decoding", *(_STATED.keys() - said)}
+    reported = {key for key in _STATED if data[key].null_count < len(steps)}
+    hidden = {"start_ns", "batch_decoding", *(_STATED.keys() - reported)}
     if not numbers.is_unusual[steps].any():
         hidden |= {"is_outlier", "outlier_cause"}
     return Frame(

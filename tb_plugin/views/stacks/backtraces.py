@@ -77,13 +77,13 @@ def around(
     frame that called it, and named ranges stay frames. ``single``: each call gets its own frames; otherwise calls of one
     thread and stack share them.
     """
-    told = backtraces(trace, fold)
-    stack = told.of[row]
+    stacks = backtraces(trace, fold)
+    stack = stacks.of[row]
     stack[row == MISSING] = MISSING
     if not python:
         outer = np.append(inherit(stack, parent), np.int32(MISSING))[parent]
         stack = np.where(outer == MISSING, stack, MISSING)
-    length = np.diff(told.first)
+    length = np.diff(stacks.first)
     calls = np.flatnonzero((stack != MISSING) & (np.append(length, 0)[stack] > 0))
     of = stack[calls].astype(np.int64)
     # The operator itself is the innermost frame.
@@ -97,7 +97,7 @@ def around(
     ends = np.cumsum(count)
     total = int(count.sum())
     inside = np.arange(total) - np.repeat(ends - count, count)
-    made = np.repeat(told.first[of[unit]], count) + inside
+    label_place = np.repeat(stacks.first[of[unit]], count) + inside
     own_parent = np.where(inside > 0, np.arange(total) - 1, MISSING)
     leaf = np.where(count > 0, ends - 1, MISSING)[shared.ravel()]
     # Backtrace frames come before their call.
@@ -108,11 +108,11 @@ def around(
     mine = np.where(parent == MISSING, MISSING, parent + np.int64(total))
     mine[calls] = leaf
     kind, label = kind.copy(), label.copy()
-    kind[calls[stands]], label[calls[stands]] = EventKind.PYTHON, told.label[told.first[of[stands] + 1] - 1]
+    kind[calls[stands]], label[calls[stands]] = EventKind.PYTHON, stacks.label[stacks.first[of[stands] + 1] - 1]
     return Frames(
         np.concatenate((np.full(total, MISSING), np.arange(len(row))))[order],
         place[np.concatenate((own_parent, mine))[order]].astype(np.int32),
         np.concatenate((np.repeat(thread[calls[unit]], count), thread))[order].astype(np.int32),
         np.concatenate((np.full(total, int(EventKind.PYTHON)), kind))[order],
-        np.concatenate((told.label[made], label))[order],
+        np.concatenate((stacks.label[label_place], label))[order],
     )

@@ -139,14 +139,14 @@ def _of_threads(trace: TraceTable, selection: Selection, row: Int64, thread: Int
         known = [names.get(number, "") for number in numbers[:_MAX_NAMED].tolist()]
         return ", ".join(known) + (f" and {len(numbers) - _MAX_NAMED} more" if len(numbers) > _MAX_NAMED else "")
 
-    alone = np.setdiff1d(first, second)
+    handing = np.setdiff1d(first, second)
     text = (
         f"{{shared_scopes}} {noun(len(both), 'scope merges', 'scopes merge')} calls and time of several threads: "
         "{shared_threads} hands over work that {counted_threads} runs. Phases and Modules count only {counted_threads}."
     )
     figures = [
         METRICS.figure("shared_scopes", len(both)),
-        METRICS.figure("shared_threads", thread_names(alone if len(alone) else first)),
+        METRICS.figure("shared_threads", thread_names(handing if len(handing) else first)),
         METRICS.figure("counted_threads", thread_names(second)),
     ]
     return Notice("shared_scopes", "info", text, "", figures)
