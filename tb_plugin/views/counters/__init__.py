@@ -18,8 +18,8 @@ VIEW = ViewEntry(
             "(number of bins, 50..4000, default 800; never more than nanoseconds)."
         ),
         payloads=(
-            "What devices, queues, memory and recorded series did over time, for the timeline: `counters` "
-            "(Counters: of each the mean, the lowest and the highest value in each bin)."
+            "Devices, queues, memory and recorded series over time, for the timeline: `counters` (Counters: "
+            "of each the mean, the lowest and the highest value in each bin)."
         ),
     ),
 )

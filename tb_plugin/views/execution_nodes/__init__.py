@@ -18,9 +18,9 @@ VIEW = ViewEntry(
             "(its id in the file)."
         ),
         payloads=(
-            "Of execution traces. `answer` (Notices), `summary` (Figures), `execution_nodes` (Table); with one of "
-            "them: `node` (Figures) and the tables `node_tensors` (what it takes and gives) and `node_links` (the "
-            "operators that made its inputs and use its outputs) of it instead."
+            "For execution traces. `answer` (Notices), `summary` (Figures), `execution_nodes` (Table); with "
+            "one of them: `node` (Figures) and the tables `node_tensors` (what it takes and gives) and "
+            "`node_links` (the operators that made its inputs and use its outputs) of it instead."
         ),
         tables="`execution_nodes`.",
     ),

@@ -21,10 +21,11 @@ VIEW = ViewEntry(
         ),
         payloads=(
             "A search of the whole trace, or of S. `search` (text in any case, or `/regex/`), `where` as for "
-            "`events` (its events are those of the row: also without S it counts what tables count). `summary` "
-            "(Figures), `marks` (Series, histogram: hits that begin in each slice), `names` (by name and kind), "
-            "`hits` (all, in order of time); with `near_ns` also `near` (Figures, `hit_position`: the place in "
-            "`hits` of the first one from there on; ask `table/find/hits` with `offset`)."
+            "`events` (its events are those of the row: also without S it counts what tables count). "
+            "`summary` (Figures), `marks` (Series, histogram: hits that start in each slice), `names` (by "
+            "name and kind), `hits` (all, in order of time); with `near_ns` also `near` (Figures, "
+            "`hit_position`: the place in `hits` of the first one from there on; ask `table/find/hits` with "
+            "`offset`)."
         ),
         tables="`hits`, `names`.",
     ),

@@ -15,8 +15,8 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`start_ns`, `end_ns` (default: everything).",
         payloads=(
-            "What ran in a range of time that was marked on the timeline, each event cut at its bounds: `summary` "
-            "(Figures), `range_devices`, `range` (Tables)."
+            "Events in a time range marked on the timeline, clipped to its bounds: `summary` (Figures), "
+            "`range_devices`, `range` (Tables)."
         ),
         tables="`range`, `range_devices`.",
     ),
