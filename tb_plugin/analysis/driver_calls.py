@@ -168,15 +168,15 @@ def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Not
     ]
     keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
     text = (
-        f"{where} the driver was called for memory: allocations {{malloc_calls}} ({{malloc_ns}}), releases "
+        f"{where}, the allocator calls the driver: allocations {{malloc_calls}} ({{malloc_ns}}), releases "
         "{free_calls} ({free_ns})"
     )
     if calls.setup_calls:
         keys += ["setup_calls", "setup_ns"]
-        text += "; {setup_calls} of these calls took {setup_ns}, far longer than the others (the driver is set up once)"
-        text += f". The others: {{driver_memory_ratio}} {of}."
+        text += "; {setup_calls} of these calls took {setup_ns} to initialize the driver once"
+        text += f". The others take {{driver_memory_ratio}} {of}."
     else:
-        text += f", together {{driver_memory_ratio}} {of}."
+        text += f", in total {{driver_memory_ratio}} {of}."
     return Notice(
         rule="driver_memory_calls",
         severity="medium" if share > OFTEN else "low",

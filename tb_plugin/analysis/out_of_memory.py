@@ -139,7 +139,7 @@ def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure
         figures.append(METRICS.figure("device", device))
     text += "."
     if len(failures.row) > 1:
-        text += " {failed_requests} requests failed in all."
+        text += " {failed_requests} requests failed in total."
         figures.append(METRICS.figure("failed_requests", len(failures.row)))
     return text, figures
 

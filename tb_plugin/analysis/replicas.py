@@ -120,7 +120,7 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
         }
     )
     key = ("state_category", "state_block_bytes")
-    return Frame(FRAME, "States of the training", METRICS.columns(*data.column_names), data, key, key[0])
+    return Frame(FRAME, "Training states", METRICS.columns(*data.column_names), data, key, key[0])
 
 
 def _most(begin: Int64, end: Int64, size: Int64) -> int:
@@ -203,14 +203,14 @@ def redundant(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: 
     """
     peak = ""
     if at_peak is not None:
-        peak = " when it holds most of them, and {peak_sharding_bytes} less at its peak"
+        peak = " at its maximum of these states, and {peak_sharding_bytes} less at its memory peak"
         more = [*more, METRICS.figure("peak_sharding_bytes", at_peak)]
     return Notice(
         "redundant_states",
         "low",
-        f"{text} Divided among them, each would hold {{sharding_bytes}} less{peak}.",
-        "Shard them where the ranks are replicas of one model: the optimizer's state alone, with the gradients, or all "
-        "three with fully sharded data parallelism. It costs communication.",
+        f"{text} With sharding, each rank would need {{sharding_bytes}} less{peak}.",
+        "If the ranks are replicas of one model, shard the optimizer state, or also the gradients, or all three "
+        "with fully sharded data parallelism. Sharding costs communication.",
         [*found.figures, *more],
         "repeated_ratio",
         ALIKE,

@@ -172,7 +172,7 @@ def test_steps_that_are_not_adjacent(open_tab: Open) -> None:
     frame = tab.settle()
     assert_healthy(frame)
     assert tab.state()["steps"] == "1,3,4" and "start_ns" not in tab.state(), "other steps, another window"
-    assert "Steps shown but not chosen: 1." in frame.inner_text("#main")
+    assert "Steps in view but not selected: 1." in frame.inner_text("#main")
 
 
 def test_live_memory_by_outermost_operator_or_the_one_that_allocated(open_tab: Open) -> None:

@@ -71,14 +71,14 @@ def swings_notice(
         *who,
     ]
     text = (
-        "Reserved memory of {device} falls and rises again {reserved_cycles} times, {returned_bytes} are given back in all "
+        "Reserved memory of {device} drops and rises again {reserved_cycles} times; {returned_bytes} are returned in total "
         "(peak {peak_reserved_bytes})."
     )
     if asks:
         text += f" {asks}"
     if calls.usual_calls:
         figures.append(METRICS.figure("driver_memory_ns", calls.usual_ns))
-        text += " The driver takes {driver_memory_ns} of the host's time for it."
+        text += " Driver calls for this take {driver_memory_ns} of CPU time."
     severity: Severity = "medium" if driver > OFTEN else "low"
     return Notice(
         rule="reserved_oscillation",
@@ -123,7 +123,7 @@ def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notic
     return Notice(
         rule="memory_unused",
         severity="info",
-        text="{room_bytes} of the {memory_bytes} of {device} ({room_ratio}) were never reserved while this was recorded.",
+        text="{room_ratio} of the memory of {device} is unused: {room_bytes} of {memory_bytes} were never reserved.",
         todo=todo_of(trace, "memory_unused"),
         figures=[
             METRICS.figure("room_ratio", room / memory),

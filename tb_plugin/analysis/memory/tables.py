@@ -85,7 +85,7 @@ def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
     order = [("size_increase_bytes", "descending"), ("allocation_bytes", "descending")]
     return Frame(
         name="memory_operators_outermost",
-        title="Memory by outermost operator",
+        title="Memory by top-level operator",
         columns=METRICS.columns(
             "name", "device", "outer_calls", *TOTALS, hidden=hidden_of(devices), share=("allocation_bytes",)
         ),

@@ -24,14 +24,14 @@ Source = Literal["recorded", "derived", "no stacks", "no stages", "no pass"]
 UNKNOWN = ORDER.index("unknown")
 SAYS = {
     "recorded": "As recorded.",
-    "derived": "Judged by the stack of the allocation, and by when it was allocated and released.",
+    "derived": "Derived from the allocation stack and the times of allocation and release.",
 }
 WHY = {
-    "no stacks": "What its memory is for (parameters, gradients, activations, ...) is not known: no stacks were recorded.",
-    "no stages": "What its memory is for (parameters, gradients, activations, ...) is not known: no stack of an allocation "
-    "tells of a forward pass, a backward pass or an optimizer.",
-    "no pass": "What its memory is for (parameters, gradients, activations, ...) is not known: no "
-    "forward pass is seen, for no stack of an allocation holds the call of a module (a function named forward is none).",
+    "no stacks": "Memory categories (parameters, gradients, activations, ...) are unknown: no stacks were recorded.",
+    "no stages": "Memory categories (parameters, gradients, activations, ...) are unknown: no allocation stack contains "
+    "a forward pass, a backward pass or an optimizer.",
+    "no pass": "Memory categories (parameters, gradients, activations, ...) are unknown: no forward pass was detected. "
+    "No allocation stack contains a module call (a function named forward is not enough).",
 }
 
 

@@ -120,7 +120,7 @@ def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
         if held.name == asked:
             return held
     known = ", ".join(held.name for held in devices) or "none"
-    raise BadRequest(f"The snapshot holds nothing of {asked[:40]}.", "device", f"It has: {known}.")
+    raise BadRequest(f"The snapshot has no device {asked[:40]}.", "device", f"It has: {known}.")
 
 
 def levels_of(held: DeviceLevels) -> Levels:
@@ -170,7 +170,7 @@ def span_of(held: DeviceLevels, params: Params) -> tuple[int, int]:
     high = held.at_time(high_ns) if high is None and high_ns is not None else high
     first, last = -1 if low is None else low, held.count - 1 if high is None else high
     if last < first:
-        raise BadRequest("The part of the history ends before it begins.", "to", f"From event {first} to {last}.")
+        raise BadRequest("The part of the history ends before it starts.", "to", f"From event {first} to {last}.")
     return first, last
 
 

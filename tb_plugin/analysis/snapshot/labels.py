@@ -28,7 +28,7 @@ _MAX_STACKS_BYTES = 128 << 20
 """Text of all distinct stacks."""
 _LEFT_OUT = " ... (cut)"
 NO_STACK = "(no stack recorded)"
-NO_HISTORY = "No history was recorded: these are figures at the moment of the dump."
+NO_HISTORY = "No history was recorded. Numbers describe the moment of the dump."
 _PYTHON_FILE = re.compile(r".+\.pyw?|<.+")
 _IDENTIFIER = re.compile(r"<?[^\W\d]\w*>?(?:\.<?[^\W\d]\w*>?)*")
 _GENERATED = re.compile(

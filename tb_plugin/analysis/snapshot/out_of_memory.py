@@ -96,12 +96,12 @@ def last_ooms(held: DeviceLevels) -> list[RunningOut]:
 
 
 _CAUSES = {
-    "gap": "The largest gap would have held it: a limit (max_split_size_mb keeps large gaps for large requests) or a block "
-    "that is not recorded kept it.",
-    "pieces": "There was enough in sum: it lay in pieces.",
-    "elsewhere": "There was enough in sum, but other streams, pools or sizes keep it, where this request is not served.",
-    "full": "There was not enough, in pieces or not.",
-    "one": "There was not enough, in pieces or not: this one request is larger than all that is in use.",
+    "gap": "The largest gap was large enough, but a limit or an unrecorded block prevented its use "
+    "(max_split_size_mb reserves large gaps for large requests).",
+    "pieces": "Enough memory was free in total, but it was fragmented.",
+    "elsewhere": "Enough memory was free in total, but in other streams, pools or sizes that cannot serve this request.",
+    "full": "Even without fragmentation there was not enough memory.",
+    "one": "Even without fragmentation there was not enough memory: this request is larger than all memory in use.",
 }
 
 
@@ -110,16 +110,16 @@ def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
     figures = figures_of(one)
     line = stack_words(one.moment.held.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
     text = "Memory ran out at event {event_number}: "
-    text += "{asked_bytes} were asked for" if line is None else "{asking_line} asked for {asked_bytes}"
-    text += ". Its stream, pool and size class have "
-    text += "{pool_free_bytes} free, {pool_gap_bytes} in the largest gap; "
+    text += "{asked_bytes} were requested" if line is None else "{asking_line} requested {asked_bytes}"
+    text += ". Free in its stream, pool and size class: "
+    text += "{pool_free_bytes} (largest gap {pool_gap_bytes}); "
     # The same number twice would only be asked about.
-    text += "the whole cache has {cache_free_bytes}, " if one.cache_free != one.pool_free else ""
-    text += f"the device {{device_free_bytes}}. {_CAUSES[one.cause]}"
+    text += "in the whole cache: {cache_free_bytes}; " if one.cache_free != one.pool_free else ""
+    text += f"on the device: {{device_free_bytes}}. {_CAUSES[one.cause]}"
     if len(one.obstacles.row) and one.obstacles.count[0]:
         count = int(one.obstacles.count[0])
-        text += f" In the way {noun(count, 'stands', 'stand')} at the least {{in_way_blocks}} {noun(count, 'block')}"
-        text += f"{' side by side' if count > 1 else ''} of {{in_way_bytes}}."
+        text += f" The request fits if {{in_way_blocks}} {'adjacent ' if count > 1 else ''}{noun(count, 'block')} "
+        text += f"({{in_way_bytes}}) {noun(count, 'is', 'are')} released."
     if line is not None:
         figures.append(METRICS.figure("asking_line", line))
     return text, [METRICS.figure("event_number", one.event), *figures]

@@ -76,7 +76,7 @@ def _address(params: Params) -> int | None:
     if not text:
         return None
     if not re.fullmatch(r"0x[0-9a-fA-F]{1,15}|[0-9]{1,18}", text):
-        raise BadRequest("That is no address.", "address", f"Got {text[:40]!r}.")
+        raise BadRequest("This is not an address.", "address", f"Got {text[:40]!r}.")
     return int(text, 0) if text.startswith("0x") else int(text)
 
 
@@ -136,4 +136,6 @@ def _frame(trace: TraceTable, track: Int32, time: Int64, length_ns: int = 0) -> 
     )
     keys = ("name", "outermost_operator", "module", *ORIGINS, "thread", "start_ns", "dur_ns")
     columns = [*METRICS.columns(*keys), Column(EVENT, hidden=True)]
-    return Frame("allocating_operators", "Open when it was allocated", columns, table, ("thread", "event"), "name")
+    return Frame(
+        "allocating_operators", "Operators open at the allocation", columns, table, ("thread", "event"), "name"
+    )

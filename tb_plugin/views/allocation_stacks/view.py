@@ -22,7 +22,7 @@ Int64 = npt.NDArray[np.int64]
 OWN = ("device", "at", "against", "of", "by")
 NODES_SENT = 10_000
 """A page gets the places with most bytes; ``Tree.total_nodes`` counts all."""
-OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in between and left"}
+OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in between and unreleased"}
 """What is counted: what is allocated at the moment; with a second moment everything that was allocated in between, or
 what of that is not released at the later one."""
 
@@ -41,7 +41,7 @@ class AllocationStacks:
         """Needs recorded stacks."""
         if len(snapshot.stacks):
             return None
-        return Missing("The snapshot holds no stacks.", snapshot.recorder.todo("view.allocation_stacks"))
+        return Missing("The snapshot contains no stacks.", snapshot.recorder.todo("view.allocation_stacks"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the device, the moments, what is counted and what a place is."""

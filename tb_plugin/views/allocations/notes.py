@@ -18,11 +18,11 @@ from tb_plugin.payloads.base import Figure
 from tb_plugin.views.allocations.tables import MOST_STEPS
 
 _ODDITIES = {
-    "unmatched_releases": "Releases of an address that nothing had: {odd_events}. They change no number.",
-    "unreleased_reuse": "Blocks whose address was given again without a recorded release: {odd_events}. They end there.",
-    "lost_blocks": "Blocks that were allocated and never released, and that the snapshot does not have: {odd_events}. "
+    "unmatched_releases": "Releases of an address without a block: {odd_events}. They change no number.",
+    "unreleased_reuse": "Blocks whose address was reused without a recorded release: {odd_events}. They end at the reuse.",
+    "lost_blocks": "Blocks without a recorded release that are missing from the snapshot: {odd_events}. "
     "They end with the history.",
-    "unmatched_segments": "Segments that were given back or taken where the other events say otherwise: {odd_events}.",
+    "unmatched_segments": "Segment events that contradict the other events: {odd_events}.",
 }
 
 
@@ -33,7 +33,7 @@ def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notice
     if len(ooms_of(held)):
         return Notices("answer", "Out of memory", "answer", [_failure(held, levels)])
     figures = [METRICS.figure("most_allocated_bytes", most)]
-    text = f"At its peak {held.name} has {{most_allocated_bytes}} allocated"
+    text = f"Peak of {held.name}: {{most_allocated_bytes}} allocated"
     if not held.count:
         text = f"{NO_HISTORY} {held.name} has {{most_allocated_bytes}} allocated"
     elif peak == MISSING:
@@ -53,9 +53,9 @@ def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notice
     line = _largest_line(held, peak)
     if line is not None and most:
         name, size, unnamed = line
-        text += "; {line_bytes} of it ({line_ratio}) at {allocation_line}"
+        text += ". Largest known allocation site: {allocation_line} ({line_bytes}, {line_ratio})"
         if unnamed > size:
-            text += ", most of what has a stack: {stackless_bytes} have none"
+            text += "; {stackless_bytes} have no stack"
             figures.append(METRICS.figure("stackless_bytes", unnamed, window="the peak"))
         figures += [
             METRICS.figure("line_bytes", size, window="the peak"),
@@ -83,12 +83,12 @@ def _failure(held: DeviceLevels, levels: Levels) -> Notice:
     if line is not None:
         text += " by {asking_line}"
         figures.append(METRICS.figure("asking_line", line))
-    text += "; {allocated_bytes} were in use."
+    text += "; {allocated_bytes} were allocated."
     if len(ooms) > 1:
         text += " Memory ran out {oom_count} times."
         figures.append(METRICS.figure("oom_count", len(ooms)))
     text += " Peak: {most_allocated_bytes}."
-    link = Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then")
+    link = Link("segments", {"device": held.name, "at": str(event)}, "Show the segments at that event")
     return Notice("memory_ran_out", "high", text, "", figures, evidence=link)
 
 
@@ -122,16 +122,16 @@ def data_notices(held: DeviceLevels, levels: Levels, steps: int) -> Notices:
     notices = []
     if not held.count:
         of = f" of {held.name}" if snapshot.has_history else ""
-        text = f"The snapshot holds no history{of}: only what is there at the end is known."
+        text = f"The snapshot contains no history{of}; only the state at its end is known."
         todo = held.snapshot.recorder.todo("history_missing")
         notices.append(_notice("history_missing", text, todo))
     elif (cut := _cut(held, levels)) is not None:
         notices.append(cut)
     if held.count and not snapshot.has_times:
-        notices.append(_notice("times_missing", "Events have no times: the history is drawn by event."))
+        notices.append(_notice("times_missing", "Events have no times, so charts use event numbers."))
     stacks = np.unique(held.block("stack"))
     if len(stacks) and not any(_lines(held, stacks)):
-        text = "No block has a stack: nothing says which line asked for it."
+        text = "No block has a stack, so allocation lines are unknown."
         todo = held.snapshot.recorder.todo("snapshot_stacks_missing")
         notices.append(_notice("stacks_missing", text, todo))
     if held.place < len(snapshot.oddities):
@@ -141,11 +141,11 @@ def data_notices(held: DeviceLevels, levels: Levels, steps: int) -> Notices:
                 figure = METRICS.figure("odd_events", count, window=HISTORY)
                 notices.append(_notice("history_odd", text, "", figure))
     if steps > MOST_STEPS:
-        text = f"Of {{snapshot_steps}} steps one of {-(-steps // MOST_STEPS)} is listed and marked: a part of the "
-        text += "history has all of its own."
+        text = f"One in {-(-steps // MOST_STEPS)} of the {{snapshot_steps}} steps is listed and marked. "
+        text += "Select a part of the history to see all of its steps."
         notices.append(_notice("steps_thinned", text, "", METRICS.figure("snapshot_steps", steps)))
     notices += category_notes(held)
-    return Notices("data_quality", "What these numbers stand on", "data", notices)
+    return Notices("data_quality", "About these numbers", "data", notices)
 
 
 def _notice(rule: str, text: str, todo: str = "", *figures: Figure) -> Notice:
@@ -160,18 +160,16 @@ def _cut(held: DeviceLevels, levels: Levels) -> Notice | None:
     if not is_cut and not earlier.any():
         return None
     blocks = int(earlier.sum())
-    text = (
-        f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were there before the first recorded "
-    )
-    text += "event: their begin, and mostly their stack, is not known."
+    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were allocated before the first recorded "
+    text += "event. Their allocation time and most of their stacks are unknown."
     figures = [
         METRICS.figure("unrecorded_bytes", int(levels.active[0])),
         METRICS.figure("unrecorded_blocks", blocks),
     ]
     if is_cut and snapshot.max_entries:
-        text += " The recorder let go of older events: it keeps {entry_limit} at most."
+        text += " Older events were dropped: the recorder stores at most {entry_limit}."
         figures.append(METRICS.figure("entry_limit", snapshot.max_entries))
     elif is_cut:
-        text += " The recorder let go of older events."
+        text += " Older events were dropped."
     todo = held.snapshot.recorder.todo("history_cut.stated" if is_cut else "history_cut")
     return _notice("history_cut", text, todo, *figures)

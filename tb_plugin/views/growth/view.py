@@ -38,7 +38,7 @@ class GrowthAnalysis:
         """Needs a history."""
         if any(held.count for held in devices_of(snapshot)):
             return None
-        return Missing("The snapshot holds no history of events.", snapshot.recorder.todo("view.growth"))
+        return Missing("The snapshot contains no event history.", snapshot.recorder.todo("view.growth"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the device, the chosen stack and both moments."""
@@ -108,24 +108,24 @@ def _answer(held: DeviceLevels, steps: Steps) -> Notice:
     growth = growth_of(held)
     leaks = growth.leaks()
     if not len(steps):
-        text = "No steps were recorded. Choose two moments to compare: their difference is below."
+        text = "No steps were recorded. Choose two moments below to compare them."
         return Notice("growth", "info", text, "")
     if not len(leaks):
         change = _summary(held, steps).figures[1]
         rise = rise_of(held)
         if rise is not None:
-            text = "Nothing that stays grows from step to step, but the peaks of the steps rise by {peak_growth_bytes} each, "
+            text = "Retained memory does not grow, but peak memory rises by {peak_growth_bytes} per step, "
             text += "from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} steps."
             return Notice("growth", "info", text, "", rise.figures)
-        text = "Nothing grows from step to step."
-        text += (
-            " From the end of the first step to that of the last one the allocated bytes change by {delta_live_bytes}."
+        text = "No stack grows from step to step."
+        text += " Allocated memory changes by {delta_live_bytes} from the end of the first step to the end of the last step."
+        return Notice(
+            "growth", "info", text if change.value is not None else text.partition(" Allocated")[0], "", [change]
         )
-        return Notice("growth", "info", text if change.value is not None else text.partition(" From")[0], "", [change])
     row = int(leaks[0])
     stack = int(growth.stack[row])
     counted = int(growth.counted[row])
-    text = "{allocation_line} grows by {step_growth_bytes} a step: {left_bytes} in {counted_steps} "
+    text = "{allocation_line} grows by {step_growth_bytes} per step: {left_bytes} in {counted_steps} "
     text += f"{noun(counted, 'step')}."
     figures = [
         METRICS.figure("allocation_line", stack_words(held.snapshot).line[stack].as_py() or NO_STACK),
@@ -134,7 +134,7 @@ def _answer(held: DeviceLevels, steps: Steps) -> Notice:
         METRICS.figure("counted_steps", counted),
     ]
     if len(leaks) > 1:
-        text += " It leads {growing_stacks} stacks that grow."
+        text += " It is the largest of {growing_stacks} growing stacks."
         figures.append(METRICS.figure("growing_stacks", len(leaks)))
     return Notice(
         "growth",
@@ -153,9 +153,9 @@ def _live(held: DeviceLevels, steps: Steps, params: Params) -> Series:
     leaks = growth.leaks()
     stack = asked if asked is not None else int(growth.stack[leaks[0]]) if len(leaks) else None
     if stack is not None and not (held.block("stack") == stack).any():
-        raise NotFoundError(f"No block has the stack {stack}.", "stack", "Choose one of the table growth_stacks.")
+        raise NotFoundError(f"No block has the stack {stack}.", "stack", "Choose one from the table growth_stacks.")
     live = live_of(held, steps, stack)
     words = "all stacks" if stack is None else stack_words(held.snapshot).line[stack].as_py() or NO_STACK
     metric = METRICS.metric("live_bytes_at_step")
-    return Series("live", "Live at the begin of each step", words, METRICS.metric("snapshot_step"),
+    return Series("live", "Live memory at the start of each step", words, METRICS.metric("snapshot_step"),
                   [*steps.labels, END], [Line(metric, "kernel", live.bytes.tolist())], "lines")  # fmt: skip

@@ -37,20 +37,21 @@ SURE_STEADY = 0.9
 
 LEAK = Check(
     "memory_growth",
-    detects="Every step leaves blocks of one operator, module and line behind that nothing releases.",
+    detects="Every step leaves unreleased blocks of one operator, module and line.",
     threshold="64 KiB per step or more (`growth_bytes`, `growth_blocks`); the smallest step leaves half of the largest.",
     severity="Low if `growth_confidence` is low, else medium.",
     notes=f"""
-        `growth_steps` steps are compared: all but the last one, which may still need its blocks. Of {SURE_STEPS}
-        steps or more the first one does not count either: it sets up what stays. {LEAST_STEPS} steps are needed.
+        `growth_steps` steps are compared. The last step does not count: it may still need its blocks. From
+        {SURE_STEPS} steps on, the first one does not count either: it allocates lasting memory. {LEAST_STEPS} steps
+        are needed.
 
-        Blocks that replace older memory are no growth, as in a queue. This holds if half as many bytes from before
-        the trace were released, and all allocated memory grew by less than half. It also holds if an alike block
-        outlived its step and was released, and had lasted as long as the oldest that stays. A queue that is longer
-        than the trace still looks like a leak.
+        Blocks that replace older memory, as in a queue, are no growth. There are two signs of this. Half as many bytes
+        from before the trace were released, and allocated memory grew by less than half. Or a similar block outlived
+        its step and was released after at least the age of the oldest remaining one. A queue that is longer than the
+        trace still looks like a leak.
 
         The finding names the operator, module and line that grow most (`owner_growth_bytes`). `growth_confidence` is
-        high from {SURE_STEPS} compared steps on if the smallest growth is 90 % of the largest, medium from
+        high from {SURE_STEPS} compared steps on if the smallest growth is 90 % of the largest. It is medium from
         {LEAST_STEPS} steps on, else low.
     """,
 )
@@ -59,7 +60,7 @@ CACHE = Check(
     detects="A cache is filled and never emptied.",
     threshold="One operator, module and line keeps blocks of the first step and of two later ones, more than it releases.",
     severity="Low.",
-    notes="It is measured like `memory_growth`, and is no leak. `cache_bytes` is its size when the last step starts.",
+    notes="Measured like `memory_growth`, but not a leak. `cache_bytes` is its size when the last step starts.",
 )
 
 
@@ -196,23 +197,23 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: B
         METRICS.figure("growth_steps", steps),
         *who,
     ]
-    by = "by "
+    by = "allocated by "
     if owners.sum() > 1:
         figures.append(METRICS.figure("owner_growth_bytes", int(size[largest]) / steps))
-        by = "{owner_growth_bytes} of it by "
+        by = "{owner_growth_bytes} of this by "
     if check is LEAK:
         sure = confidence_of(sum_by(kept.step[meant] - kept.first, kept.bytes[meant], steps))
         figures.append(METRICS.figure("growth_confidence", sure))
         text = (
-            "Each of {growth_steps} steps leaves {growth_bytes} behind on {device} that nothing releases (blocks: "
-            f"{{growth_blocks}}): {by}{sentence_of(who)}. Confidence that it is a leak: {{growth_confidence}}."
+            "Each of {growth_steps} steps leaves {growth_bytes} unreleased on {device} (blocks: {growth_blocks}), "
+            f"{by}{sentence_of(who)}. Confidence that this is a leak: {{growth_confidence}}."
         )
     else:
         sure = "low"
         figures.append(METRICS.figure("cache_bytes", int(kept.bytes[owners[kept.owner]].sum())))
         text = (
-            "A cache on {device} is filled and not emptied: what the first step allocated stays, {growth_steps} later ones "
-            f"add {{growth_bytes}} each on average, it holds {{cache_bytes}}: {by}{sentence_of(who)}."
+            "A cache on {device} grows and is never emptied; it contains {cache_bytes}. {growth_steps} steps after the "
+            f"first one add {{growth_bytes}} each on average, {by}{sentence_of(who)}."
         )
     return Notice(
         rule=check.id,

@@ -80,7 +80,7 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
     notices = []
     if len(named):
         which = "{blocks} of them have" if alone < len(named) else "They have"
-        more = f" {which} no recorded call of that name: what is around it is not known." if alone else ""
+        more = f" {which} no recorded call of that name, so the operators around it are unknown." if alone else ""
         figures = [
             METRICS.figure("allocations", len(named)),
             *([METRICS.figure("blocks", alone)] if 0 < alone < len(named) else []),
@@ -89,8 +89,8 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
             Notice(
                 rule="memory_named",
                 severity="info",
-                text="The profile itself names who asked for {allocations} blocks of {device}, and nobody who released them: "
-                f"all releases stand outside of operators.{more}",
+                text="The profiler reports the operator that allocated {allocations} blocks of {device}, but not the "
+                f"operator that released them. All releases are outside operators.{more}",
                 todo="",
                 figures=[*figures, METRICS.figure("device", device.name)],
             )
@@ -101,8 +101,8 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
             Notice(
                 rule="memory_older",
                 severity="info",
-                text="{blocks} blocks of {device}, {block_bytes} in all, were allocated before the recording and released in "
-                "it: their recorded sizes are negative, and they count as releases alone.",
+                text="{blocks} blocks of {device} ({block_bytes}) were allocated before recording started and released "
+                "during it. Their recorded sizes are negative; they count as releases only.",
                 todo="",
                 figures=[
                     METRICS.figure("blocks", len(older)),
@@ -117,10 +117,10 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
 def without_blocks(trace: TraceTable) -> Notices:
     """Returns that no block is recorded, and how blocks are."""
     what = " and ".join(
-        word for word, of in (("totals of allocators", trace.totals), ("what components hold", trace.components))
+        word for word, of in (("allocator totals", trace.totals), ("component totals", trace.components))
         if len(of.time_ns)
     )  # fmt: skip
-    text = f"Only {what} are recorded, and no blocks: what was allocated by whom is not known."
+    text = f"Only {what} are recorded, and no blocks. The allocating operators are unknown."
     notice = Notice(rule="memory_totals_only", severity="info", text=text, todo=trace.recorder.todo("view.memory"))
     return Notices("data_quality", "About these numbers", "data", [notice])
 

@@ -37,14 +37,14 @@ VARYING_SHARE = 0.1
 
 CHECK = Check(
     "memory_fragmentation",
-    detects="Much of the reserved memory was never allocated while as much was reserved.",
+    detects="Much of the reserved memory is never allocated, even while reserved memory is at its peak.",
     threshold=f"`unused_reserved_bytes` is {percent(UNUSED_SHARE)} of the peak or more (`unused_reserved_ratio`).",
     severity=f"Medium if the peak is {percent(NEAR)} of the device or more, else low.",
     notes="""
         `fragmentation_cause` is the first of these. *Reserved before*: an earlier higher peak, and the cache has not
         shrunk since. *Changing sizes* (`varying_sizes_ratio`) or *gaps between blocks* (`distinct_sizes`): reserved
         memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were free. *One large block*: it
-        last grew for a block of half of the unused bytes or more. Else *more than was asked for*.
+        last grew for a block of half of the unused bytes or more. Else *more than was requested*.
     """,
     cases=("before", "shapes", "sizes", "large", "other"),
 )
@@ -101,8 +101,8 @@ def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice 
     return Notice(
         rule=CHECK.id,
         severity=severity_near(scene.trace, device, peak.value),
-        text="{unused_reserved_bytes} of the {peak_reserved_bytes} that are reserved on {device} "
-        f"({{unused_reserved_ratio}}) were never allocated while as much was reserved. {text}",
+        text="On {device}, {unused_reserved_bytes} of the {peak_reserved_bytes} reserved ({unused_reserved_ratio}) are "
+        f"never allocated during that peak. {text}",
         todo=scene.trace.recorder.todo(CHECK.advice_key(cause)),
         figures=[
             METRICS.figure("unused_reserved_ratio", unused / peak.value),
@@ -114,7 +114,9 @@ def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice 
         ],
         measure="unused_reserved_ratio",
         threshold=UNUSED_SHARE,
-        evidence=Link("memory", {"device": device.name, "at_ns": str(peak.time_ns)}, "Show what was allocated then"),
+        evidence=Link(
+            "memory", {"device": device.name, "at_ns": str(peak.time_ns)}, "Show the allocations at that time"
+        ),
         references=references_of(scene.trace.recorder, CHECK.id),
     )
 
@@ -124,7 +126,7 @@ CAUSES = {
     "shapes": "changing sizes",
     "sizes": "gaps between blocks",
     "large": "one large block",
-    "other": "more than was asked for",
+    "other": "more than was requested",
 }
 
 
@@ -132,11 +134,11 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
     """What it looks like: its name, a sentence, and the figures of that."""
     growth = _growth(device, scene.window, peak)
     if growth.last == MISSING:
-        return "before", "It was reserved before, for a higher peak, and the cache has not shrunk since.", []
+        return "before", "It was reserved earlier for a higher peak, and the cache has not shrunk since.", []
     if growth.beside_free_bytes >= GAPS_SHARE * unused:
         grown = (
-            "{gap_growths} times the allocator asked the driver for more, {gap_growth_bytes} in all, although as much lay "
-            "free as was asked for"
+            "The allocator requested more memory from the driver {gap_growths} times ({gap_growth_bytes}), although enough "
+            "bytes were free"
         )
         figures = [
             METRICS.figure("gap_growths", growth.beside_free),
@@ -144,17 +146,17 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
         ]
         varying = varying_share(steps)
         if varying >= VARYING_SHARE:
-            text = f"{grown}: {{varying_sizes_ratio}} of what steps allocate is of sizes that not every step has."
+            text = f"{grown}. {{varying_sizes_ratio}} of the bytes allocated in steps have sizes that differ between steps."
             return "shapes", text, [*figures, METRICS.figure("varying_sizes_ratio", varying)]
         sizes = np.unique(device.blocks.bytes[device.blocks.live(peak.at)])
-        text = f"{grown}: the gaps between the blocks, of {{distinct_sizes}} sizes then, were too small."
+        text = f"{grown}. The gaps between blocks were too small (distinct block sizes: {{distinct_sizes}})."
         return "sizes", text, [*figures, METRICS.figure("distinct_sizes", len(sizes))]
     asked = max(int(device.bytes[growth.last]), 0)
     if asked >= GAPS_SHARE * unused:
         who = operator_and_place(scene, int(device.record[growth.last]))
-        text = f"It last grew for {{block_bytes}} at once, by {sentence_of(who)}, which found no room in what lay free."
+        text = f"It last grew for one block of {{block_bytes}}, by {sentence_of(who)}: no free gap was large enough."
         return "large", text, [METRICS.figure("block_bytes", asked), *who]
-    return "other", "It grew by more than what was recorded as asked for.", []
+    return "other", "It grew by more than the recorded requests.", []
 
 
 def varying_share(steps: StepBlocks) -> float:
@@ -175,5 +177,5 @@ def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice |
     if swings is None:
         return None
     who = operator_and_place(scene, int(device.record[swings.rises[np.argmax(device.bytes[swings.rises])]]))
-    asks = f"The largest request after a fall is by {sentence_of(who)}."
+    asks = f"The largest request after a drop comes from {sentence_of(who)}."
     return swings_notice(scene.trace, device, swings, calls, asks, who)

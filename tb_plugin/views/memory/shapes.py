@@ -132,7 +132,7 @@ def shape_frame(trace: TraceTable, devices: Sequence[Device], every: Sequence[Va
     order = [("varying_calls_ns", "descending"), ("varying_bytes", "descending")]
     return Frame(
         name="memory_shapes",
-        title="Shapes that change",
+        title="Changing shapes",
         columns=METRICS.columns("name", "device", *_SUMS, hidden=hidden_of(devices), share=("varying_bytes",)),
         data=pa.concat_tables([schema.empty_table(), *found]).sort_by(
             [*order, ("device", "ascending"), ("name", "ascending")]
@@ -182,9 +182,8 @@ def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | 
     return Notice(
         rule=CHECK.id,
         severity="low",
-        text="{varying_calls} of the driver's calls for memory ({varying_calls_ns}, {varying_calls_ratio} of their time) are "
-        "made in operators whose input shapes change from step to step, most in {name}, with {shapes} shapes in "
-        "{growth_steps} steps.",
+        text="{varying_calls} driver calls for memory ({varying_calls_ns}, {varying_calls_ratio} of their time) come from "
+        "operators with changing input shapes. Most come from {name}, with {shapes} shapes in {growth_steps} steps.",
         todo=scene.trace.recorder.todo(CHECK.advice_key()),
         figures=[
             METRICS.figure("varying_calls_ratio", spent / of.every_call_ns),

@@ -29,13 +29,13 @@ MOST_TRIED = 4
 
 CHECK = Check(
     "memory_spike",
-    detects="One temporary block makes the peak.",
-    threshold=f"Without it, and blocks like it, the peak is {percent(SPIKE_SHARE)} lower or more (`peak_drop_ratio`).",
+    detects="One temporary block causes the peak.",
+    threshold=f"Without it and similar blocks, the peak is {percent(SPIKE_SHARE)} lower or more (`peak_drop_ratio`).",
     severity=f"Medium if the peak is {percent(NEAR)} of the device or more, else low.",
     notes=f"""
         A block is temporary if it lives for {percent(SHORT_LIFE)} of a mean step or less (without steps: of the
-        recording). Blocks like it have its size, operator, module and line. `peak_without_bytes` is the peak without
-        them. If other temporary blocks are at the peak as well, none of them makes it.
+        recording). Similar blocks have the same size, operator, module and line. `peak_without_bytes` is the peak
+        without them. If other temporary blocks are live at the peak as well, there is no finding.
     """,
 )
 
@@ -58,8 +58,8 @@ def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
     return Notice(
         rule=CHECK.id,
         severity=severity_near(scene.trace, device, peak.value),
-        text="One temporary block makes the peak of {device}: {block_bytes} for {lifetime_ns}, allocated by "
-        f"{sentence_of(who)}. Without it (and those like it) the peak of {{peak_allocated_bytes}} would be "
+        text="One temporary block causes the peak of {device}: {block_bytes} for {lifetime_ns}, allocated by "
+        f"{sentence_of(who)}. Without it and similar blocks the peak of {{peak_allocated_bytes}} would be "
         "{peak_without_bytes}, {peak_drop_ratio} lower.",
         todo=scene.trace.recorder.todo(CHECK.advice_key()),
         figures=[

@@ -22,7 +22,7 @@ from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice,
 from tb_plugin.views.memory.live_blocks import Live
 
 _NOBODY = {
-    "module": "no module", "allocation_frame": "no line of Python", "allocation_phase": "no phase"
+    "module": "no module", "allocation_frame": "no Python line", "allocation_phase": "no phase"
 }  # fmt: skip
 """What is left of a bar where nobody of a kind is known to have allocated it."""
 
@@ -74,10 +74,10 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
     if has_levels_only(device):
         whose = "machine" if device.is_host else "device"
         figures = [
-            METRICS.figure("in_use_bytes", facts["peak_allocated_bytes"], note="by all programs together"),
+            METRICS.figure("in_use_bytes", facts["peak_allocated_bytes"], note="by all programs"),
             METRICS.figure("peak_time_ns", facts["peak_time_ns"]),
         ]
-        return Figures("summary", device.name, f"of the whole {whose}, whoever uses it", figures, "headline")
+        return Figures("summary", device.name, f"whole {whose}, all programs", figures, "headline")
     name, module = peak_names(scene, device, peak)
     entering = int(device.each_at(scene.window.begins[:1] - 1)[0])
     figures = [
@@ -110,7 +110,7 @@ def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, 
 
     Each sums to the total.
     """
-    outermost = _bar("live_outermost", f"Live {when} by outermost operator", "outermost_operator", device, live)
+    outermost = _bar("live_outermost", f"Live {when} by top-level operator", "outermost_operator", device, live)
     bars = {
         "live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live),
         "live_outermost": outermost,
@@ -144,7 +144,7 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
         text = f"{len(named) - SLICES} others" if len(named) > SLICES else none
         parts.append(Slice(Metric("rest", text, "bytes", "All others."), "rest", left))
     if outside:
-        about = METRICS["live_before_bytes"].definition if outside > 0 else "The recorded total less what is above."
+        about = METRICS["live_before_bytes"].definition if outside > 0 else "Recorded total minus the parts above."
         text = nobody[0]["name"].strip("()")
         parts.append(Slice(Metric("outside", text, "bytes", about), "idle", outside))
     return Breakdown(name, title, device.name, "bytes", live.total, parts, "bar")
@@ -197,7 +197,7 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
             Notice(
                 rule="steps_apart",
                 severity="info",
-                text="Steps shown but not chosen: {affected}. The curve is left out there, and no number counts them.",
+                text="Steps in view but not selected: {affected}. The curve and all numbers exclude them.",
                 todo="",
                 figures=[METRICS.figure("affected", apart, "Steps")],
             )
@@ -211,8 +211,8 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
             Notice(
                 rule="memory_levels_only",
                 severity="info",
-                text=f"Of {device.name} only levels are recorded, and no allocations: what is in use of all memory of "
-                f"{whose}, also by others.",
+                text=f"For {device.name} the trace contains levels only, no allocations: memory in use on {whose} by all "
+                "programs.",
                 todo=trace.recorder.todo("memory_levels_only"),
             )
         )
@@ -225,7 +225,7 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
             Notice(
                 rule="memory_incomplete",
                 severity="info",
-                text=f"The memory events of {device.name} hold no {' and no '.join(missing)}: "
+                text=f"The memory events of {device.name} contain no {' and no '.join(missing)}: "
                 f"{', and '.join(lost[key] for key in missing)}.",
                 todo=trace.recorder.todo("memory_incomplete"),
             )

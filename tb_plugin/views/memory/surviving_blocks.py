@@ -88,7 +88,7 @@ def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBloc
     order = [("kept_to_end_bytes", "descending"), ("kept_bytes", "descending")]
     return Frame(
         name="memory_steps",
-        title="Kept by each step",
+        title="Retained per step",
         columns=METRICS.columns(
             *scene.origins.told(("name", "allocation_step", "module", "allocation_frame", "device", *_SUMS)),
             hidden=hidden_of(devices),

@@ -234,7 +234,7 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
     if not some:
         known = ", ".join(one.name for one in every)
         raise BadRequest(
-            f"No totals are stated of an allocator {chosen[:40]}.", "allocator", f"Of these they are: {known}."
+            f"The trace has no totals of an allocator {chosen[:40]}.", "allocator", f"It has totals of: {known}."
         )
     lines = [
         (one, key)
@@ -256,7 +256,7 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
         values = np.append(level, MISSING)[drawn.at]
         colour = LEVELS[key] if chosen else f"slice{i}"
         made.append(Line(_title(one, key, chosen), colour, values_of(values, drawn.known & (values >= 0))))
-    title = f"{chosen} over time" if chosen else "Reserved by each allocator"
+    title = f"{chosen} over time" if chosen else "Reserved per allocator"
     return Series(
         "allocator_curve", title, some[0].device, METRICS.metric("moment_ns"), drawn.time_ns.tolist(), made, "lines"
     )

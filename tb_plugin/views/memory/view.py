@@ -59,7 +59,7 @@ class Memory:
     id = "memory"
     title = "Memory"
     model = TraceTable
-    traits = Traits("Memory", whole="Memory is held beyond the phase that asks for it.")
+    traits = Traits("Memory", whole="Memory outlives the phase that allocates it.")
     scope: Scope = "profile"
     borrows = NO_BORROWED_NUMBERS
 
@@ -67,7 +67,7 @@ class Memory:
         """Needs allocator events, or totals of allocators or components."""
         if len(trace.memory.time_ns) or len(trace.totals.time_ns) or len(trace.components.time_ns):
             return None
-        return Missing("The trace holds no memory events.", trace.recorder.todo("view.memory"))
+        return Missing("The trace contains no memory events.", trace.recorder.todo("view.memory"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, the device, the window, the moment, the width, the allocator and ``zeros``."""
@@ -195,7 +195,9 @@ def _chosen(trace: TraceTable, devices: list[Device], name: str) -> list[Device]
     found = [device for device in devices if device.name == name]
     if not found and name not in (stated := reported_devices(trace)):
         known = ", ".join(sorted({device.name for device in devices} | stated)) or "none"
-        raise BadRequest(f"The trace has no memory events of {name[:40]}.", "device", f"It has them of: {known}.")
+        raise BadRequest(
+            f"The trace has no memory events of {name[:40]}.", "device", f"It has memory events of: {known}."
+        )
     return found
 
 

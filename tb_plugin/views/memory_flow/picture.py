@@ -48,7 +48,7 @@ def _within(params: Params, keys: tuple[str, str], first: int, last: int) -> tup
     low = first if asked[0] is None else min(max(asked[0], first), last)
     high = last if asked[1] is None else min(max(asked[1], first), last)
     if high < low:
-        raise BadRequest(f"{keys[1]} lies before {keys[0]}.", keys[1], f"{keys[0]}={low}, {keys[1]}={high}.")
+        raise BadRequest(f"{keys[1]} is before {keys[0]}.", keys[1], f"{keys[0]}={low}, {keys[1]}={high}.")
     return low, high
 
 

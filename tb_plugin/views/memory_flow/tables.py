@@ -80,7 +80,7 @@ def producers_frame(flow: MemoryFlow, alive: Int64) -> Frame:
     }
     return Frame(
         name="flow_producers",
-        title="Who made them",
+        title="Producers",
         columns=METRICS.columns(*columns, share=("producer_moment_bytes",)),
         data=pa.table(columns),
         row_key=("tensor_producer",),

@@ -122,10 +122,10 @@ def _answer_of(flow: MemoryFlow) -> Notices:
     by = used_by(flow, alive, origins.producer[alive], len(origins.producers))
     named = np.array([name != NO_NAME for name in origins.producers])
     most, unnamed = int(np.where(named, by, -1).argmax()), int(by[~named].sum())
-    parts = ["{producer_moment_bytes} of it made by {tensor_producer}"] if named[most] and by[most] else []
-    parts += ["{unnamed_bytes} in tensors without a name"] if unnamed else []
-    text = "Most memory was in use at {flow_peak_time_ns}: {flow_peak_bytes} by {flow_peak_tensors} "
-    text += f"{noun(len(alive), 'tensor')}; {', '.join(parts)}."
+    parts = ["{producer_moment_bytes} made by {tensor_producer}"] if named[most] and by[most] else []
+    parts += ["{unnamed_bytes} in unnamed tensors"] if unnamed else []
+    text = "Memory use peaks at {flow_peak_time_ns}: {flow_peak_bytes} in {flow_peak_tensors} "
+    text += f"{noun(len(alive), 'tensor')}, of which {' and '.join(parts)}."
     figures = [
         METRICS.figure("flow_peak_time_ns", at),
         METRICS.figure("flow_peak_bytes", int(levels.used[levels.peak])),
@@ -146,20 +146,21 @@ def _data_notices(flow: MemoryFlow) -> Notices:
             Notice(
                 "flow_not_released",
                 "info",
-                f"{{flow_unreleased}} {noun(unreleased, 'tensor was', 'tensors were')} not released while recording: drawn "
-                "to its end.",
+                f"{{flow_unreleased}} {noun(unreleased, 'tensor was', 'tensors were')} not released during recording; "
+                "the chart draws them to its end.",
                 "",
                 [METRICS.figure("flow_unreleased", unreleased)],
             )
         )
     if not levels.is_exact:
         text = (
-            "There are too many pieces to tell what tensors share: memory in use is the sum of their sizes, and too high "
-            "where tensors are views of others."
+            "There are too many pieces to compute shared memory. Memory in use is the sum of tensor sizes; it is too high "
+            "if tensors are views of others."
         )
         notices.append(Notice("flow_not_exact", "low", text, ""))
     elif (levels.used != levels.tensors).any():
         shared = int((levels.tensors - levels.used).max())
-        text = "Up to {flow_most_shared_bytes} were shared at a time, as by views: memory in use counts them once."
+        text = "Tensors share up to {flow_most_shared_bytes} at a time, for example as views. "
+        text += "Memory in use counts these bytes once."
         notices.append(Notice("flow_shared", "info", text, "", [METRICS.figure("flow_most_shared_bytes", shared)]))
     return Notices("data_quality", "About these numbers", "data", notices)

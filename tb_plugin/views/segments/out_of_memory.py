@@ -78,7 +78,7 @@ def obstacles_frame(held: DeviceLevels, one: RunningOut | None) -> Frame:
     )
     return Frame(
         name="oom_obstacles",
-        title="In the way of the request",
+        title="Blocks in the way of the request",
         columns=METRICS.columns(*table.column_names, hidden=("block_row", "allocation_stack")),
         data=table,
         row_key=("block_row",),

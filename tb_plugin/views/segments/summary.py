@@ -118,7 +118,7 @@ def gap_sizes_of(moment: Moment) -> tuple[Series, Series]:
     edges: list[int | float | str] = [1 << p for p in range(low, high + 2)]
     x = METRICS.metric("gap_from_bytes")
     return (
-        Series("gap_sizes", "Free bytes by size of the gap", "", x, edges,
+        Series("gap_sizes", "Free bytes by gap size", "", x, edges,
                [Line(METRICS.metric("gaps_bytes"), "memcpy", [*total.tolist()])], "histogram"),
         Series("gap_counts", "Gaps by size", "", x, edges,
                [Line(METRICS.metric("gaps_now"), "kernel", [*count.tolist()])], "histogram"),

@@ -54,7 +54,7 @@ def segments_frame(moment: Moment) -> Frame:
             *table.column_names,
             share=("segment_bytes", "free_now_bytes"),
             hidden=("allocation_stack", "pending_now_bytes"),
-            titles={"allocation_line": "Taken by", "allocation_stack": "Stack"},
+            titles={"allocation_line": "Reserved by", "allocation_stack": "Stack"},
         ),
         data=table.sort_by([("segment_bytes", "descending"), ("address", "ascending")]),
         row_key=("address",),
@@ -146,7 +146,7 @@ def pinning_frame(moment: Moment) -> Frame:
     table = table.append_column("segment_bytes", pa.array(moment.rows.size[moment.row[at]]))
     return Frame(
         name="blocks_in_way",
-        title="Blocks that alone keep memory",
+        title="Blocks whose release returns memory to the driver",
         columns=METRICS.columns(
             *("allocation_line", "block_size_bytes", "returnable_bytes", "segment_bytes", "address", "stream_name"),
             *("pool_name", "age_events", "allocation_stack", "block_row"),

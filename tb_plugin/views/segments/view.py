@@ -127,9 +127,11 @@ def _free(moment: Moment) -> Notice:
         when += ", the peak of allocated bytes"
     if moment.free:
         text = f"{{free_now_bytes}} of {{segment_bytes}} reserved are free: in {{gaps_now}} {noun(gaps, 'gap')}"
-        text += ", the largest of {widest_gap_bytes}" if gaps > 1 else ""
-        text += "; {stuck_bytes} cannot go back to the driver, for blocks lie in the same segments" if stuck else ""
-        text += ", and no block alone keeps any of them" if stuck and not pinned_by(moment).any() else ""
+        text += ", the largest {widest_gap_bytes}" if gaps > 1 else ""
+        text += (
+            ". {stuck_bytes} cannot be returned to the driver because their segments are partly in use" if stuck else ""
+        )
+        text += ", each by several blocks" if stuck and not pinned_by(moment).any() else ""
     else:
         text = "all of {segment_bytes} reserved is in use" if moment.reserved else "nothing is reserved"
     text = f"{when}, {text}" if when else f"{text[0].upper()}{text[1:]}"
@@ -156,7 +158,7 @@ def _other_oom(moment: Moment) -> list[Notice]:
     if len(ooms) > 1:
         text = "Memory ran out {oom_count} times, at event {event_number} first."
     figures = [METRICS.figure("event_number", event), METRICS.figure("oom_count", len(ooms))]
-    link = Link("segments", {"device": moment.held.name, "at": str(event)}, "Show that moment")
+    link = Link("segments", {"device": moment.held.name, "at": str(event)}, "Show that event")
     return [Notice("segments_ran_out", "high", text, "", figures, evidence=link)]
 
 

@@ -185,8 +185,8 @@ def _answer(base: Part, exp: Part, stacks: Frame) -> Notice:
     if stacks.data.num_rows and (change := stacks.data["delta_held_bytes"][0].as_py()):
         line = stacks.data["allocation_line"][0].as_py()
         figures = [*figures, METRICS.figure("allocation_line", line), METRICS.figure("delta_line_bytes", change)]
-        text += " There the largest change by stack is that of {allocation_line}: {delta_line_bytes}."
+        text += " Largest change by stack: {allocation_line} ({delta_line_bytes})."
     for side, part in (("baseline", base), ("experiment", exp)):
         if not part.facts[_EVENTS]:
-            text += f" The {side} holds no history: the moment of the dump stands in for its peak."
+            text += f" The {side} contains no history; the moment of the dump is used as its peak."
     return Notice("snapshot_diff", "info", text, "", list(figures))

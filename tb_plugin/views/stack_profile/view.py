@@ -179,7 +179,7 @@ def _answer(profile: StackProfile, functions: Frame, total: int) -> list[Notice]
         own = f"stack_self_{profile.counted}"
         figures = [METRICS.figure("name", top[0]["name"]), METRICS.figure(own, top[0][own])]
         figures.append(METRICS.figure(f"stack_{profile.counted}", total))
-        text = f"Most of it is in {{name}} itself: {{{own}}} of {{stack_{profile.counted}}}."
+        text = f"{{name}} itself has the largest share: {{{own}}} of {{stack_{profile.counted}}}."
         notices.append(Notice("stacks_most", "info", text, "", figures))
     if profile.counted == "value":
         text = "The file does not say what its numbers count."

@@ -25,9 +25,9 @@ class VendorTables:
     """What the profile states and nobody computed."""
 
     id = "stated"
-    title = "Stated"
+    title = "Vendor tables"
     model = TraceTable
-    traits = Traits("Work", hidden=True, whole="The profile states its tables as a whole.")
+    traits = Traits("Work", hidden=True, whole="Vendor tables have no phases.")
     scope: Scope = "profile"
     borrows = NO_BORROWED_NUMBERS
 
@@ -35,7 +35,7 @@ class VendorTables:
         """Returns None when the profile states a table, a block or a total."""
         if trace.stated or len(trace.blocks.start_ns) or len(trace.totals.time_ns):
             return None
-        return Missing("The profile states no tables.", "")
+        return Missing("The profile contains no vendor tables.", "")
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on nothing: what is stated is stated about everything."""

@@ -35,27 +35,27 @@ VARYING_BYTES = 0.01
 
 
 CAUSES = {
-    "pool": "{pool_unused_bytes} of it lies in one pool, {pool_name}, which serves nothing else.",
-    "varying": "Sizes change from step to step ({varying_ratio} of the allocated bytes): gaps do not fit what comes next.",
-    "small": "{small_unused_bytes} of it lies in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
-    "pinned": "Blocks that stay to the end pin the segments, most of it those of {pinning_line}.",
-    "mixed": "These blocks come and go, but do not leave whole segments free.",
-    "rest": "Most of it lies where nothing is allocated: other streams, pools or sizes cannot use it.",
+    "pool": "{pool_unused_bytes} are in one pool, {pool_name}, which serves no other requests.",
+    "varying": "Sizes change from step to step ({varying_ratio} of the allocated bytes), so gaps do not fit the next blocks.",
+    "small": "{small_unused_bytes} are in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
+    "pinned": "Blocks that are never released pin the segments, mostly blocks of {pinning_line}.",
+    "mixed": "These blocks are short-lived, but never leave whole segments free.",
+    "rest": "Most of it is in empty segments that other streams, pools or sizes cannot use.",
 }
 """What it looks like, in words."""
 
 
 CHECK = Check(
     "snapshot_fragmentation",
-    detects="Much of the reserved memory is unused when most is reserved.",
+    detects="Much of the reserved memory is unused at the peak of reserved memory.",
     threshold=f"The unused part is {percent(UNUSED_SHARE)} of it or more, and 64 MiB or more.",
     severity=f"High if `unused_ratio` is {percent(SEVERE_UNUSED)} or more or memory ran out, else medium.",
     notes="""
-        All blocks must have multiples of 512 bytes: else the file is a profile that was converted to a snapshot. The
-        cause is the first of these: half of `unused_bytes` is in one private pool (`pool`); `varying_ratio` is 0.2 or
-        more (`varying`); half is in small segments (`small`), in segments with a block that stays to the end
-        (`pinned`), or in segments with blocks that come and go (`mixed`); else other streams, pools or sizes
-        (`rest`).
+        All block sizes must be multiples of 512 bytes: otherwise the file is a profile that was converted to a
+        snapshot. The first of these causes applies. `pool`: half of `unused_bytes` is in one private pool. `varying`:
+        `varying_ratio` is 0.2 or more. `small`: half is in small segments. `pinned`: half is in segments with a block
+        that is never released. `mixed`: half is in segments with short-lived blocks. `rest`: other streams, pools or
+        sizes.
     """,
     cases=("", "pool", "varying", "small", "pinned", "mixed", "rest"),
 )
@@ -91,9 +91,10 @@ def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
         METRICS.figure("event_number", event),
     ]
     when = "before the first recorded event" if event == MISSING else "at event {event_number}"
-    text = f"{{unused_ratio}} of the reserved memory is not in use when most is reserved, {when}: {{unused_bytes}} of "
-    text += "{reserved_then_bytes}. {pinned_bytes} of it cannot be given back, for blocks lie in the same "
-    text += f"{{pinned_segments}} {noun(pinned_segments, 'segment')}; the largest gap is {{largest_gap_bytes}}. "
+    text = f"{{unused_ratio}} of the peak reserved memory is unused {when}: {{unused_bytes}} of "
+    text += "{reserved_then_bytes}. {pinned_bytes} cannot be returned to the driver because {pinned_segments} "
+    text += f"{noun(pinned_segments, 'segment is', 'segments are')} partly in use. The largest gap is "
+    text += "{largest_gap_bytes}. "
     if pool is not None and 2 * pool_bytes >= unused:
         figures += [METRICS.figure("pool_name", pool), METRICS.figure("pool_unused_bytes", pool_bytes)]
         cause = "pool"
@@ -118,7 +119,7 @@ def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
         figures,
         "unused_ratio",
         UNUSED_SHARE,
-        Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
+        Link("segments", {"device": held.name, "at": str(event)}, "Show the segments at that event"),
         references_of(recorder, CHECK.id),
     )
 

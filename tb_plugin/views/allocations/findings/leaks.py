@@ -23,7 +23,7 @@ SMALL_LEAK = 0.01
 
 CHECK = Check(
     "snapshot_leak",
-    detects="A stack leaves blocks behind in every step.",
+    detects="A stack leaves unreleased blocks in every step.",
     threshold=f"`leak_confidence` of {LEAK_CONFIDENCE} or more: a cache that fills for half of the steps stays below.",
     severity=f"High if `left_bytes` is {percent(LARGE_LEAK)} of the peak or more, medium from {percent(SMALL_LEAK)} on.",
     notes=f"The {MOST_LEAKS} stacks with most `step_growth_bytes` times confidence are findings. The view Growth lists all.",
@@ -50,12 +50,11 @@ def leaks(held: DeviceLevels) -> Iterator[Notice]:
             METRICS.figure("last_step_blocks", every),
             METRICS.figure("leak_confidence", float(growth.confidence[row])),
         ]
-        text = "{allocation_line} keeps {step_growth_bytes} of every step: {growing_steps} of {counted_steps} "
-        text += f"{noun(counted, 'step')} left {{left_blocks}} {noun(blocks, 'block')} of {{left_bytes}} that nothing "
-        text += "has released."
+        text = "{allocation_line} retains {step_growth_bytes} per step: {growing_steps} of {counted_steps} "
+        text += f"{noun(counted, 'step')} left {{left_blocks}} unreleased {noun(blocks, 'block')} ({{left_bytes}})."
         if every != blocks:
-            text += f" In all {{last_step_blocks}} {noun(every, 'block')} of {{last_step_bytes}} {noun(every, 'is', 'are')} "
-            text += "there after the last step: older ones, those of the first step and what may yet go do not count."
+            text += f" {{last_step_blocks}} {noun(every, 'block')} ({{last_step_bytes}}) {noun(every, 'remains', 'remain')} "
+            text += "after the last step."
         yield Notice(
             CHECK.id,
             _severity(kept / peak if peak else 0.0),

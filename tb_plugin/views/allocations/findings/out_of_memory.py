@@ -31,10 +31,10 @@ CHECK = Check(
     threshold="An event `oom`; the first 5 are findings.",
     severity="High.",
     notes="""
-        The cause is the first of these. A limit or an unrecorded block, if `pool_gap_bytes` is `asked_bytes` or more
-        (`gap`). Free memory in pieces, if `fits_joined` (`pieces`). Other streams, pools or sizes, if
-        `cache_free_bytes` plus `device_free_bytes` are `asked_bytes` or more (`elsewhere`). The request itself, if it
-        is larger than all active bytes (`one`). Else too much memory is in use (`full`).
+        The first of these causes applies. `gap`: a limit or an unrecorded block, if `pool_gap_bytes` is `asked_bytes`
+        or more. `pieces`: fragmented free memory, if `fits_joined`. `elsewhere`: other streams, pools or sizes, if
+        `cache_free_bytes` plus `device_free_bytes` are `asked_bytes` or more. `one`: the request itself, if it is
+        larger than all active bytes. `full`: too much memory is in use.
     """,
     cases=("full", "one", "gap", "pieces", "pieces.expandable", "elsewhere"),
 )
@@ -54,7 +54,7 @@ def ran_out(held: DeviceLevels) -> Iterator[Notice]:
             METRICS.figure("holding_line", lines.text[most] or NO_STACK),
             METRICS.figure("line_held_bytes", int(by_line[most])),
         ]
-        text += " Of {allocated_bytes} that were allocated {holding_line} held most, {line_held_bytes}."
+        text += " Largest allocation site: {holding_line} with {line_held_bytes} of {allocated_bytes}."
         recorder = held.snapshot.recorder
         case = one.cause
         if one.cause == "pieces" and held.snapshot.settings.get("expandable_segments") is True:
@@ -65,7 +65,7 @@ def ran_out(held: DeviceLevels) -> Iterator[Notice]:
             text,
             recorder.todo(CHECK.advice_key(case)),
             figures,
-            evidence=Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
+            evidence=Link("segments", {"device": held.name, "at": str(event)}, "Show the segments at that event"),
             references=references_of(recorder, CHECK.advice_key(case)),
         )
 

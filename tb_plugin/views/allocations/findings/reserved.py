@@ -22,7 +22,7 @@ SWINGING_STEPS = 0.5
 
 CHECK = Check(
     "snapshot_reserved_swings",
-    detects="Steps return segments to the driver and take segments again.",
+    detects="Steps return segments to the driver and reserve new ones.",
     threshold=f"`swing_ratio` of {percent(SWINGING_STEPS)} or more, in {FEWEST_GROWING} steps or more.",
     severity="Medium.",
 )
@@ -54,9 +54,9 @@ def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
     yield Notice(
         CHECK.id,
         "medium",
-        f"In {{swing_steps}} of {{steady_steps}} {noun(count, 'step')} segments are given back to the driver and taken "
-        f"again: {{swing_bytes}} a step, {{segments_given}} {noun(len(given), 'segment')} given back and {{segments_taken}} "
-        "taken in all. Each waits for the device.",
+        f"{{swing_steps}} of {{steady_steps}} {noun(count, 'step')} return segments to the driver and reserve new ones, "
+        f"{{swing_bytes}} per step. In total, {{segments_given}} {noun(len(given), 'segment is', 'segments are')} returned "
+        "and {segments_taken} reserved. Each waits for the GPU.",
         recorder.todo(CHECK.advice_key()),
         [
             METRICS.figure("swing_steps", len(swinging)),

@@ -16,8 +16,8 @@ from tb_plugin.rules._checks import Check
 
 CHECK = Check(
     "snapshot_rising_peaks",
-    detects="The peaks of the steps rise, although nothing stays allocated.",
-    threshold="`rising_ratio` of 0.9 or more over 7 steps after the first one, and a last peak of 1.05 times the first one.",
+    detects="Step peaks rise although no memory stays allocated.",
+    threshold="`rising_ratio` of 0.9 or more over 7 steps after the first one; the last peak is 1.05 times the first one.",
     severity="Medium.",
     notes="""
         Memory that stays from step to step explains at most half of the difference. `peak_growth_bytes`,
@@ -40,9 +40,9 @@ def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
     yield Notice(
         CHECK.id,
         "medium",
-        "The peaks of the steps rise by {peak_growth_bytes} a step, from {first_peak_bytes} to {last_peak_bytes} in "
-        "{peak_steps} steps, though what stays does not: a step needs more at once. The largest part is that of "
-        "{allocation_line}: {risen_bytes}.",
+        "Peak memory rises by {peak_growth_bytes} per step, from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} "
+        "steps. Retained memory does not grow: each step needs more at once. The largest increase is "
+        "{risen_bytes} from {allocation_line}.",
         recorder.todo(CHECK.advice_key()),
         [
             *rise.figures,

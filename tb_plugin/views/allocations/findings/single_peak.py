@@ -23,12 +23,12 @@ SHORT_LIFE = 0.1
 
 CHECK = Check(
     "snapshot_single_peak",
-    detects="One short-lived block makes the peak.",
+    detects="One short-lived block causes the peak.",
     threshold=f"Without it the peak is {percent(SAVED_SHARE)} lower or more (`saved_ratio`).",
     severity="Medium.",
     notes=f"""
-        A block is short-lived if it lives for {percent(SHORT_LIFE)} of the events of a step or less. At the peak
-        there is no other such block of its stack.
+        A block is short-lived if it lives for {percent(SHORT_LIFE)} of the events of a step or less. No
+        other such block of its stack is live at the peak.
     """,
 )
 
@@ -59,9 +59,9 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
     yield Notice(
         CHECK.id,
         "medium",
-        "One short-lived block makes the peak: {transient_bytes} of {allocation_line} that live for {life_events} "
+        "One short-lived block causes the peak: {transient_bytes} from {allocation_line}, live for {life_events} "
         f"{noun(int(freed[block] - begin[block]), 'event')}. "
-        "Without it {peak_less_bytes} instead of {most_allocated_bytes} would be needed, {saved_bytes} less.",
+        "Without it the peak would be {peak_less_bytes} instead of {most_allocated_bytes} ({saved_bytes} less).",
         recorder.todo(CHECK.advice_key()),
         [
             METRICS.figure("transient_bytes", int(size[block])),
@@ -77,7 +77,7 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
         Link(
             "allocations",
             {"device": held.name, "at": str(at), "group": "held_stacks", "where": f"stack_number:{number}"},
-            "Show what was allocated then",
+            "Show the allocations at that time",
         ),
         references_of(recorder, CHECK.id),
     )
