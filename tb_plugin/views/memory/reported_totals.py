@@ -1,4 +1,4 @@
-"""What of the memory page stands on totals that a profile states itself; nothing where it states none."""
+"""Payloads from allocator totals that the profiler reports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WIDTH = 800
 
 @dataclass(frozen=True, eq=False)
 class ReportedTotals:
-    """Facts, payloads and tables of totals that a profile states."""
+    """Facts, payloads and tables of reported totals."""
 
     facts: Mapping[str, Number] = field(default_factory=dict)
     payloads: Mapping[str, Payload] = field(default_factory=dict)
@@ -44,12 +44,12 @@ class ReportedTotals:
 
 
 def reported_devices(trace: TraceTable) -> set[str]:
-    """Returns the names of the devices of which totals are stated."""
+    """Returns the names of the devices with reported totals."""
     return {one.device for one in (*totals_of(trace), *components_of(trace))}
 
 
 def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> ReportedTotals:
-    """Returns the totals of all devices (or of the one asked for), and the curves of one. Raises BadRequest."""
+    """Returns the totals of all devices (or of the requested one), and the curves of one. Raises BadRequest."""
     totals = _chosen(totals_of(trace), params.get("device"))
     components = _chosen(components_of(trace), params.get("device"))
     span = _span(components, params, window)
@@ -70,7 +70,7 @@ def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> R
 
 
 def reported_notices(scene: Scene, device: Device) -> list[Notice]:
-    """Returns what follows for a device from a profile that names who asked for blocks; nothing where it names nobody."""
+    """Returns notices about a profile that reports the allocating operators; none for other profiles."""
     trace, blocks = scene.trace, device.blocks
     if not len(trace.stated_memory.name):
         return []
@@ -115,7 +115,7 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
 
 
 def without_blocks(trace: TraceTable) -> Notices:
-    """Returns that no block is recorded, and how blocks are."""
+    """Returns the notice that no block is recorded, with the advice to record blocks."""
     what = " and ".join(
         word for word, of in (("allocator totals", trace.totals), ("component totals", trace.components))
         if len(of.time_ns)
@@ -126,12 +126,12 @@ def without_blocks(trace: TraceTable) -> Notices:
 
 
 def _chosen(every: Sequence[Totals], device: str) -> list[Totals]:
-    """Those of a device; blocks of another allocator of it are about the device as well."""
+    """Returns the totals of a device, including those of its other allocators."""
     return [one for one in every if not device or device == one.device or device.startswith(f"{one.device} ")]
 
 
 def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
-    """The time of what components hold, unless a part was asked for: a sampler may begin before everything else."""
+    """Returns the time span of component totals, unless a part was requested: a sampler may start before all else."""
     if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
         return window
     times = np.concatenate([one.time_ns for one in components])

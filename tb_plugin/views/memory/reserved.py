@@ -1,4 +1,4 @@
-"""Reserved memory, and who is behind it: how much lies idle and why, and whether it comes and goes."""
+"""Findings about reserved memory: unused share and oscillation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tb_plugin.views.memory.thresholds import NEAR, least_bytes, severity_near
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Share of reserved memory. Allocators cache more than is requested; a fifth is more than rounding.
 UNUSED_SHARE = 0.2
-"""A share of what is reserved. An allocator that caches holds more than is asked for; a fifth is more than rounding."""
-GAPS_SHARE = 0.5
-"""A share of what lies idle. From here on growth beside enough free bytes explains it."""
+# Share of unused bytes. From here on, growth despite enough free bytes explains it.
+MIN_GAP_GROWTH_SHARE = 0.5
+# Share of bytes that steps allocate in sizes that not every step has: then shapes change.
 VARYING_SHARE = 0.1
-"""A share of the bytes that steps allocate, in blocks of sizes that not every step has: then shapes change."""
 
 
 CHECK = Check(
@@ -51,10 +51,7 @@ CHECK = Check(
 
 
 def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
-    """Returns the peak of reserved, and how much of it was not allocated at any moment at which as much was reserved.
-
-    None where the trace does not tell.
-    """
+    """Returns the reserved peak and its bytes that were never allocated while it lasted; None if unknown."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0 or not device.has_totals:
         return None
@@ -67,14 +64,14 @@ def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
 
 @dataclass(frozen=True)
 class _Growth:
-    """How reserved grew in the window."""
+    """Growth of reserved memory in the window."""
 
     times: int
     beside_free: int
-    """So often although as many bytes lay free as were asked for."""
+    """Number of times it grew although enough bytes were free."""
     beside_free_bytes: int
     last: int
-    """Position of the event with which it came to its peak, -1 = none in the window."""
+    """Position of the event that led to its peak, -1 = none in the window."""
 
 
 def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
@@ -90,7 +87,7 @@ def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
 
 
 def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice | None:
-    """Returns how much of what is reserved lies idle, and what it comes from; None where it is not worth a word."""
+    """Returns the finding on unused reserved memory and its cause; None if it is insignificant."""
     found = unused_of(device, scene.window)
     if found is None:
         return None
@@ -131,11 +128,11 @@ CAUSES = {
 
 
 def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: int) -> tuple[str, str, list[Figure]]:
-    """What it looks like: its name, a sentence, and the figures of that."""
+    """Returns the cause: its key, a sentence, and the figures of the sentence."""
     growth = _growth(device, scene.window, peak)
     if growth.last == MISSING:
         return "before", "It was reserved earlier for a higher peak, and the cache has not shrunk since.", []
-    if growth.beside_free_bytes >= GAPS_SHARE * unused:
+    if growth.beside_free_bytes >= MIN_GAP_GROWTH_SHARE * unused:
         grown = (
             "The allocator requested more memory from the driver {gap_growths} times ({gap_growth_bytes}), although enough "
             "bytes were free"
@@ -152,7 +149,7 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
         text = f"{grown}. The gaps between blocks were too small (distinct block sizes: {{distinct_sizes}})."
         return "sizes", text, [*figures, METRICS.figure("distinct_sizes", len(sizes))]
     asked = max(int(device.bytes[growth.last]), 0)
-    if asked >= GAPS_SHARE * unused:
+    if asked >= MIN_GAP_GROWTH_SHARE * unused:
         who = operator_and_place(scene, int(device.record[growth.last]))
         text = f"It last grew for one block of {{block_bytes}}, by {sentence_of(who)}: no free gap was large enough."
         return "large", text, [METRICS.figure("block_bytes", asked), *who]
@@ -160,7 +157,7 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
 
 
 def varying_share(steps: StepBlocks) -> float:
-    """Returns the share of the bytes that steps allocate in blocks of sizes that not every one of them allocates."""
+    """Returns the share of bytes that steps allocate in sizes that not every step has."""
     count = len(np.unique(steps.step))
     total = int(steps.bytes.sum())
     if count < 2 or not total:
@@ -172,7 +169,7 @@ def varying_share(steps: StepBlocks) -> float:
 
 
 def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
-    """Returns the note on that, with who asks for most after a fall; None where there is none."""
+    """Returns the finding on reserved memory that drops and rises, with the largest requester; None if there is none."""
     swings = swings_of(device, scene.window)
     if swings is None:
         return None

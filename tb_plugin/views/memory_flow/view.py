@@ -1,4 +1,4 @@
-"""Memory flow: where tensors lay in memory and from when to when, how much was in use, and what was there at any moment."""
+"""Memory flow view: tensors over address and time."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class MemoryFlowAnalysis:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, flow: MemoryFlow) -> Missing | None:
-        """Returns None: it is always there."""
+        """Returns None: a memory flow always has this view."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the part that is looked at, the moment and the width."""
+        """Returns the selected part, the moment and the width."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, flow: MemoryFlow, params: Params) -> Part:
@@ -112,7 +112,7 @@ class MemoryFlowAnalysis:
 
 
 def _answer_of(flow: MemoryFlow) -> Notices:
-    """Returns the sentence: when most was in use, by how many tensors, and who made most of that."""
+    """Returns the sentence about the peak and its largest producer."""
     levels = levels_of(flow)
     if levels.peak == MISSING or not levels.used[levels.peak]:
         return Notices("answer", "Answer", "answer", [])
@@ -138,7 +138,7 @@ def _answer_of(flow: MemoryFlow) -> Notices:
 
 
 def _data_notices(flow: MemoryFlow) -> Notices:
-    """Returns what is to be known of these numbers."""
+    """Returns notices about the limits of these numbers."""
     notices = []
     levels = levels_of(flow)
     if unreleased := int((~flow.is_released).sum()):
