@@ -159,7 +159,7 @@ def test_the_curve_holds_until_the_next_change() -> None:
 
 def test_small_tensors_are_told_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picture, "MAX_TENSORS", 2)
-    monkeypatch.setattr(picture, "CELLS", (10, 4))
+    monkeypatch.setattr(picture, "GRID_CELLS", (10, 4))
     model = flow(
         T(0x1000, 200, 1, 101), T(0x1000 + 300, 100, 1, 101), T(0x1000 + 200, 10, 11, 21), T(0x1000 + 250, 9, 51, 59)
     )

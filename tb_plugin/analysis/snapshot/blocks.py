@@ -1,4 +1,4 @@
-"""Blocks and events of a device as tables: what they are, in words and numbers."""
+"""Tables of a device's blocks and events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def block_table(held: DeviceLevels, rows: Int64) -> pa.Table:
     words, stack = stack_words(snapshot), held.block("stack")[rows]
     begin, freed, requested = (held.block(name)[rows] for name in ("begin", "freed", "requested"))
     known, ended = begin != MISSING, freed != NEVER
-    # A release from before the history has no number.
+    # A release before the history has no event number.
     told = ended & (freed != MISSING)
     time = np.append(held.time_ns, 0)
     begins, ends = time[begin], time[np.where(told, freed, -1)]
@@ -51,7 +51,7 @@ def block_table(held: DeviceLevels, rows: Int64) -> pa.Table:
 
 
 def event_table(held: DeviceLevels, first: int = 0, last: int | None = None) -> pa.Table:
-    """Returns the events of a device from one to another, in order."""
+    """Returns the events of a device from ``first`` to ``last``, in order."""
     snapshot, events = held.snapshot, held.snapshot.events
     stop = held.count if last is None else min(last + 1, held.count)
     rows = slice(held.events.start + first, held.events.start + stop)

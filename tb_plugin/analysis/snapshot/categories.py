@@ -1,4 +1,4 @@
-"""What the blocks of a snapshot are for: as recorded, else derived from the stacks of their allocations."""
+"""Categories of a snapshot's blocks, recorded or derived from stacks."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class BlockCategories:
     of: Int8
     """Position in ``names``, by block."""
     names: tuple[str, ...]
-    """Ids: those of ``memory_categories.ORDER``, and what else a file states."""
+    """Ids of ``memory_categories.ORDER``, and further categories of the file."""
     source: Source
 
     @property
     def known(self) -> bool:
-        """Returns whether anything is known of any block."""
+        """Returns whether the categories are known."""
         return self.source in SAYS
 
     def texts(self, rows: Int64) -> pa.Array:
-        """Returns the categories of some blocks by name; null where nothing is known of any."""
+        """Returns the category names of some blocks; null if categories are unknown."""
         if not self.known:
             return pa.nulls(len(rows), pa.large_string())
         return pa.array(self.names, pa.large_string()).take(pa.array(self.of[rows]))
@@ -83,7 +83,7 @@ def _none(count: int, source: Source) -> BlockCategories:
 
 
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
-    """Categories by the names that a file gives; more of them than codes can tell are unknown, as is what has none."""
+    """Returns recorded categories; blocks without one, or beyond the number of codes, are unknown."""
     ids, of = np.unique(stated, return_inverse=True)
     texts = [
         text if number != MISSING else None
@@ -97,7 +97,7 @@ def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCateg
 
 
 def bytes_by_category(held: DeviceLevels, rows: Int64) -> dict[str, int]:
-    """Returns the bytes of some blocks by category, of those that have any."""
+    """Returns the bytes of some blocks by category; categories without blocks are missing."""
     found = categories_of_blocks(held)
     size = np.zeros(len(found.names), np.int64)
     np.add.at(size, found.of[rows], held.block("size")[rows])
@@ -105,7 +105,7 @@ def bytes_by_category(held: DeviceLevels, rows: Int64) -> dict[str, int]:
 
 
 def category_bar(held: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns what was allocated after an event by category, as a payload; none where nothing is known of any."""
+    """Returns the allocated memory by category after an event, as a payload; empty if categories are unknown."""
     found = categories_of_blocks(held)
     if not found.known:
         return {}
@@ -128,7 +128,7 @@ def category_bar(held: DeviceLevels, levels: Levels, at: int, when: str) -> dict
 
 
 def category_notes(held: DeviceLevels) -> list[Notice]:
-    """Returns why nothing is known of categories; empty where something is, and where no block is known."""
+    """Returns the reason why categories are unknown; empty if they are known or there are no blocks."""
     found = categories_of_blocks(held)
     if found.known or not len(held.block("size")):
         return []

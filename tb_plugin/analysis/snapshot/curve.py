@@ -1,4 +1,4 @@
-"""The curves of a device at the level of detail that a screen resolves."""
+"""Memory curves of a device at screen resolution."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tb_plugin.payloads import Line, Series
 
 Int64 = npt.NDArray[np.int64]
 
+# Columns of the curve unless the client requests another width.
 WIDTH = 800
-"""Columns of the curve unless the client names another width."""
 
 
 def curve_of(held: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
     """Returns allocated, active, reserved and free bytes after the events of a part of the history.
 
-    Of each of ``width`` columns the first, the last, and the extremes of every line are kept.
+    Each of ``width`` columns has its first and last value and the extremes of every line.
     """
     first, last = span
     events = np.arange(first, last + 1)
@@ -50,7 +50,7 @@ def detail(place: Int64, lines: list[Int64], width: int) -> Int64:
     edges = np.arange(first, last + 1, (last - first) // width + 1)
     bounds = np.unique(np.append(np.searchsorted(place, edges), len(place))).tolist()
     chosen = [*bounds[:-1], *(end - 1 for end in bounds[1:])]
-    # A look at each column costs less than columns of as many values as there are events.
+    # A loop over columns is cheaper than an array operation over all events.
     for low, high in pairwise(bounds):
         for values in lines:
             part = values[low:high]

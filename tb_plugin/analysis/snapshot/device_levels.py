@@ -1,4 +1,4 @@
-"""The devices of a snapshot, and how much of each is allocated, active and reserved after every event."""
+"""Devices of a snapshot, and their memory after every event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOST_NAME = "pinned host memory"
 
 @dataclass(frozen=True, eq=False)
 class DeviceLevels:
-    """One device: its part of each table. Events are numbered from 0 on it."""
+    """One device: its part of each table. Its events are numbered from 0."""
 
     snapshot: Snapshot
     place: int
@@ -33,17 +33,17 @@ class DeviceLevels:
 
     @property
     def count(self) -> int:
-        """Returns how many events it has."""
+        """Returns the number of events."""
         return int(self.events.stop - self.events.start)
 
     @property
     def action(self) -> npt.NDArray[np.int8]:
-        """Returns what its events did."""
+        """Returns the action of each event."""
         return self.snapshot.events.action[self.events]
 
     @property
     def time_ns(self) -> Int64:
-        """Returns when they did it."""
+        """Returns the time of each event."""
         return self.snapshot.events.time_ns[self.events]
 
     def block(self, column: str) -> npt.NDArray[np.int64]:
@@ -61,11 +61,11 @@ class DeviceLevels:
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
     def live(self, event: int) -> Int64:
-        """Returns rows (of its blocks) that are there after an event."""
+        """Returns the rows of the blocks that are live after an event."""
         return np.flatnonzero((self.block("begin") <= event) & (self.block("end") > event))
 
     def allocated(self, event: int) -> Int64:
-        """Returns those of them whose release was not asked for."""
+        """Returns the rows of live blocks whose release was not yet requested."""
         return np.flatnonzero((self.block("begin") <= event) & (self.block("freed") > event))
 
 
@@ -74,25 +74,28 @@ class Levels:
     """Bytes after each event: position e + 1 is after event e, position 0 before the first one."""
 
     allocated: Int64
-    """In blocks whose release nobody asked for."""
+    """In blocks whose release was not requested."""
     active: Int64
-    """The same and blocks that a stream may still use."""
+    """In these blocks and in those that a stream may still use."""
     reserved: Int64
     """In segments."""
 
     def peak(self) -> int:
-        """Returns the event that first led to most allocated bytes, -1 = before the first one."""
+        """Returns the first event with most allocated bytes, -1 = before the first one."""
         return int(np.argmax(self.allocated)) - 1
 
     def most_reserved(self) -> int:
-        """Returns the event of most reserved bytes, of several the first with most active ones, -1 = before the first one."""
+        """Returns the event of most reserved bytes, -1 = before the first one.
+
+        Of several, it is the first with most active bytes.
+        """
         most = np.flatnonzero(self.reserved == self.reserved.max())
         return int(most[self.active[most].argmax()]) - 1
 
 
 @remembered
 def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
-    """Returns the devices that have anything, the host last."""
+    """Returns the devices with blocks, segments or events, the host last."""
     found = []
     for place, device in enumerate(snapshot.device_ids):
         name = HOST_NAME if device == HOST else device_name(snapshot.device_type, device)
@@ -103,13 +106,13 @@ def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
 
 
 def _part(device: npt.NDArray[np.int16], number: int) -> slice:
-    """Rows of a device: tables hold one after the other."""
+    """Returns the rows of a device; tables list one device after the other."""
     rows = np.flatnonzero(device == number)
     return slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
 
 
 def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
-    """Returns the device that is asked for, the first one with most events unless one is named. Raises BadRequest."""
+    """Returns the requested device, by default the one with most events. Raises BadRequest."""
     devices = devices_of(snapshot)
     asked = params.get("device")
     if not asked:
@@ -124,7 +127,7 @@ def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
 
 
 def levels_of(held: DeviceLevels) -> Levels:
-    """Returns how much is allocated, active and reserved after every event of a device."""
+    """Returns the allocated, active and reserved bytes after every event of a device."""
     return _levels(held.snapshot, held.place)
 
 
@@ -154,15 +157,15 @@ def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
 
 
 def moment_of(held: DeviceLevels, params: Params, key: str = "at") -> int | None:
-    """Returns the event that a parameter names, within those there are; None where it is not given. Raises BadRequest."""
+    """Returns the event that a parameter names, limited to existing events; None without the parameter. Raises BadRequest."""
     asked = int_param(params, key)
     return None if asked is None else min(max(asked, -1), held.count - 1)
 
 
 def span_of(held: DeviceLevels, params: Params) -> tuple[int, int]:
-    """Returns the first and last event of the chosen part of the history, by default of all. Raises BadRequest.
+    """Returns the first and last event of the selected part of the history, by default of all. Raises BadRequest.
 
-    ``from`` and ``to`` name events, ``from_ns`` and ``to_ns`` times: a part by time begins with the state that is there then.
+    ``from`` and ``to`` name events, ``from_ns`` and ``to_ns`` times. A part by time starts with the state at that time.
     """
     low, high = moment_of(held, params, "from"), moment_of(held, params, "to")
     low_ns, high_ns = int_param(params, "from_ns"), int_param(params, "to_ns")

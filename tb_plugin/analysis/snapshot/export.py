@@ -1,4 +1,4 @@
-"""Allocator events and blocks of any model that has them, whole: what the Python API gives away."""
+"""Complete allocator events and blocks for the Python API."""
 
 from __future__ import annotations
 

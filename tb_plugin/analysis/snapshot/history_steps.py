@@ -1,4 +1,4 @@
-"""Profiler steps of a snapshot's history as its annotations tell of them: the one place that reads ``ProfilerStep#N``."""
+"""Profiler steps of a snapshot's history, from ``ProfilerStep#N`` annotations."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class HistorySteps:
     begin_ns: Int64
     end_ns: Int64
     first: Int64
-    """The first event from its begin on."""
+    """The first event from the step's start on."""
     end: Int64
-    """The event behind the last one."""
+    """The event after the step's last one."""
     is_ended: Bool
-    """Its end is recorded; else it lasts until the next one, or the last event."""
+    """Whether the end is recorded; otherwise the step lasts until the next one, or until the last event."""
 
     def at(self, event: int) -> str | None:
-        """Returns the step of an event, None outside of all."""
+        """Returns the step of an event, None outside of all steps."""
         found = np.flatnonzero((self.first <= event) & (event < self.end))
         return self.label[found[-1]] if len(found) else None
 
 
 def marks_of(held: DeviceLevels) -> HistorySteps:
-    """Returns the steps, none where events have no times: those annotated on the device, where there are none on any."""
+    """Returns the steps annotated on the device, else those of all devices; none if events have no times."""
     return _marks(held.snapshot, held.place)
 
 

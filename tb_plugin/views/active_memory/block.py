@@ -1,4 +1,4 @@
-"""All that is known of one block, or one segment, of a device."""
+"""Figures of one block or segment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Column = npt.NDArray[np.integer]
 
 
 def block_of(held: DeviceLevels, row: int) -> Figures:
-    """Returns the figures of a block: of what is not known None."""
+    """Returns the figures of a block; unknown values are None."""
     strings = held.snapshot.strings
     column = {name: held.block(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     context, metadata = (strings.take(held.block(name)[row : row + 1])[0].as_py() for name in ("context", "metadata"))
@@ -44,7 +44,7 @@ def block_of(held: DeviceLevels, row: int) -> Figures:
 
 
 def segment_of(held: DeviceLevels, row: int) -> Figures:
-    """Returns the figures of a segment: of what is not known None."""
+    """Returns the figures of a segment; unknown values are None."""
     column = {name: held.segment(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     values = {
         "block_size_bytes": int(held.segment("size")[row]),
@@ -55,7 +55,7 @@ def segment_of(held: DeviceLevels, row: int) -> Figures:
 
 
 def _placed(held: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scalar]:
-    """Where it lies, and who asked for it."""
+    """Returns its address, stream, pool and stack."""
     snapshot, words = held.snapshot, stack_words(held.snapshot)
     return {
         "allocation_line": texts_of(words.line, column["stack"])[0].as_py(),
@@ -67,7 +67,7 @@ def _placed(held: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scala
 
 
 def _lived(held: DeviceLevels, begin: int, end: int) -> dict[str, Scalar]:
-    """When it was allocated and released."""
+    """Returns the events and times of allocation and release."""
 
     def time_of(event: int) -> int | None:
         return int(held.time_ns[event]) if held.snapshot.has_times and event not in (MISSING, NEVER) else None

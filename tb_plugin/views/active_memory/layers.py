@@ -1,4 +1,4 @@
-"""What is drawn as bands: the blocks of a device, the same with private pools apart, or its segments."""
+"""Layers of the active-memory timeline: blocks, pools or segments."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 
 LAYERS = ("", "pools", "segments")
+# Private pools and streams with an envelope of their own, largest first; the others share one.
 MOST_ENVELOPES = 16
-"""Private pools and streams with an envelope of their own; those that hold least have one together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """What a private pool ever took, on one stream: it only grows."""
+    """Bytes that a private pool ever took on one stream; it only grows."""
 
     name: str
     state: Int64
     """States at which it grows, ascending."""
     height: Int64
-    """Bytes from each of them on."""
+    """Bytes from each of these states on."""
 
     def at(self, states: Int64) -> Int64:
-        """Returns how high it is at some states."""
+        """Returns its height at some states."""
         place = np.searchsorted(self.state, states, side="right")
         found: Int64 = np.append(0, self.height)[place]
         return found
@@ -40,19 +40,19 @@ class Envelope:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """Bands by row: when each is there and how high, and what they and envelopes sum to at every state."""
+    """Bands by row: lifetime, height, and the sum with envelopes at every state."""
 
     begin: Int64
     freed: Int64
-    """Event that asked for its release: what follows is active, and no longer allocated."""
+    """Event that requested its release; afterwards it is active but not allocated."""
     end: Int64
     size: Int64
     stack: Int64
     height: Int64
-    """By state: everything that is drawn."""
+    """By state: height of everything drawn."""
     envelopes: tuple[Envelope, ...] = ()
     envelope: Int64 | None = None
-    """By row: its place in the envelopes, -1 = it lies on top of them."""
+    """By row: position among the envelopes, -1 = on top of them."""
 
 
 def layer_of(held: DeviceLevels, kind: str) -> Layer:
@@ -68,19 +68,19 @@ def layer_of(held: DeviceLevels, kind: str) -> Layer:
 
 
 def has_private_pools(held: DeviceLevels) -> bool:
-    """Returns whether anything of a device lies in a private pool."""
+    """Returns whether a device has private pools."""
     private = _private(held.snapshot)
     return bool(private[held.segment("pool")].any() or private[held.block("pool")].any())
 
 
 def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-    """By pool, and at the end for none that is stated."""
+    """Returns which pools are private; the last entry is for an unrecorded pool."""
     return np.array([*(pool != (0, 0) for pool in snapshot.pools), False])
 
 
 @remembered
 def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64, Int64]:
-    """Envelopes of private pools, the one of each block, and how high they and what lies on them is at every state."""
+    """Returns envelopes of private pools, the envelope of each block, and the total height at every state."""
     held = devices_of(snapshot)[place]
     private, streams = _private(snapshot), len(snapshot.streams) + 1
     pools = (_pools_of_blocks(held), held.segment("pool").astype(np.int64))
@@ -110,7 +110,7 @@ def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64
 
 
 def _rows_by(keys: Int64, found: Int64) -> list[Int64]:
-    """The rows of each of some keys, ascending both."""
+    """Returns the rows of each key; rows are ascending."""
     order = np.argsort(keys, kind="stable")
     bounds = np.searchsorted(keys[order], found).tolist()
     return [order[first:end] for first, end in pairwise([*bounds, len(order)])]
@@ -122,9 +122,9 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
 
 
 def _pools_of_blocks(held: DeviceLevels) -> Int64:
-    """The pool of each block: as stated, else that of the segment at its address that is left at the end.
+    """Returns the pool of each block: as recorded, else that of the remaining segment at its address.
 
-    Segments that went state a pool only where blocks do as well.
+    Released segments have a recorded pool only if blocks have one too.
     """
     pool = held.block("pool").astype(np.int64)
     left = np.flatnonzero(held.segment("end") == NEVER)
@@ -141,7 +141,7 @@ def _pools_of_blocks(held: DeviceLevels) -> Int64:
 
 
 def _grown(held: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, Int64]:
-    """States at which the larger of active and reserved bytes is larger than ever before, and how large it is."""
+    """Returns the states with a new maximum of active and reserved bytes, and these maxima."""
     changes = []
     for rows, column in ((blocks, held.block), (segments, held.segment)):
         begin, end, size = (column(name)[rows].astype(np.int64) for name in ("begin", "end", "size"))
@@ -157,7 +157,7 @@ def _grown(held: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, I
 
 
 def _summed(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
-    """Envelopes as one."""
+    """Returns the sum of envelopes."""
     states = np.unique(np.concatenate([state for state, _ in parts]))
     heights = [np.append(0, height)[np.searchsorted(state, states, side="right")] for state, height in parts]
     return states, np.sum(heights, axis=0)

@@ -1,6 +1,7 @@
-"""Tiles of the active-memory timeline: a state of the history a column, and the blocks that are there in each.
+"""Tiles of the active-memory timeline.
 
-Work is bound by the blocks and events that a tile touches: a few passes over columns, and one ``argmax`` a column.
+Each column shows one state of the history and the blocks live then. Work is bound by the blocks and events of a tile: a
+few passes over columns, and one ``argmax`` per column.
 """
 
 from __future__ import annotations
@@ -23,52 +24,51 @@ from tb_plugin.views.active_memory.layers import Layer, has_private_pools, layer
 Int64 = npt.NDArray[np.int64]
 
 COLUMNS = 512
-"""Columns of a tile."""
+# Blocks count from the peak over 2 to this power on, unless another detail is requested.
 DETAIL = 11
-"""Blocks count from the peak over 2 to the power of this on, unless another detail is asked for."""
+# Blocks per tile, those of the largest area.
 MOST = 20_000
-"""Blocks of a tile at most: those of the largest area."""
+# Blocks per tile at the default detail: three tiles are visible, and a browser draws them within a frame.
 USUAL = 10_000
-"""Blocks of a tile at the usual detail: three tiles are in sight, and a browser takes them up within a frame."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What x counts: states of the history (0 is before the first event), or nanoseconds."""
+    """The x axis: states of the history (0 is before the first event), or nanoseconds."""
 
     held: DeviceLevels
     by_time: bool
 
     @property
     def extent(self) -> int:
-        """Returns how many units there are."""
+        """Returns the number of units."""
         if not self.by_time:
             return self.held.count + 1
         return int(self.held.time_ns[-1]) + 1 if self.held.count else 1
 
     @property
     def levels(self) -> int:
-        """Returns how many levels there are: on the last one, a tile holds everything."""
+        """Returns the number of levels; on the last one, a single tile covers everything."""
         return max(0, (self.extent - 1) // COLUMNS).bit_length() + 1
 
     def tiles(self, level: int) -> int:
-        """Returns how many tiles a level has."""
+        """Returns the number of tiles on a level."""
         return (self.extent - 1) // (COLUMNS << level) + 1
 
     def bounds(self, level: int, tile: int) -> Int64:
-        """Returns the first state that each column of a tile covers, and behind them the end."""
+        """Returns the first state that each column of a tile covers, and the end of the last column."""
         count = min(COLUMNS, max(0, -(-self.extent // (1 << level)) - tile * COLUMNS))
         edges: Int64 = (np.arange(count + 1) + tile * COLUMNS) << level
         if not self.by_time:
             return np.minimum(edges, self.extent)
         states = np.searchsorted(self.held.time_ns, edges, side="left") + 1
         if not tile:
-            states[:1] = 0  # what was there before the first event stands in the first column
+            states[:1] = 0  # memory older than the first event is in the first column
         return states
 
 
 def samples_of(active: Int64, bounds: Int64) -> Int64:
-    """Returns the state that each column shows: the first of its own with most active bytes, else the one before it."""
+    """Returns the state that each column shows: its first with most active bytes, else the previous state."""
     pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     return np.array(
         [low + int(active[low:high].argmax()) if high > low else max(low - 1, 0) for low, high in pairs], np.int64
@@ -76,7 +76,7 @@ def samples_of(active: Int64, bounds: Int64) -> Int64:
 
 
 def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
-    """Returns a tile of a layer. Listed is what has at least the peak over 2 to the power of ``detail``; None: any size."""
+    """Returns a tile of a layer with blocks of at least the peak over 2 to the power of ``detail`` (None: any size)."""
     layer = layer_of(held, kind)
     states = samples_of(layer.height, axis.bounds(level, tile))
     peak = _peak(held.snapshot, held.place, kind)
@@ -138,7 +138,7 @@ def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int |
 
 
 def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) -> Int64:
-    """What is there in each column beside the envelopes and the listed blocks that stand in none."""
+    """Returns the bytes in each column beside the envelopes and the listed blocks outside of them."""
     change = np.zeros(len(states) + 1, np.int64)
     np.add.at(change, first, size)
     np.subtract.at(change, end, size)
@@ -147,7 +147,7 @@ def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) ->
 
 
 def _categories(held: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
-    """What rows are for; segments are for many things."""
+    """Returns the categories of rows; segments have none."""
     found = categories_of_blocks(held)
     if kind == "segments" or not found.known:
         return np.full(len(rows), MISSING), ()
@@ -155,17 +155,17 @@ def _categories(held: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArray
 
 
 def _listed(detail: int) -> int:
-    """Blocks of a tile at most: twice as many where a fourth of the size still counts."""
+    """Returns the limit of blocks per tile: twice as many if a quarter of the size still counts."""
     return USUAL << max(0, (detail - DETAIL) // 2)
 
 
 def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, Int64, Int64, int]:
-    """Rows of what to list, their first column and the one behind their last, and how many others there are."""
+    """Returns the listed rows, their first column, the column after their last, and the number of other rows."""
     none = np.empty(0, np.int64)
     if not len(events):
         return none, none, none, 0
     begin, end = layer.begin, layer.end
-    # Rows stand by their begin: none behind the last one that has begun.
+    # Rows are in order of their starts: later rows have not started yet.
     began = int(np.searchsorted(begin, events[-1], side="right"))
     near = np.flatnonzero(end[:began] > events[0])
     first, last = _columns(events, begin[near]), _columns(events, end[near])
@@ -180,7 +180,8 @@ def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, 
 
 
 def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
-    """The first column whose event is not before each moment. A table of all events: millions of moments are looked up."""
+    """Returns the first column whose event is not before each moment. A table of all events speeds up millions of look-
+    ups."""
     low, high = int(events[0]), int(events[-1]) + 1
     counts = np.concatenate(([1], np.diff(events), [1]))
     table = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
@@ -190,6 +191,6 @@ def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
 
 @remembered
 def _peak(snapshot: Snapshot, place: int, kind: str) -> int:
-    """The first state of a device at which most is drawn."""
+    """Returns the first state with the largest height."""
     devices = devices_of(snapshot)
     return int(layer_of(devices[place], kind).height.argmax()) if devices else 0

@@ -1,6 +1,6 @@
-"""Active memory: what the page of a snapshot draws over its history, at the level of detail that it asks for.
+"""Active-memory timeline of a snapshot.
 
-Curves of a part, a tile of bands (``tiles.py``), or one block of it.
+An answer has the curves of a part, a tile of bands (``tiles.py``), or one block.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FINEST = 40
 
 
 class ActiveMemory:
-    """What is drawn of the history of a snapshot."""
+    """The drawing of a snapshot's history."""
 
     id = "active_memory"
     title = "Active memory"
@@ -46,11 +46,11 @@ class ActiveMemory:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: a snapshot always says what is held."""
+        """Returns None: every snapshot has blocks."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, and on what of its history is asked for."""
+        """Returns the device and the requested part of its history."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
@@ -60,7 +60,7 @@ class ActiveMemory:
         return Part(CoverageInfo(complete=snapshot.report.complete), payloads=payloads, layout=tuple(payloads))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns what was asked for."""
+        """Returns the requested payload."""
         return answer_view(self, parts[0], params)
 
 
@@ -85,7 +85,7 @@ def _payloads(held: DeviceLevels, params: Params) -> dict[str, Payload]:
 
 
 def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
-    """The axis with the number of a level, by default the last one, and of a tile on it."""
+    """Returns the axis, a level (by default the last one) and a tile on it."""
     asked = int_param(params, "level")
     level = axis.levels - 1 if asked is None else asked
     if not 0 <= level < axis.levels:
@@ -97,7 +97,7 @@ def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
 
 
 def detail_of(params: Params) -> int | None:
-    """Returns which blocks are listed: of at least the peak over 2 to this power; None: all. Raises BadRequest."""
+    """Returns the detail: blocks of at least the peak over 2 to this power are listed; None: all. Raises BadRequest."""
     if params.get("detail") == "all":
         return None
     asked = int_param(params, "detail")

@@ -1,4 +1,4 @@
-"""Allocation stacks: who holds the bytes, as a flame graph: at the peak, at a moment, or allocated between two moments."""
+"""Flame graph of allocations: at a moment, or between two."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tb_plugin.views.allocation_stacks.places import Places, places_of_stacks
 Int64 = npt.NDArray[np.int64]
 
 OWN = ("device", "at", "against", "of", "by")
+# Places with most bytes; ``Tree.total_nodes`` counts all.
 NODES_SENT = 10_000
-"""A page gets the places with most bytes; ``Tree.total_nodes`` counts all."""
+# ``held``: allocated at the moment. With a second moment ``made``: allocated in between; ``left``: of these, not
+# released at the later one.
 OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in between and unreleased"}
-"""What is counted: what is allocated at the moment; with a second moment everything that was allocated in between, or
-what of that is not released at the later one."""
 
 
 class AllocationStacks:
@@ -38,17 +38,17 @@ class AllocationStacks:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Needs recorded stacks."""
+        """Returns the reason if the snapshot has no stacks, else None."""
         if len(snapshot.stacks):
             return None
         return Missing("The snapshot contains no stacks.", snapshot.recorder.todo("view.allocation_stacks"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the moments, what is counted and what a place is."""
+        """Returns the device, the moments, the counted allocations and the kind of place."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the tree, and which moments it is about. Raises BadRequest."""
+        """Returns the tree and its moments. Raises BadRequest."""
         held = levels_of_device(snapshot, params)
         asked, against = moment_of(held, params), moment_of(held, params, "against")
         at = levels_of(held).peak() if asked is None else asked
@@ -92,7 +92,7 @@ def _rows(held: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:
 
 
 def _tree(snapshot: Snapshot, places: Places) -> Tree:
-    """The places with most bytes, in pre-order; the ancestors of one have no less and stand before it."""
+    """Returns the places with most bytes in pre-order; ancestors have no fewer bytes and come first."""
     kept = np.sort(np.argsort(-places.bytes, kind="stable")[:NODES_SENT])
     parent = places_of(kept, len(places.parent))[places.parent[kept]]
     order = np.array(preorder(parent, places.bytes[kept], -np.arange(len(kept))), np.int64)
@@ -106,7 +106,7 @@ def _tree(snapshot: Snapshot, places: Places) -> Tree:
     for i, node in enumerate(nodes.tolist()):
         name = places.name[node]
         package, framework = places.package[node]
-        # The root is no frame, and what has no package is none of Python's.
+        # The root is no frame, and places without a package are not Python.
         kind = "python" if package else "unknown"
         about: dict[str, Scalar] = {"name": name, "node_kind": kind, "package": package, "framework": framework}
         rows.append(about | {key: values[i] for key, values in numbers.items()})

@@ -1,4 +1,4 @@
-"""Sentences about a device: what its peak consists of, and what of its history is missing or odd."""
+"""Sentences about a device: its peak, and missing or odd history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ODDITIES = {
 
 
 def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
-    """Returns the sentence that stands first: the peak, when it was, and the line with most of it."""
+    """Returns the first sentence: the peak, its time, and the line with most of it."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
     if len(ooms_of(held)):
@@ -68,7 +68,7 @@ def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notice
 
 
 def _failure(held: DeviceLevels, levels: Levels) -> Notice:
-    """What the last request asked for that failed, and what was in use: that is why a snapshot was dumped."""
+    """Returns the notice on the last failed request, the reason why the snapshot was dumped."""
     ooms = ooms_of(held)
     event = int(ooms[-1])
     at = held.events.start + event
@@ -93,7 +93,7 @@ def _failure(held: DeviceLevels, levels: Levels) -> Notice:
 
 
 def _largest_line(held: DeviceLevels, event: int) -> tuple[str, int, int] | None:
-    """The line with most allocated bytes after an event, and those of no stack; None where no block has one."""
+    """Returns the line with most allocated bytes, its bytes, and the bytes without a stack; None if no block has a stack."""
     rows = held.allocated(event)
     stack, size = held.block("stack")[rows], held.block("size")[rows]
     if not len(rows):
@@ -111,13 +111,12 @@ def _largest_line(held: DeviceLevels, event: int) -> tuple[str, int, int] | None
 
 
 def _lines(held: DeviceLevels, stack: Ids) -> list[str | None]:
-    """The line of each stack; None for one without frames."""
     lines: list[str | None] = texts_of(stack_words(held.snapshot).line, stack).to_pylist()
     return lines
 
 
 def data_notices(held: DeviceLevels, levels: Levels, steps: int) -> Notices:
-    """Returns what of the history of a device is missing, and what of it does not fit together."""
+    """Returns notices about missing or contradictory history of a device."""
     snapshot = held.snapshot
     notices = []
     if not held.count:
@@ -153,7 +152,7 @@ def _notice(rule: str, text: str, todo: str = "", *figures: Figure) -> Notice:
 
 
 def _cut(held: DeviceLevels, levels: Levels) -> Notice | None:
-    """What was there before the history begins, and whether the recorder let go of more; None where it is whole."""
+    """Returns the notice on memory older than the history and on dropped events; None if the history is complete."""
     snapshot = held.snapshot
     is_cut = held.place < len(snapshot.device_ids) and snapshot.device_ids[held.place] in snapshot.overflowed
     earlier = held.block("begin") == MISSING

@@ -1,4 +1,4 @@
-"""The figures of a device, its facts, and how the allocator was set."""
+"""Figures, facts and allocator settings of a device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tb_plugin.payloads import Figure, Figures, Metric, Unit
 
 
 def facts_of(held: DeviceLevels) -> dict[str, Number]:
-    """Returns the numbers of a device by name."""
+    """Returns the report facts of a device."""
     levels = levels_of(held)
     found: dict[str, Number] = {
         "peak_allocated_bytes": int(levels.allocated.max()),
@@ -32,7 +32,7 @@ def summary_of(held: DeviceLevels, levels: Levels) -> Figures:
     def when(event: int) -> str:
         return "" if not held.count else "before the first event" if event == MISSING else f"at event {event:,}"
 
-    # Without a history nobody knows of peaks: the end is all there is.
+    # Without a history the peaks are unknown.
     peaks = [
         METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when(peak)),
         METRICS.figure("most_reserved_bytes", int(levels.reserved[most_reserved + 1]), note=when(most_reserved)),
@@ -51,7 +51,7 @@ def summary_of(held: DeviceLevels, levels: Levels) -> Figures:
 
 
 def moment_figures(held: DeviceLevels, levels: Levels, at: int, when: str) -> Figures:
-    """Returns what a device held after an event."""
+    """Returns the memory of a device after an event."""
     time = int(held.time_ns[at]) if at != MISSING and held.snapshot.has_times else None
     figures = [
         METRICS.figure("event_number", at if held.count else None),
@@ -66,7 +66,7 @@ def moment_figures(held: DeviceLevels, levels: Levels, at: int, when: str) -> Fi
 
 
 def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure]:
-    """Reserved bytes that are not allocated: pending a free, if any are, and free. With those allocated they are all."""
+    """Returns reserved bytes that are not allocated: those pending a free, if any, and the free ones."""
     pending = int(levels.active[at + 1] - levels.allocated[at + 1])
     values = {"pending_now_bytes": pending, "free_bytes": int(levels.reserved[at + 1] - levels.active[at + 1])}
     return [
@@ -77,7 +77,7 @@ def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure
 
 
 def settings_of(snapshot: Snapshot) -> Figures:
-    """Returns the settings of the allocator, as the file states them."""
+    """Returns the settings of the allocator, as recorded."""
     figures = []
     for key, value in snapshot.settings.items():
         text = ", ".join(f"{name}: {each}" for name, each in value.items()) if isinstance(value, dict) else value

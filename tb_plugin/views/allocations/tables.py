@@ -1,4 +1,4 @@
-"""Tables of a device: what was held by stack, the blocks of a part of the history, and when memory ran out."""
+"""Tables of a device: stacks, blocks, steps and failed requests."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tb_plugin.payloads import Sort
 
 Int64 = npt.NDArray[np.int64]
 
+# Largest blocks first; a history may have millions.
 MOST_BLOCKS = 100_000
-"""Rows of the table of blocks, the largest first: nobody reads on, and a history may have millions."""
 
+# One page of the table of steps. A part of the history lists all of its steps.
 MOST_STEPS = 1_000
-"""Rows of the table of steps, as many as one page has: a part of the history has all of its own."""
 
 
 def stacks_frame(held: DeviceLevels, at: int, when: str) -> Frame:
-    """Returns what was allocated after an event, by stack."""
+    """Returns the memory that was allocated after an event, by stack."""
     rows = held.allocated(at)
     stack, size = held.block("stack")[rows], held.block("size")[rows]
     groups = group(stack)
@@ -59,7 +59,7 @@ def stacks_frame(held: DeviceLevels, at: int, when: str) -> Frame:
 
 
 def blocks_frame(held: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
-    """Returns the largest blocks that were there at some time between two events, and those that are named."""
+    """Returns the largest blocks that were live between two events, and the named ones."""
     begin, end = held.block("begin"), held.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
     if len(rows) > MOST_BLOCKS:
@@ -85,12 +85,12 @@ def blocks_frame(held: DeviceLevels, first: int, last: int, named: Sequence[int]
 
 
 def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
-    """Returns the rows of the steps that hold events of the device between two."""
+    """Returns the rows of the steps with events between two events of the device."""
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 
 def steps_frame(held: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
-    """Returns some profiler steps with the peak of each; of more than MOST_STEPS they are evenly thinned."""
+    """Returns profiler steps with the peak of each; more than MOST_STEPS are thinned evenly."""
     rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]
     peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]

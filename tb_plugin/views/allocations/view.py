@@ -1,4 +1,4 @@
-"""Allocations: how much a device held over the history of a snapshot, and what it held at any moment."""
+"""Allocations view: memory of a device over a snapshot's history."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class Allocations:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: a snapshot always says what is held."""
+        """Returns None: every snapshot has blocks."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the moment, the part of the history, how it is drawn, and blocks that are named."""
+        """Returns the device, the moment, the part of the history, the drawing options and the named blocks."""
         return (*(params.get(key) for key in OWN), *_named(params))
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Facts of all devices; curve and tables of one. Raises BadRequest."""
+        """Returns facts of all devices, curve and tables of one. Raises BadRequest."""
         held = levels_of_device(snapshot, params)
         first, last = span_of(held, params)
         facts: dict[str, Number] = {}
@@ -69,7 +69,7 @@ class Allocations:
         }
         if held.count:
             payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
-        # Reports choose no device: a finding on any of them is one on the profile.
+        # Reports cover all devices.
         payloads["advice"] = advice_of(*([held] if params.get("device") else devices_of(snapshot)))
         payloads["devices"] = _devices(snapshot, facts)
         payloads["settings"] = settings_of(snapshot)
@@ -90,12 +90,12 @@ class Allocations:
 
 
 def _named(params: Params) -> tuple[int, ...]:
-    """Rows of blocks that a filter names: they are listed however small they are."""
+    """Returns the block rows that a filter names; they are listed whatever their size."""
     return tuple(int(value) for key, value in params.where if key == "block_row" and re.fullmatch("[0-9]{1,18}", value))
 
 
 def _devices(snapshot: Snapshot, facts: dict[str, Number]) -> Figures:
-    """Which devices there are, each with its peak: what a picker offers."""
+    """Returns the devices with their peaks, for the device picker."""
     figures = [
         Figure(
             Metric(f"device.{held.name}", held.name, "bytes", "Most bytes that were allocated at a time."),

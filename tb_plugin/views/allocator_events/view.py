@@ -1,4 +1,4 @@
-"""Allocator events: the history of a device, a screenful at a time, with a search over all of it."""
+"""Allocator events view: a searchable history of a device."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 
 Int64 = npt.NDArray[np.int64]
 
+# Events per answer.
 PAGE = 300
-"""Events of an answer."""
 OWN = (
     define(
         "the recorded history of the device",
@@ -49,7 +49,7 @@ _SHOWN = OF_SNAPSHOTS.adding(*OWN)
 
 
 class AllocatorEvents:
-    """A list of events, of which a page holds what it shows."""
+    """A list of events, loaded by the screenful."""
 
     id = "allocator_events"
     title = "Allocator events"
@@ -59,15 +59,15 @@ class AllocatorEvents:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: a snapshot without a history has an empty list."""
+        """Returns None: without a history the list is empty."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the search, and the place in the list."""
+        """Returns the device, the search, and the position in the list."""
         return (*(params.get(key) for key in ("device", "first", "near")), params.search)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns one screenful of the events that are found. Raises BadRequest."""
+        """Returns one screenful of the matching events. Raises BadRequest."""
         held = levels_of_device(snapshot, params)
         rows = _found(snapshot, held.place, params.search) if params.search else None
         count = held.count if rows is None else len(rows)
@@ -96,11 +96,11 @@ class AllocatorEvents:
 
 @remembered
 def _found(snapshot: Snapshot, place: int, search: str) -> Int64:
-    """Events that match: by their action, a frame of their stack, or an address. Raises BadRequest for a bad regex."""
+    """Returns the events that match by action, frame or address. Raises BadRequest for an invalid regular expression."""
     events = snapshot.events
     rows = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
     words = stack_words(snapshot)
-    by_stack = np.append(holding(words.text.fill_null(""), search), False)  # -1, no stack, finds the last one
+    by_stack = np.append(holding(words.text.fill_null(""), search), False)  # stack -1 (none) reads the last entry
     by_action = holding(pa.array([action.name.lower() for action in Action]), search)
     found = by_stack[events.stack[rows]] | by_action[events.action[rows]]
     if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", search):

@@ -1,4 +1,4 @@
-"""What the peak consisted of in a sentence, and what is not known of the memory."""
+"""The peak of memory by category in a sentence, and notices."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tb_plugin.views.categories.metrics import METRICS
 
 Int64 = npt.NDArray[np.int64]
 
+# Categories named in the sentence, each with at least ``LEAST`` of the peak.
 MAX_LISTED = 3
-"""So many categories the sentence names, where each is at least ``LEAST`` of the peak."""
 LEAST = 0.05
 MUCH_UNKNOWN = 0.2
 
 
 def answer_of(peak_ns: int, there: Int64) -> Notices:
-    """Returns the sentence: the largest categories of the peak, the largest first."""
+    """Returns the sentence about the largest categories at the peak, largest first."""
     total = int(there.sum())
     order = sorted(TITLES, key=lambda category: -int(there[CATEGORIES.index(category)]))
     sizes = {category: int(there[CATEGORIES.index(category)]) for category in order}
@@ -43,7 +43,7 @@ def answer_of(peak_ns: int, there: Int64) -> Notices:
 
 
 def data_notices(memory: CategoryMemory, there: Int64) -> Notices:
-    """Returns what the recording leaves out."""
+    """Returns notices about data that the recording lacks."""
     notices = []
     if missing := int(memory.missing.sum()):
         notices.append(

@@ -1,4 +1,4 @@
-"""Memory by category: what the peak consisted of, how each category went over time, and what is known of it at any moment."""
+"""View of memory by category: peak, curve and any moment."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tb_plugin.views.categories.notices import answer_of, data_notices
 
 Int64 = npt.NDArray[np.int64]
 
+# Columns of the curve unless the client requests another width.
 WIDTH = 600
-"""Columns of the curve unless the client names another width."""
 OWN = ("start_ns", "end_ns", "at_ns", "width")
 
 
@@ -46,15 +46,15 @@ class Categories:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, memory: CategoryMemory) -> Missing | None:
-        """Returns None: it is always there."""
+        """Returns None: these files always have this view."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the window, the moment and the width."""
+        """Returns the window, the moment and the width."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, memory: CategoryMemory, params: Params) -> Part:
-        """Returns everything about the window. Raises BadRequest."""
+        """Returns curve, bar and table of the window. Raises BadRequest."""
         span = span_of(memory, params)
         times, rows = moments_in(memory, span)
         peak = peak_of(memory, times, rows)
@@ -64,7 +64,7 @@ class Categories:
         now, there = (memory.levels(memory.rows_until(np.array([at])))[0] for at in (moment, peak.time_ns))
         when = "at the peak" if asked is None else "at the chosen moment"
         width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
-        found = _Found(now, tops, _allocated(memory, times[0], span.end_ns))
+        found = _CategoryColumns(now, tops, _allocated(memory, times[0], span.end_ns))
         facts: dict[str, Number] = {
             "memory.categories.peak_bytes": peak.bytes,
             "memory.categories.peak_time_ns": peak.time_ns,
@@ -87,8 +87,8 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What the table shows of each category, in the order of ``CATEGORIES``."""
+class _CategoryColumns:
+    """Columns of the table, in the order of ``CATEGORIES``."""
 
     now: Int64
     tops: list[Top]
@@ -96,7 +96,7 @@ class _Found:
 
 
 def _allocated(memory: CategoryMemory, start_ns: int, end_ns: int) -> Int64 | None:
-    """Bytes that were allocated as each category in the window; None where the file does not tell."""
+    """Returns the bytes allocated in the window by category; None if the file does not record allocations."""
     if not memory.has_actions:
         return None
     new = (memory.action == Action.CREATE) & (memory.time_ns >= start_ns) & (memory.time_ns <= end_ns)
@@ -123,7 +123,7 @@ def _composition(now: Int64, when: str) -> Breakdown:
     return Breakdown("composition", f"Memory {when}", "", "bytes", int(now.sum()), parts, "bar")
 
 
-def _frame(memory: CategoryMemory, found: _Found, when: str) -> Frame:
+def _frame(memory: CategoryMemory, found: _CategoryColumns, when: str) -> Frame:
     total = int(found.now.sum())
     order = sorted(TITLES, key=lambda category: -int(found.now[CATEGORIES.index(category)]))
     number = [CATEGORIES.index(category) for category in order]

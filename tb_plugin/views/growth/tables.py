@@ -1,4 +1,4 @@
-"""Tables of growth: by stack over the steps, and the difference of two moments by stack and block by block."""
+"""Tables of growth over steps and between two moments."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tb_plugin.payloads import Sort
 
 Int64 = npt.NDArray[np.int64]
 
+# Largest blocks first; there may be millions.
 MOST_BLOCKS = 100_000
-"""Rows of the table of blocks, the largest first: nobody reads on, and there may be millions."""
 
 
 def growth_frame(held: DeviceLevels) -> Frame:
-    """Returns what each stack keeps from step to step, that with most bytes a step times confidence first."""
+    """Returns the bytes that each stack retains per step, most bytes times confidence first."""
     growth = growth_of(held)
     rows = growth.ranked()
     words, stack = stack_words(held.snapshot), growth.stack[rows]
@@ -68,7 +68,7 @@ def growth_frame(held: DeviceLevels) -> Frame:
 
 
 def changes_frame(held: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns what became of the allocated blocks from one moment to another, by stack, the largest change first."""
+    """Returns the allocated blocks of two moments by stack, largest change first."""
     change = change_of(held, first, second)
     delta = change.second_bytes - change.first_bytes
     rows = np.lexsort((change.stack, -np.abs(delta)))
@@ -110,7 +110,7 @@ def changes_frame(held: DeviceLevels, first: int, second: int) -> Frame:
 
 
 def blocks_frame(held: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns the blocks that are allocated at one of two moments or at both, the largest first."""
+    """Returns the blocks allocated at one of two moments or at both, largest first."""
     begin, freed, size = (held.block(column) for column in ("begin", "freed", "size"))
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
     rows = np.flatnonzero(one | other)
@@ -143,7 +143,7 @@ def blocks_frame(held: DeviceLevels, first: int, second: int) -> Frame:
 
 
 def steps_frame(held: DeviceLevels, steps: Steps, labels: Sequence[str]) -> Frame:
-    """Returns the moments of the steps: what is allocated when each begins, and when the last one ends."""
+    """Returns the memory allocated at the start of each step and at the end of the last."""
     live = live_of(held, steps, None) if len(steps) else None
     none = np.empty(0, np.int64)
     table = pa.table(

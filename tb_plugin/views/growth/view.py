@@ -1,4 +1,4 @@
-"""Growth: what a device holds at the same phase of successive steps, and what changed between two moments."""
+"""Growth view: retained memory per step, and changes between two moments."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tb_plugin.payloads import CoverageInfo, Figures, Line, Link, Notice, Notice
 from tb_plugin.views.growth.tables import blocks_frame, changes_frame, growth_frame, steps_frame
 
 OWN = ("device", "stack", "at", "against")
+# Label of the last moment, the end of the last step.
 END = "end"
-"""What the last moment is called: the end of the last step."""
 
 
 class GrowthAnalysis:
-    """What grows, and what is different between two moments."""
+    """Growth from step to step, and the difference of two moments."""
 
     id = "growth"
     title = "Growth"
@@ -35,19 +35,19 @@ class GrowthAnalysis:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Needs a history."""
+        """Returns the reason if the snapshot has no history, else None."""
         if any(held.count for held in devices_of(snapshot)):
             return None
         return Missing("The snapshot contains no event history.", snapshot.recorder.todo("view.growth"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the chosen stack and both moments."""
+        """Returns the device, the chosen stack and both moments."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns growth by stack, the live bytes of the chosen one, and the difference of both moments.
+        """Returns growth by stack, live bytes of the chosen stack, and the difference of both moments.
 
-        Raises BadRequest for an unknown device or a moment that is no number, NotFound for an unknown stack.
+        Raises BadRequest for an unknown device or moment, NotFound for an unknown stack.
         """
         held = levels_of_device(snapshot, params)
         steps = steps_of(held)
@@ -80,7 +80,10 @@ class GrowthAnalysis:
 
 
 def _moments(held: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
-    """Both moments, the earlier one first: by default after the first step and after the last one, else the whole history."""
+    """Returns both moments, the earlier one first.
+
+    The default is from the end of the first step to the end of the last, or the whole history without steps.
+    """
     known = len(steps) > WARM_UP
     at, against = moment_of(held, params), moment_of(held, params, "against")
     if at is None:
@@ -147,7 +150,7 @@ def _answer(held: DeviceLevels, steps: Steps) -> Notice:
 
 
 def _live(held: DeviceLevels, steps: Steps, params: Params) -> Series:
-    """The bytes of the chosen stack (by default that which grows most) at all moments of the steps."""
+    """Returns the bytes of the chosen stack (by default the one that grows most) at the steps."""
     growth = growth_of(held)
     asked = int_param(params, "stack")
     leaks = growth.leaks()

@@ -1,4 +1,4 @@
-"""Tables of the events at which memory ran out, and of the blocks that stood in the way."""
+"""Tables of failed requests and the blocks in their way."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def oom_moments_frame(held: DeviceLevels, found: list[RunningOut]) -> Frame:
 
 
 def obstacles_frame(held: DeviceLevels, one: RunningOut | None) -> Frame:
-    """Returns what stood in the way at one of these events: by segment the run of blocks with the least live bytes."""
+    """Returns, by segment, the run of blocks with fewest live bytes that blocks the request."""
     snapshot = held.snapshot
     moment = one.moment if one else moment_at(held, MISSING)
     runs = one.obstacles if one else obstacles_to(moment, 0, np.zeros(len(moment.rows), np.bool_))

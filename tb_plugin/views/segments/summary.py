@@ -1,4 +1,4 @@
-"""The figures of a moment, and where it lies in the history."""
+"""Figures of a moment, and its place in the history."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tb_plugin.payloads.series import Line
 
 Int64 = npt.NDArray[np.int64]
 
+# Kinds of events for the previous and next buttons.
 KINDS: dict[str, tuple[Action, ...]] = {
     "alloc": (Action.ALLOC,),
     "free": (Action.FREE_REQUESTED, Action.FREE_COMPLETED),
     "segment": (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_MAP, Action.SEGMENT_UNMAP),
     "oom": (Action.OOM,),
 }
-"""Kinds of events that one steps along."""
 _CHUNK = 1 << 20
 
 
 def usual_request(moment: Moment, oom: RunningOut | None) -> int:
-    """Returns the size that gaps are measured against unless one is chosen."""
+    """Returns the default request size for the gap figures."""
     return oom.asked if oom else int(moment.size.max(initial=0))
 
 
@@ -59,12 +59,12 @@ def summary_of(moment: Moment) -> Figures:
 
 
 def oom_of(one: RunningOut) -> Figures:
-    """Returns what an event met at which memory ran out."""
+    """Returns the figures of a failed request."""
     return Figures("oom", "Out of memory", "", figures_of(one))
 
 
 def place_of(held: DeviceLevels, at: int) -> Figures:
-    """Returns the chosen event and the next and previous one of each kind: what one steps along."""
+    """Returns the selected event, and the next and previous event of each kind."""
     figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", held.count)]
     if at >= 0:
         events, row = held.snapshot.events, held.events.start + at
@@ -107,7 +107,7 @@ def _before(held: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int | N
 
 
 def gap_sizes_of(moment: Moment) -> tuple[Series, Series]:
-    """Returns the bytes of the gaps by their size, in powers of two, and how many they are."""
+    """Returns the bytes and the number of gaps by size, in powers of two."""
     size = moment.gaps.size
     power = np.frexp(size.astype(np.float64))[1] - 1  # exact: sizes are below 2**53
     low, high = (int(power.min()), int(power.max())) if len(size) else (9, 9)

@@ -1,4 +1,4 @@
-"""Tables of a moment: segments, pools, blocks, and the blocks that keep memory from going back to the driver."""
+"""Tables of a moment: segments, pools and blocks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tb_plugin.payloads import Sort
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Largest blocks first.
 MOST_BLOCKS = 50_000
-"""Rows of the table of blocks, the largest first."""
 MOST_PINNING = 10_000
 KINDS = np.array(["small", "large", "small expandable", "large expandable"])
 
 
 def segments_frame(moment: Moment) -> Frame:
-    """Returns the segments and what is used of each."""
+    """Returns the segments with their allocated and free bytes."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.held.snapshot
     words = stack_words(snapshot)
@@ -68,7 +68,7 @@ def _kinds(is_large: Bool, is_expandable: Bool) -> pa.Array:
 
 
 def pools_frame(moment: Moment, request: int) -> Frame:
-    """Returns what each stream and pool holds, small and large segments apart, and what of it a request cannot use."""
+    """Returns the memory of each stream, pool and segment kind, and the free bytes too small for a request."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.held.snapshot
     keys = np.stack(
@@ -116,7 +116,7 @@ def pools_frame(moment: Moment, request: int) -> Frame:
 
 
 def blocks_frame(moment: Moment) -> Frame:
-    """Returns the largest blocks that are there, those outside of known segments too."""
+    """Returns the largest live blocks, including those outside known segments."""
     held = moment.held
     rows = np.concatenate((moment.block, moment.outside))
     size = held.block("size")[rows]
@@ -138,7 +138,7 @@ def blocks_frame(moment: Moment) -> Frame:
 
 
 def pinning_frame(moment: Moment) -> Frame:
-    """Returns the blocks without which most could be given back to the driver."""
+    """Returns the blocks whose release would return most memory to the driver."""
     freed = pinned_by(moment)
     at = np.flatnonzero(freed > 0)
     at = at[np.lexsort((moment.size[at], -freed[at]))][:MOST_PINNING]
@@ -160,7 +160,7 @@ def pinning_frame(moment: Moment) -> Frame:
 
 
 def _blocks(moment: Moment, rows: Int64) -> pa.Table:
-    """Some blocks, in this order."""
+    """Returns the blocks in the given order."""
     held = moment.held
     snapshot, words = held.snapshot, stack_words(held.snapshot)
     stack, begin = held.block("stack")[rows], held.block("begin")[rows]

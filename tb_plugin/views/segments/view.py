@@ -1,4 +1,4 @@
-"""Segments: what the memory of a device looks like after any event: where its blocks lie, and what is free between them."""
+"""Segments view: blocks and gaps of a device after any event."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OWN = ("device", "at", "size")
 
 
 class Segments:
-    """The state of memory at any moment, so that fragmentation is seen."""
+    """The state of memory at any moment, which shows fragmentation."""
 
     id = "segments"
     title = "Segments"
@@ -56,11 +56,11 @@ class Segments:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: a snapshot always says what is held at its end."""
+        """Returns None: every snapshot has segments at its end."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the moment, and the size of the request that gaps are measured against."""
+        """Returns the device, the moment and the request size that gaps are compared with."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
@@ -108,7 +108,7 @@ class Segments:
 
 
 def _answer_of(moment: Moment, here: RunningOut | None) -> Notices:
-    """Returns what a moment is and what of it is free; ``here`` is what it met if memory ran out at it."""
+    """Returns the sentence about a moment; ``here`` is the failed request at that event, if any."""
     if here is not None:
         text, figures = sentence_of(here)
         notices = [Notice("segments_moment", "high", text, "", figures)]
@@ -149,7 +149,7 @@ def _free(moment: Moment) -> Notice:
 
 
 def _other_oom(moment: Moment) -> list[Notice]:
-    """The way to where memory ran out first, from any other moment."""
+    """Returns a link to the first event at which memory ran out."""
     ooms = ooms_of(moment.held)
     if not len(ooms):
         return []
@@ -164,16 +164,16 @@ def _other_oom(moment: Moment) -> list[Notice]:
 
 Int64 = npt.NDArray[np.int64]
 
-LINES = 8
-"""Streams and pools with a line of their own, those that ever held most; the others are one."""
-COLORS = tuple(f"slice{i}" for i in range(LINES + 1) if i != 2)
-"""Colours of these lines: all slices but that with the colour of the reserved bytes of all."""
+# Streams and pools with their own line, those with the largest peaks; the others share one line.
+MAX_LINES = 8
+# All slice colours except the colour of total reserved bytes.
+COLORS = tuple(f"slice{i}" for i in range(MAX_LINES + 1) if i != 2)
+# Points to draw; the highest sum between two points is included.
 WIDTH = 1000
-"""Points that are drawn at most; of events between two the highest sum is kept."""
 
 
 def _reserved_of(held: DeviceLevels) -> Series:
-    """Returns how many bytes the segments of each stream and pool hold after each event at which that changes."""
+    """Returns the bytes of the segments of each stream and pool, at each event that changes them."""
     begin, end, size = (held.segment(name).astype(np.int64) for name in ("begin", "end", "size"))
     keys = np.stack((held.segment("pool"), held.segment("stream")), axis=1)
     found, of = np.unique(keys, axis=0, return_inverse=True)
@@ -188,7 +188,7 @@ def _reserved_of(held: DeviceLevels) -> Series:
     total = np.zeros((len(found), len(x)), np.int64)
     np.add.at(total, (whose, np.searchsorted(x, at)[place]), change)
     total = np.cumsum(total, axis=1)
-    kept = _kept(x, total.sum(axis=0))
+    kept = _drawn_positions(x, total.sum(axis=0))
     most = np.argsort(-total.max(axis=1, initial=0), kind="stable")
     pools, streams = (
         pool_texts(held.snapshot, found[:, 0]).to_pylist(),
@@ -196,19 +196,19 @@ def _reserved_of(held: DeviceLevels) -> Series:
     )
     whole = Line(METRICS.metric("pool_reserved_bytes"), "memcpy", total.sum(axis=0)[kept].tolist())
     lines = [whole] if len(most) != 1 else []
-    for i, one in enumerate(most[:LINES].tolist()):
+    for i, one in enumerate(most[:MAX_LINES].tolist()):
         title = f"{pools[one] or 'unknown'} pool, stream {streams[one] or 'unknown'}"
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), COLORS[i], total[one, kept].tolist()))
-    if len(most) > LINES:
-        rest = total[most[LINES:]][:, kept].sum(axis=0)
-        title = counted(len(most) - LINES, "other")
+    if len(most) > MAX_LINES:
+        rest = total[most[MAX_LINES:]][:, kept].sum(axis=0)
+        title = counted(len(most) - MAX_LINES, "other")
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
     return Series("reserved", "Reserved by stream and pool", held.name, METRICS.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip
 
 
-def _kept(x: Int64, total: Int64) -> Int64:
-    """Positions to draw: all, or of each of many columns the last and the highest."""
+def _drawn_positions(x: Int64, total: Int64) -> Int64:
+    """Returns positions to draw: all of them, or the last and the highest of each column."""
     if len(x) <= WIDTH:
         return np.arange(len(x))
     column = (x - x[0]) * (WIDTH // 2) // max(int(x[-1] - x[0]) + 1, 1)

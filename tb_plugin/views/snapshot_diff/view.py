@@ -1,4 +1,4 @@
-"""Diff of two snapshots: what is held at the peak and at the end, by stack, in the baseline and in the experiment."""
+"""Diff of two memory snapshots by stack."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, 
 
 Int64 = npt.NDArray[np.int64]
 
+# Title of the compared moment, by table.
 MOMENTS = {"peak_stacks": "At the peak", "end_stacks": "At the snapshot"}
-"""Tables, and the moment of both snapshots that each is about."""
 FIGURES = (
     "most_allocated_bytes",
     "most_reserved_bytes",
@@ -43,7 +43,7 @@ _HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allo
 
 
 class SnapshotDiff:
-    """The view of two snapshots: the baseline's part first, the experiment's second."""
+    """The view of two snapshots: the first part is the baseline, the second the experiment."""
 
     id = "snapshot_diff"
     title = "Diff"
@@ -57,11 +57,11 @@ class SnapshotDiff:
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device."""
+        """Returns the device."""
         return (params.get("device"),)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns what one side holds by stack. Raises BadRequest for a device that it does not have."""
+        """Returns the allocated memory of one side by stack. Raises BadRequest for a device that it lacks."""
         held = levels_of_device(snapshot, params)
         levels = levels_of(held)
         most, reserved = int(levels.allocated.max()), int(levels.reserved.max())
@@ -71,14 +71,14 @@ class SnapshotDiff:
         }
         facts[_EVENTS] = held.count
         moments = dict(zip(MOMENTS, (levels.peak(), held.count - 1), strict=True))
-        frames = {name: _held(held, at, name) for name, at in moments.items()}
+        frames = {name: _allocated_by_stack(held, at, name) for name, at in moments.items()}
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, {}, tuple(frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one page of one table. One part alone is compared with itself."""
+        """Returns the page, or one page of one table. A single part is compared with itself."""
         base, exp = parts[0], parts[-1]
         frames = {"snapshot_figures": _figures(base, exp)}
-        frames |= {name: _joined(name, base.frames[name].data, exp.frames[name].data) for name in MOMENTS}
+        frames |= {name: _compared(name, base.frames[name].data, exp.frames[name].data) for name in MOMENTS}
         payloads: dict[str, Payload] = {}
         if params.table is None:
             payloads = {"answer": Notices("answer", "Answer", "answer", [_answer(base, exp, frames["peak_stacks"])]),
@@ -87,8 +87,8 @@ class SnapshotDiff:
         return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
 
 
-def _held(held: DeviceLevels, at: int, name: str) -> Frame:
-    """What one side holds at a moment by stack: texts, for numbers of stacks are those of one file."""
+def _allocated_by_stack(held: DeviceLevels, at: int, name: str) -> Frame:
+    """Returns the allocated memory of one side at a moment by stack text; stack numbers differ between files."""
     rows = held.allocated(at)
     words = stack_words(held.snapshot)
     stack = held.block("stack")[rows].astype(np.int64)
@@ -108,8 +108,8 @@ def _held(held: DeviceLevels, at: int, name: str) -> Frame:
     )
 
 
-def _joined(name: str, base: pa.Table, exp: pa.Table) -> Frame:
-    """Both sides by stack, the largest change first."""
+def _compared(name: str, base: pa.Table, exp: pa.Table) -> Frame:
+    """Returns both sides by stack, largest change first."""
     sides = []
     for side, own, other in (("base", base, "exp"), ("exp", exp, "base")):
         none = pa.array(np.zeros(own.num_rows, np.int64))

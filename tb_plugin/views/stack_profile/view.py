@@ -1,4 +1,4 @@
-"""Stacks of a file of stacks: the same flame graph, functions, callers and callees as those of a trace."""
+"""View of stack files: flame graph, functions, callers and callees."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
 
+# Places with the largest values; ``Tree.total_nodes`` counts all.
 NODES_SENT = 10_000
-"""A page gets the places with most; ``Tree.total_nodes`` counts all."""
 FILE = "the file"
 _UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes", "samples": "count", "nodes": "count", "value": "count"}
 _TITLES = {"ns": "time", "bytes": "bytes", "samples": "samples", "nodes": "nodes of graphs", "value": "value"}
@@ -62,7 +62,7 @@ METRICS = SHARED.adding(
 
 
 class StackProfileAnalysis:
-    """The view of a file of stacks."""
+    """The view of a stack file."""
 
     id = "stack_profile"
     title = "Stacks"
@@ -72,15 +72,15 @@ class StackProfileAnalysis:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, profile: StackProfile) -> Missing | None:
-        """Returns None: stacks are all there is."""
+        """Returns None: a stack file always has this view."""
         return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the profiles of the file and the function that are asked for."""
+        """Returns the requested function and profiles of the file."""
         return (params.get("function"), params.values("thread"))
 
     def part(self, profile: StackProfile, params: Params) -> Part:
-        """Returns the places and functions; of a ``function`` its callers and callees. Raises BadRequest, NotFound."""
+        """Returns places and functions, or callers and callees of a ``function``. Raises BadRequest, NotFound."""
         coverage = CoverageInfo(complete=profile.report.complete)
         terms, chosen = _terms(profile), _chosen(profile, params)
         places = laid(profile, chosen)
@@ -101,7 +101,7 @@ class StackProfileAnalysis:
         }  # fmt: skip
         frames = {each.name: each for each in (functions, _threads(profile))}
         facts = {
-            f"stacks.total_{profile.counted}": total,  # the unit is the file's
+            f"stacks.total_{profile.counted}": total,  # the unit depends on the file
             "stacks.functions": functions.data.num_rows,
             "stacks.listed": profile.stacks,
         }
@@ -119,7 +119,7 @@ def _terms(profile: StackProfile) -> Terms:
 
 
 def _chosen(profile: StackProfile, params: Params) -> tuple[int, ...]:
-    """Numbers of the profiles that are asked for; none: all. Raises BadRequest for one that there is not."""
+    """Returns the requested profile numbers; none means all. Raises BadRequest for an unknown one."""
     known = {str(number): number for number in range(len(profile.threads))}
     asked = sorted(set(params.values("thread")) - {""})
     for each in asked:
@@ -130,14 +130,14 @@ def _chosen(profile: StackProfile, params: Params) -> tuple[int, ...]:
 
 @remembered
 def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
-    """Returns the places of some profiles of the file, or of all, laid over each other."""
+    """Returns the merged places of some profiles of the file, or of all."""
     found = profile.places
     some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
     parent = places_of(some, len(found.label))[found.parent[some]]
     label = found.label[some].astype(np.int64)
     nodes = group(Forest(parent).paths(label)) if len(some) else group(label)
     none = np.zeros(len(nodes), np.int64)
-    # Nobody says what frames are: they are coloured by the package that their names speak of.
+    # Frames have no recorded kind: they are coloured by the package in their names.
     is_module = pc.starts_with(profile.names, "nn.Module: ").to_numpy(zero_copy_only=False)
     kinds = np.where(is_module, int(EventKind.MODULE), int(EventKind.PYTHON))
     return Laid(
@@ -155,7 +155,7 @@ def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
 
 
 def _threads(profile: StackProfile) -> Frame:
-    """The profiles of the file, that with most first; none where it tells none apart."""
+    """Returns the profiles of the file, largest first; none if it has unnamed stacks only."""
     sums = np.zeros(len(profile.threads), np.int64)
     np.add.at(sums, profile.places.thread, profile.places.own)
     order = np.argsort(-sums, kind="stable") if profile.threads != ("",) else np.zeros(0, np.int64)
@@ -172,7 +172,7 @@ def _threads(profile: StackProfile) -> Frame:
 
 
 def _answer(profile: StackProfile, functions: Frame, total: int) -> list[Notice]:
-    """What most was counted in, and what the numbers are where nobody tells."""
+    """Returns the function with the largest own value, and a note if the unit is unknown."""
     notices = []
     top = functions.data.slice(0, 1).to_pylist()
     if top and total:

@@ -1,4 +1,4 @@
-"""Stated: tables and allocator records that a profile brings ready-made, as it has them."""
+"""Vendor tables: ready-made tables and allocator records of a profile."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Table, Unit, View
 
+# Units in profiles -> units of pages of the same size.
 _UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes", "B/s": "bytes_per_second"}
-"""Units as profiles write them -> those of pages, of the same size."""
 ROW = Metric("stated_row", "Row", "count", "Place of the row in the table that the profile states.")
 
 
 class VendorTables:
-    """What the profile states and nobody computed."""
+    """Tables that the profiler reports ready-made."""
 
     id = "stated"
     title = "Vendor tables"
@@ -32,17 +32,17 @@ class VendorTables:
     borrows = NO_BORROWED_NUMBERS
 
     def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns None when the profile states a table, a block or a total."""
+        """Returns None if the profile contains a table, a block or a total, else the reason."""
         if trace.stated or len(trace.blocks.start_ns) or len(trace.totals.time_ns):
             return None
         return Missing("The profile contains no vendor tables.", "")
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on nothing: what is stated is stated about everything."""
+        """Returns the steps; they do not change the tables."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the tables as they are. Raises BadRequest for unknown steps."""
+        """Returns the tables unchanged. Raises BadRequest for unknown steps."""
         frames = {frame.name: frame for frame in _frames(trace)}
         return Part(select_rows(trace, params.steps).coverage, {}, frames, {}, tuple(frames))
 
@@ -90,10 +90,9 @@ def _known(values: npt.NDArray[np.signedinteger]) -> pa.Array:
 
 
 def _shown(trace: TraceTable, column: StatedColumn) -> tuple[str, str, Unit, pa.Array]:
-    """Key, title, unit and values of a column: a unit that pages know is shown as theirs, another one stands in the title.
+    """Returns key, title, unit and values of a column; an unknown unit goes into the title.
 
-    Times of a clock count from the first event of the timeline, as all times on pages do: numbers of browsers lose digits
-    of those since 1970.
+    Clock times are relative to the first event of the timeline: browsers lose digits of times since 1970.
     """
     unit = _unit(column.values)
     if column.unit == SINCE_1970 and pa.types.is_integer(column.values.type):
@@ -112,7 +111,7 @@ def _unit(values: pa.Array) -> Unit:
 
 
 def _frame(name: str, title: str, columns: Sequence[tuple[str, str, Unit, pa.Array]]) -> Frame:
-    """A table whose rows are told apart by their place."""
+    """Returns a table whose rows are identified by their position."""
     metrics = [Metric(key, head, unit, "As the profile states it.") for key, head, unit, _ in columns]
     data = {key: values for key, _, _, values in columns}
     data[ROW.key] = pa.array(np.arange(len(columns[0][3]) if columns else 0))

@@ -1,4 +1,4 @@
-"""Findings on a snapshot: what grows, what fragments, what ran out, and what makes the peak."""
+"""Findings on memory snapshots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOUDEST = ("high", "medium", "low", "info")
 
 
 def advice_of(*devices: DeviceLevels) -> Notices:
-    """Returns the findings on devices, the loudest first, and of these in the order of devices and rules."""
+    """Returns the findings on devices, most severe first, then by device and rule."""
     found = []
     for held in devices:
         of_it = [notice for rule in _RULES for notice in rule(held)] if held.count else []
@@ -29,6 +29,5 @@ def advice_of(*devices: DeviceLevels) -> Notices:
 
 
 def _named(held: DeviceLevels, notice: Notice) -> Notice:
-    """The notice with the device that it is about."""
     figures = [*notice.figures, METRICS.figure("device", held.name)]
     return replace(notice, text=f"{{device}}: {notice.text}", figures=figures)

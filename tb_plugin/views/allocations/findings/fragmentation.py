@@ -1,4 +1,4 @@
-"""Fragmentation: reserved memory that was not in use when most was reserved, and why."""
+"""Fragmentation: unused memory at the peak of reserved memory."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
+# Constant shapes leave less: remainders of segments.
 UNUSED_SHARE = 0.2
-"""Constant shapes leave less: rests of segments and what the last block of a size needed."""
+# A few segments of 20 MiB leave less in any program.
 UNUSED_BYTES = 64 << 20
-"""Less is the rest of a few segments of 20 MiB, whatever a program does."""
 SEVERE_UNUSED = 0.4
-ROUNDED = 512
-"""The caching allocator gives multiples of so many bytes. Other sizes are those of a profile that was converted to a
-snapshot: its segment is the range of all addresses, and nothing that is reserved."""
+# Block sizes of the caching allocator are multiples of this. Other sizes come from a profile that was converted to a
+# snapshot: its segment is the whole address range, not reserved memory.
+ROUNDING_BYTES = 512
+# Share of the allocated bytes whose sizes change between steps.
 VARYING_SHARE = 0.2
-"""So much of what steps allocate has other sizes each time, or the sizes are not the cause."""
-VARYING_BYTES = 0.01
-"""By less than this of their mean the bytes of a stack do not vary from step to step."""
+# Share of the mean. Below this, the bytes of a stack count as constant between steps.
+MIN_DEVIATION = 0.01
 
 
+# Sentence by cause.
 CAUSES = {
     "pool": "{pool_unused_bytes} are in one pool, {pool_name}, which serves no other requests.",
     "varying": "Sizes change from step to step ({varying_ratio} of the allocated bytes), so gaps do not fit the next blocks.",
@@ -42,7 +43,6 @@ CAUSES = {
     "mixed": "These blocks are short-lived, but never leave whole segments free.",
     "rest": "Most of it is in empty segments that other streams, pools or sizes cannot use.",
 }
-"""What it looks like, in words."""
 
 
 CHECK = Check(
@@ -62,13 +62,17 @@ CHECK = Check(
 
 
 def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields one notice where a large part of the reserved memory was in use at no time."""
+    """Yields a finding if a large part of the reserved memory was never in use."""
     levels = levels_of(held)
     event = levels.most_reserved()
     reserved = int(levels.reserved[event + 1])
-    # More may have been in use in less memory: then it was not for lack of a place that more was reserved.
+    # More may be in use while less is reserved: then the larger reservation was not needed.
     wasted = reserved - int(levels.active.max())
-    if not reserved or wasted < max(UNUSED_BYTES, UNUSED_SHARE * reserved) or (held.block("size") % ROUNDED).any():
+    if (
+        not reserved
+        or wasted < max(UNUSED_BYTES, UNUSED_SHARE * reserved)
+        or (held.block("size") % ROUNDING_BYTES).any()
+    ):
         return
     free = free_of(held, event)
     unused = int(levels.reserved[event + 1] - levels.active[event + 1])
@@ -125,7 +129,8 @@ def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
 
 
 def varying_ratio(held: DeviceLevels) -> float | None:
-    """Returns the share of the allocated bytes whose stacks allocate other bytes each step; None without enough steps."""
+    """Returns the share of the allocated bytes whose stacks allocate different bytes in each step; None with too few
+    steps."""
     steps = steps_of(held)
     count = len(steps) - WARM_UP
     if count < FEWEST_GROWING:
@@ -139,17 +144,17 @@ def varying_ratio(held: DeviceLevels) -> float | None:
     of, total = stack[pairs.first], pairs.sum(size).astype(np.float64)
     stacks = group(of)
     whole = stacks.sum_real(total)
-    # Steps in which a stack allocated nothing are as far from the mean as that is.
+    # A step without allocations of a stack deviates from the mean by the whole mean.
     mean = whole / count
     deviation = stacks.sum_real(np.abs(total - mean[stacks.of])) + (count - stacks.count()) * mean
-    varies = deviation > VARYING_BYTES * whole
+    varies = deviation > MIN_DEVIATION * whole
     return float(whole[varies].sum() / whole.sum()) if whole.sum() else None
 
 
 def _pinning(held: DeviceLevels, free: Free) -> tuple[int | None, int]:
-    """The stack whose blocks pin most of the free bytes to the end, None where none is known, and all that is pinned so.
+    """Returns the stack that pins most free bytes to the end (None if unknown), and all bytes pinned to the end.
 
-    Of several blocks that stay in one range the oldest is to blame.
+    The oldest such block of a range counts.
     """
     stays = np.flatnonzero(held.block("freed")[free.block] == NEVER)
     order = stays[np.lexsort((held.block("begin")[free.block[stays]], free.block_range[stays]))]
@@ -163,7 +168,7 @@ def _pinning(held: DeviceLevels, free: Free) -> tuple[int | None, int]:
 
 
 def _private(held: DeviceLevels, free: Free) -> tuple[str | None, int]:
-    """The private pool with most free bytes, None where there is none, and these."""
+    """Returns the private pool with most free bytes (None if there is none), and these bytes."""
     is_private = np.array([pair != (0, 0) for pair in held.snapshot.pools] + [False], np.bool_)
     rows = np.flatnonzero(is_private[free.pool])
     if not len(rows):

@@ -1,4 +1,4 @@
-"""Out of memory: what was asked for, what was free and where, what stood in the way, and who held most."""
+"""Findings on failed requests for memory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._checks import Check
 
-MOST_EVENTS = 5
-"""A program that tries again runs out of memory many times; the table lists all."""
+# A program that retries runs out of memory many times; the table lists all.
+MAX_FINDINGS = 5
 
 
 CHECK = Check(
@@ -41,9 +41,9 @@ CHECK = Check(
 
 
 def ran_out(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields a notice for each of the first events at which memory ran out."""
+    """Yields a finding for each of the first events at which memory ran out."""
     levels, lines = levels_of(held), _line_numbers(held.snapshot)
-    for event in ooms_of(held)[:MOST_EVENTS].tolist():
+    for event in ooms_of(held)[:MAX_FINDINGS].tolist():
         one = met_by(held, event)
         text, figures = sentence_of(one)
         blocks = held.allocated(event)
@@ -75,11 +75,11 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Distinct lines; the last one stands for stacks without any."""
+    """Distinct lines; the last one is for stacks without a line."""
 
     text: tuple[str, ...]
     number: Int64
-    """By stack, and one more for -1."""
+    """By stack, with one more entry for -1."""
 
     def of(self, stack: npt.NDArray[np.integer]) -> Int64:
         """Returns the number of the line of each stack."""

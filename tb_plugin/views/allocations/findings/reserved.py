@@ -1,4 +1,4 @@
-"""Reserved memory that swings: segments that are given back and taken again step after step."""
+"""Reserved memory that shrinks and grows in every step."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
-SWINGING_STEPS = 0.5
-"""In so many of the steps, or it is no habit: a validation now and then may give memory back."""
+# Share of the steps. Fewer may come from an occasional validation.
+MIN_SWINGING_SHARE = 0.5
 
 
 CHECK = Check(
     "snapshot_reserved_swings",
     detects="Steps return segments to the driver and reserve new ones.",
-    threshold=f"`swing_ratio` of {percent(SWINGING_STEPS)} or more, in {FEWEST_GROWING} steps or more.",
+    threshold=f"`swing_ratio` of {percent(MIN_SWINGING_SHARE)} or more, in {FEWEST_GROWING} steps or more.",
     severity="Medium.",
 )
 
 
 def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields one notice where most steps give segments back and take segments."""
+    """Yields a finding if most steps return segments and reserve new ones."""
     steps = steps_of(held)
     count = len(steps) - WARM_UP
     if count < FEWEST_GROWING:
@@ -46,7 +46,7 @@ def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
     )
     both = np.minimum(*(np.bincount(step[rows], size[rows], count) for rows in (given, taken)))
     swinging = np.flatnonzero(both)
-    if len(swinging) < max(SWINGING_STEPS * count, FEWEST_GROWING):
+    if len(swinging) < max(MIN_SWINGING_SHARE * count, FEWEST_GROWING):
         return
     recorder = held.snapshot.recorder
     first = int(swinging[0]) + WARM_UP
@@ -67,7 +67,7 @@ def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
             METRICS.figure("segments_taken", len(taken)),
         ],
         "swing_ratio",
-        SWINGING_STEPS,
+        MIN_SWINGING_SHARE,
         Link("allocations", {"device": held.name, **span}, "Show the reserved curve"),
         references_of(recorder, CHECK.id),
     )

@@ -1,4 +1,4 @@
-"""Peaks that rise from step to step while nothing stays: what a step needs at once grows, such as longer sequences."""
+"""Step peaks that rise while retained memory does not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHECK = Check(
 
 
 def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields one notice where the peaks of the steps rise."""
+    """Yields a finding if the peaks of the steps rise, for example with longer sequences."""
     rise = rise_of(held)
     if rise is None:
         return

@@ -1,4 +1,4 @@
-"""A peak that one short-lived block makes: what it would be without."""
+"""Peaks caused by one short-lived block."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
-SAVED_SHARE = 0.15
-"""From here on the memory would do for a visibly larger batch."""
-SHORT_LIFE = 0.1
-"""Share of the events of a step (of the history, where there are no steps): what lives longer is carried through the step."""
+# Share of the peak. From here on, the saved memory allows a noticeably larger batch.
+MIN_SAVED_SHARE = 0.15
+# Share of the events of a step (without steps: of the history). Longer-lived blocks belong to the step's working set.
+MAX_LIFE_SHARE = 0.1
 
 
 CHECK = Check(
     "snapshot_single_peak",
     detects="One short-lived block causes the peak.",
-    threshold=f"Without it the peak is {percent(SAVED_SHARE)} lower or more (`saved_ratio`).",
+    threshold=f"Without it the peak is {percent(MIN_SAVED_SHARE)} lower or more (`saved_ratio`).",
     severity="Medium.",
     notes=f"""
-        A block is short-lived if it lives for {percent(SHORT_LIFE)} of the events of a step or less. No
+        A block is short-lived if it lives for {percent(MAX_LIFE_SHARE)} of the events of a step or less. No
         other such block of its stack is live at the peak.
     """,
 )
 
 
 def single_peak(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields one notice where one short-lived block makes the peak."""
+    """Yields a finding if one short-lived block causes the peak."""
     levels = levels_of(held)
     peak, at = int(levels.allocated.max()), levels.peak()
     steps = steps_of(held)
     length = float(np.median(np.diff(steps.moments))) if len(steps) else held.count
     begin, freed = held.block("begin").astype(np.int64), held.block("freed").astype(np.int64)
     size, stack = held.block("size"), held.block("stack")
-    short = (begin >= 0) & (freed - begin <= SHORT_LIFE * length)
+    short = (begin >= 0) & (freed - begin <= MAX_LIFE_SHARE * length)
     there = np.flatnonzero(short & (begin <= at) & (freed > at))
     if not len(there):
         return
     block = int(there[size[there].argmax()])
-    if (stack[there] == stack[block]).sum() > 1 or size[block] < SAVED_SHARE * peak:
+    if (stack[there] == stack[block]).sum() > 1 or size[block] < MIN_SAVED_SHARE * peak:
         return
-    # In other steps the same line may make as high a peak.
+    # The same line may cause as high a peak in other steps.
     alike = np.flatnonzero(short & (stack == stack[block]))
     without = int((levels.allocated - level(held.count, begin[alike], freed[alike], size[alike])).max())
     saved = peak - without
-    if saved < SAVED_SHARE * peak:
+    if saved < MIN_SAVED_SHARE * peak:
         return
     recorder = held.snapshot.recorder
     number = int(stack[block])
@@ -73,7 +73,7 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
             METRICS.figure("saved_ratio", saved / peak),
         ],
         "saved_ratio",
-        SAVED_SHARE,
+        MIN_SAVED_SHARE,
         Link(
             "allocations",
             {"device": held.name, "at": str(at), "group": "held_stacks", "where": f"stack_number:{number}"},
