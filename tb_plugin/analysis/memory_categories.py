@@ -51,9 +51,7 @@ class When(IntEnum):
     FORWARD = 1
     BACKWARD = 2
     STEP = 3
-    """The optimizer's step."""
     CLEAR = 4
-    """Clearing of gradients."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,6 @@ from tb_plugin.payloads import Figure, Notice
 
 Int64 = npt.NDArray[np.int64]
 Counts = Mapping[tuple[str, int], int]
-"""Number of blocks by state and size."""
 
 # States that data parallelism replicates on every rank and sharding divides.
 STATES = ("parameter", "gradient", "optimizer_state")
@@ -107,9 +106,9 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
     """
     states = np.flatnonzero(np.isin(code, [ORDER.index(name) for name in STATES]) & (end > begin))
     code, begin, end, size = (column[states].astype(np.int64) for column in (code, begin, end, size))
-    at = _most(begin, end, size) if at is None else at
-    there = (begin <= at) & (end > at)
-    code, size = code[there], size[there]
+    at = _peak_event(begin, end, size) if at is None else at
+    is_live = (begin <= at) & (end > at)
+    code, size = code[is_live], size[is_live]
     groups = group(code, size)
     first = groups.first if len(code) else code
     data = pa.table(
@@ -123,7 +122,7 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
     return Frame(FRAME, "Training states", METRICS.columns(*data.column_names), data, key, key[0])
 
 
-def _most(begin: Int64, end: Int64, size: Int64) -> int:
+def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
     """Returns the first event with most live bytes; -1 = before the first one."""
     event, change = np.concatenate((begin, end)), np.concatenate((size, -size))
     order = np.argsort(event, kind="stable")
@@ -209,8 +208,8 @@ def redundant(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: 
         "redundant_states",
         "low",
         f"{text} With sharding, each rank would need {{sharding_bytes}} less{peak}.",
-        "If the ranks are replicas of one model, shard the optimizer state, or also the gradients, or all three "
-        "with fully sharded data parallelism. Sharding costs communication.",
+        "If the ranks are replicas of one model, shard the optimizer state, also the gradients, or all three "
+        "(FSDP). Sharding costs communication.",
         [*found.figures, *more],
         "repeated_ratio",
         ALIKE,

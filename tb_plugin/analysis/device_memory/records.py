@@ -155,8 +155,8 @@ def pair(address: Int64, size: Int64) -> Blocks:
     after = np.concatenate((np.where(same, order[1:], MISSING), [MISSING])) if len(order) else order
     after_grew, before_grew = size[after] > 0, size[before] > 0  # meaningless without an address
     released = grew & (after != MISSING) & ~after_grew
-    alone = ~grew & ((before == MISSING) | ~before_grew)
-    first = grew | alone  # the event that represents its block
+    is_single = ~grew & ((before == MISSING) | ~before_grew)
+    first = grew | is_single  # the event that represents its block
     allocation = np.where(grew, order, MISSING)[first]
     release = np.where(grew, np.where(released, after, MISSING), order)[first]
     begin = np.where(grew, order, before)[first]

@@ -134,9 +134,8 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
 
 
 def _annotated(trace: TraceTable, method: str) -> Ranges:
-    """Returns the calls of an optimizer method, from annotations."""
-    said = trace.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
-    rows = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & said[trace.name])
+    is_method = trace.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
+    rows = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & is_method[trace.name])
     return union(trace.start_ns[rows], trace.ends(rows))
 
 

@@ -52,7 +52,6 @@ class Origins:
     frame: Origin
     """The Python line, from ``code_lines``."""
     phase: Origin
-    """The innermost phase."""
     step: Origin
     """The step; positions are among the trace's steps."""
 

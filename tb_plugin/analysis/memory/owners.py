@@ -38,7 +38,7 @@ class Owners:
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the operators of events; without a known call, the reported names."""
-        return self._stated(_take(trace.name, _take(self.operators, self.operator[events])), events)
+        return self._or_reported(_take(trace.name, _take(self.operators, self.operator[events])), events)
 
     def callers(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the callers of these operators."""
@@ -46,9 +46,11 @@ class Owners:
 
     def outermost(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the top-level operators open at events."""
-        return self._stated(_take(trace.name, _take(self.operators, _take(self.root, self.operator[events]))), events)
+        return self._or_reported(
+            _take(trace.name, _take(self.operators, _take(self.root, self.operator[events]))), events
+        )
 
-    def _stated(self, names: Int32, events: Int64) -> Int32:
+    def _or_reported(self, names: Int32, events: Int64) -> Int32:
         """Returns the names, or the reported ones where a name is missing."""
         return np.where(names == MISSING, self.stated[events], names) if len(self.stated) else names
 
@@ -72,13 +74,13 @@ def owners_of(trace: TraceTable) -> Owners:
     stated = trace.stated_memory.name
     if not len(stated):
         return owners
-    call = _stated_calls(trace)
+    call = _reported_calls(trace)
     operator = np.where(stated == MISSING, owners.operator, places_of(owners.operators, len(trace))[call])
     return replace(owners, operator=operator.astype(np.int32), stated=stated)
 
 
 @remembered
-def _stated_calls(trace: TraceTable) -> Int64:
+def _reported_calls(trace: TraceTable) -> Int64:
     """Returns the call of the reported operator for each allocator event, as a row of the trace; -1 = none.
 
     Of several open calls of one name, the latest counts.
@@ -96,9 +98,9 @@ def _stated_calls(trace: TraceTable) -> Int64:
     parent = nest(group, start, end).parent
     asked = np.flatnonzero(stated != MISSING)
     for track in np.unique(trace.track[calls]).tolist():
-        here = pairs[pairs // width == track] % width
+        matches = pairs[pairs // width == track] % width
         calls_it = np.zeros(width, np.bool_)
-        calls_it[here] = True
+        calls_it[matches] = True
         event = asked[calls_it[stated[asked]]]
         place = np.searchsorted(pairs, track * width + stated[event].astype(np.int64)).astype(np.int32)
         call = innermost(group, start, end, parent, place, time[event])
@@ -170,5 +172,5 @@ def tracks_of(trace: TraceTable) -> Int32:
     tracks = np.array(found, np.int32)[which.ravel()] if found else np.empty(0, np.int32)
     if not len(trace.stated_memory.name):
         return tracks
-    call = _stated_calls(trace)
+    call = _reported_calls(trace)
     return np.where(call == MISSING, tracks, np.append(trace.track, MISSING)[call]).astype(np.int32)

@@ -146,13 +146,13 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     sums["calls"][place] = np.where(outside == MISSING, 0, calls[outside])
     for i, key in enumerate(SUMS):
         sums[key] += sum_by(place, (size, np.sign(grown), grown)[i // 2][alone], len(name))
-    said = np.any([sums[key] != 0 for key in SUMS], axis=0)
+    has_values = np.any([sums[key] != 0 for key in SUMS], axis=0)
     names = pc.fill_null(trace.strings.take(name), pa.scalar(NO_OPERATOR, pa.large_string()))
     columns = {key: pa.array(values) for key, values in sums.items()}
     # Operators that are known by name only have no recorded calls.
     columns["calls"] = pa.array(sums["calls"], mask=(sums["calls"] == 0) & (name != MISSING) & ~np.isin(name, known))
     table = pa.table({"name": names, "device": pa.array([device.name] * len(names), pa.string()), **columns})
-    return table.filter(pa.array(said))
+    return table.filter(pa.array(has_values))
 
 
 def owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -> pa.Array:

@@ -23,9 +23,9 @@ def block_table(held: DeviceLevels, rows: Int64) -> pa.Table:
     begin, freed, requested = (held.block(name)[rows] for name in ("begin", "freed", "requested"))
     known, ended = begin != MISSING, freed != NEVER
     # A release before the history has no event number.
-    told = ended & (freed != MISSING)
+    has_end_event = ended & (freed != MISSING)
     time = np.append(held.time_ns, 0)
-    begins, ends = time[begin], time[np.where(told, freed, -1)]
+    begins, ends = time[begin], time[np.where(has_end_event, freed, -1)]
     timed = np.full(len(rows), snapshot.has_times)
     return pa.table(
         {
@@ -37,10 +37,10 @@ def block_table(held: DeviceLevels, rows: Int64) -> pa.Table:
             "stream_name": stream_texts(snapshot, held.block("stream")[rows]),
             "pool_name": pool_texts(snapshot, held.block("pool")[rows]),
             "begin_event": pa.array(begin, mask=~known),
-            "end_event": pa.array(freed, mask=~told),
+            "end_event": pa.array(freed, mask=~has_end_event),
             "begin_ns": pa.array(begins, mask=~(known & timed)),
-            "end_ns": pa.array(ends, mask=~(told & timed)),
-            "life_ns": pa.array(ends - begins, mask=~(known & told & timed)),
+            "end_ns": pa.array(ends, mask=~(has_end_event & timed)),
+            "life_ns": pa.array(ends - begins, mask=~(known & has_end_event & timed)),
             "block_module": texts_of(modules_of_stacks(snapshot), stack),
             "memory_category": categories_of_blocks(held).texts(rows),
             "compile_context": snapshot.strings.take(held.block("context")[rows]),

@@ -78,7 +78,6 @@ class Levels:
     active: Int64
     """In these blocks and in those that a stream may still use."""
     reserved: Int64
-    """In segments."""
 
     def peak(self) -> int:
         """Returns the first event with most allocated bytes, -1 = before the first one."""

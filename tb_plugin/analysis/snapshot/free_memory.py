@@ -30,7 +30,6 @@ class Free:
     gap: Int64
     """Bytes of each gap."""
     gap_range: Int64
-    """Range of each gap."""
     block: Int64
     """Rows of the device's blocks that are in ranges."""
     block_range: Int64

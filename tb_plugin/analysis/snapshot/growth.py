@@ -42,7 +42,6 @@ class Growth:
     first_bytes: Int64
     """Live after the first step (the warm-up)."""
     last_bytes: Int64
-    """Live after the last step."""
     last_blocks: Int64
     left_bytes: Int64
     """Blocks that were allocated in the counted steps and remain after the last one."""
@@ -211,10 +210,10 @@ def live_of(held: DeviceLevels, steps: Steps, stack: int | None) -> Live:
     moments = steps.moments
     # The first moment at which a block is live, and the first at which it is not any more.
     comes, goes = np.searchsorted(moments, begin), np.searchsorted(moments, freed)
-    there = np.flatnonzero(comes < goes)
+    lasting = np.flatnonzero(comes < goes)
     change, number = np.zeros(len(moments) + 1, np.int64), np.zeros(len(moments) + 1, np.int64)
-    for at, sign in ((comes[there], 1), (goes[there], -1)):
-        np.add.at(change, at, sign * size[there])
+    for at, sign in ((comes[lasting], 1), (goes[lasting], -1)):
+        np.add.at(change, at, sign * size[lasting])
         np.add.at(number, at, sign)
     return Live(np.cumsum(change)[:-1], np.cumsum(number)[:-1])
 

@@ -30,8 +30,6 @@ def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
 
 
 class _Frames:
-    """Frames of a snapshot that are module calls, with their names."""
-
     def __init__(self, snapshot: Snapshot, call: str, setup: str) -> None:
         words = stack_words(snapshot)
         texts = words.frame_text
@@ -56,11 +54,11 @@ class _Frames:
             if not self._calls[stack[place]] or self._calls[inner] or self._makes[inner]:
                 continue
             if self._is_own[inner]:
-                return self._named(stack, place)
+                return self._module_name(stack, place)
             nearest = nearest or place
-        return None if nearest is None else self._named(stack, nearest)
+        return None if nearest is None else self._module_name(stack, nearest)
 
-    def _named(self, stack: Sequence[int], place: int) -> str:
+    def _module_name(self, stack: Sequence[int], place: int) -> str:
         inner, outer = stack[place - 1], place
         while outer < len(stack) and self._calls[stack[outer]]:
             name = self._name[stack[outer]]

@@ -35,7 +35,6 @@ class Rows:
     """As recorded, else derived from the size."""
     is_expandable: Bool
     stack: Int64
-    """Stack of the first piece."""
     pieces: Int64
     first: Int64
     """Position of each row's first byte, with the total at the end."""
@@ -219,7 +218,6 @@ class Obstacles:
     """Position of the run's first block among the blocks of the moment."""
     count: Int64
     live_bytes: Int64
-    """Bytes of the run's blocks."""
     gap_start: Int64
     gap_bytes: Int64
     """The free range without these blocks."""

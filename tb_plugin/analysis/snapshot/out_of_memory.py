@@ -33,7 +33,6 @@ class RunningOut:
     device_free: int
     stack: int
     moment: Moment
-    """The state at the event."""
     serves: Bool
     """Segment rows that its stream, pool and size may use."""
     obstacles: Obstacles
@@ -96,8 +95,7 @@ def last_ooms(held: DeviceLevels) -> list[RunningOut]:
 
 
 _CAUSES = {
-    "gap": "The largest gap was large enough, but a limit or an unrecorded block prevented its use "
-    "(max_split_size_mb reserves large gaps for large requests).",
+    "gap": "The largest gap was large enough. A limit (max_split_size_mb) or an unrecorded block prevented its use.",
     "pieces": "Enough memory was free in total, but it was fragmented.",
     "elsewhere": "Enough memory was free in total, but in other streams, pools or sizes that cannot serve this request.",
     "full": "Even without fragmentation there was not enough memory.",

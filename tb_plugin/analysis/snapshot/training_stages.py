@@ -30,8 +30,8 @@ DATA = int(max(When)) + 1
 def tells_stages(held: DeviceLevels) -> bool:
     """Returns whether any allocation stack of a device has a training stage."""
     stacks = held.block("stack")
-    told = _stages(held.snapshot)[stacks[(held.block("begin") != MISSING) & (stacks != MISSING)]]
-    return bool(np.isin(told, (When.FORWARD, When.BACKWARD, When.STEP)).any())
+    stack_stages = _stages(held.snapshot)[stacks[(held.block("begin") != MISSING) & (stacks != MISSING)]]
+    return bool(np.isin(stack_stages, (When.FORWARD, When.BACKWARD, When.STEP)).any())
 
 
 @remembered
@@ -56,7 +56,7 @@ def _stages(snapshot: Snapshot) -> Int8:
     forward, setup = first(patterns.forward), first(patterns.setup)
     python = words.is_python
     native = _first(stacks, python[stacks.frame] if len(python) else python) == beyond
-    told = np.select(
+    stack_stages = np.select(
         [
             first(patterns.clear) < beyond,
             first(patterns.step) < beyond,
@@ -69,7 +69,7 @@ def _stages(snapshot: Snapshot) -> Int8:
         [When.CLEAR, When.STEP, When.BACKWARD, When.BACKWARD, DATA, When.FORWARD],
         SILENT,
     )
-    return np.append(told, SILENT).astype(np.int8)
+    return np.append(stack_stages, SILENT).astype(np.int8)
 
 
 def _first(stacks: Stacks, hit: Bool) -> Int64:
@@ -83,28 +83,28 @@ def _first(stacks: Stacks, hit: Bool) -> Int64:
 
 def lives_of(held: DeviceLevels) -> Lives:
     """Returns the stages of allocation and release of each block of a device."""
-    told = _stages(held.snapshot)
+    stack_stages = _stages(held.snapshot)
     begin, freed, stack = held.block("begin"), held.block("freed"), held.block("stack")
     action, own = held.action, held.snapshot.events.stack[held.events]
-    said = np.full(held.count, SILENT, np.int8)
+    event_stages = np.full(held.count, SILENT, np.int8)
     allocs = np.flatnonzero(action == Action.ALLOC)
-    said[allocs] = told[own[allocs]]
+    event_stages[allocs] = stack_stages[own[allocs]]
     # Annotations of optimizers take precedence over stacks, and apply to releases as well.
     for method, stage in (("step", When.STEP), ("zero_grad", When.CLEAR)):
-        said[contains(_calls(held.snapshot, method), held.time_ns)] = stage
+        event_stages[contains(_calls(held.snapshot, method), held.time_ns)] = stage
     edges = _step_edges(held)
     # A stage is open until another stage or a step starts; only a forward pass continues through stacks without a stage.
-    hard = np.isin(said, (When.FORWARD, When.BACKWARD, When.STEP, When.CLEAR))
-    mark = np.where(hard, said, SILENT).astype(np.int8)
+    hard = np.isin(event_stages, (When.FORWARD, When.BACKWARD, When.STEP, When.CLEAR))
+    mark = np.where(hard, event_stages, SILENT).astype(np.int8)
     last = _before(hard, edges, mark)
-    soft = (action == Action.ALLOC) & (said == SILENT)
+    soft = (action == Action.ALLOC) & (event_stages == SILENT)
     opened = np.where(last == When.FORWARD, When.FORWARD, When.BETWEEN)
-    at_alloc = np.where(hard, said, np.where(said == DATA, When.BETWEEN, opened)).astype(np.int8)
+    at_alloc = np.where(hard, event_stages, np.where(event_stages == DATA, When.BETWEEN, opened)).astype(np.int8)
     state = _before(hard | soft, edges, at_alloc)
     previous = np.append(np.int8(When.BETWEEN), last[:-1])[: held.count]
     previous[edges[edges < held.count]] = When.BETWEEN
     turns = np.concatenate(([True], last[1:] != last[:-1]))[: held.count]
-    passes = np.cumsum(hard & (said == When.FORWARD) & (previous != When.FORWARD))
+    passes = np.cumsum(hard & (event_stages == When.FORWARD) & (previous != When.FORWARD))
     run = np.cumsum(turns)
 
     # A release may have its own stack, else it has that of the allocation.
@@ -112,33 +112,35 @@ def lives_of(held: DeviceLevels) -> Lives:
     at_free = state.copy()
     stated = own[freed[ends]]
     mine = (stated != MISSING) & (stated != stack[ends])
-    by_stack = told[stated]
+    by_stack = stack_stages[stated]
     chosen = mine & (by_stack > When.BETWEEN) & (by_stack < DATA)
     at_free[freed[ends[chosen]]] = by_stack[chosen]
 
-    there = begin != MISSING
+    is_recorded = begin != MISSING
     # Remaining older blocks have the stack of their allocation, if it was recorded. Released older blocks have an
     # unknown owner.
-    older = ~there & (freed == NEVER) & np.append(np.diff(held.snapshot.stacks.first) > 0, False)[stack]
+    older = ~is_recorded & (freed == NEVER) & np.append(np.diff(held.snapshot.stacks.first) > 0, False)[stack]
     begins = np.full(len(begin), When.NEVER, np.int8)
-    begins[there] = at_alloc[begin[there]]
-    begins[older] = np.maximum(np.where(told[stack[older]] == DATA, When.BETWEEN, told[stack[older]]), When.BETWEEN)
+    begins[is_recorded] = at_alloc[begin[is_recorded]]
+    begins[older] = np.maximum(
+        np.where(stack_stages[stack[older]] == DATA, When.BETWEEN, stack_stages[stack[older]]), When.BETWEEN
+    )
     finish = np.full(len(begin), When.NEVER, np.int8)
     finish[ends] = at_free[freed[ends]]
     begin_pass, end_pass = np.zeros(len(begin), np.int64), np.zeros(len(begin), np.int64)
-    begin_pass[there], end_pass[ends] = passes[begin[there]], passes[freed[ends]]
-    whole = there & (freed != NEVER)
+    begin_pass[is_recorded], end_pass[ends] = passes[begin[is_recorded]], passes[freed[ends]]
+    whole = is_recorded & (freed != NEVER)
     same_run = np.zeros(len(begin), np.bool_)
     same_run[whole] = run[begin[whole]] == run[freed[whole]]
-    alone = np.zeros(len(begin), np.bool_)
-    alone[whole] = _alone(begin[whole], freed[whole], begins[whole], allocs, own)
+    in_operator = np.zeros(len(begin), np.bool_)
+    in_operator[whole] = _is_released_first(begin[whole], freed[whole], begins[whole], allocs, own)
     return Lives(
-        bytes=_asked(held),
+        bytes=_comparable_bytes(held),
         begin=begins,
         end=finish,
         begin_pass=begin_pass,
         end_pass=end_pass,
-        in_operator=alone,
+        in_operator=in_operator,
         in_stage=whole & (begins == finish) & (begin_pass == end_pass) & (same_run | (begins != When.STEP)),
     )
 
@@ -152,10 +154,9 @@ def _before(marked: Bool, edges: Int64, value: Int8) -> Int8:
 
 
 def _calls(snapshot: Snapshot, method: str) -> Ranges:
-    """Returns the annotated calls of an optimizer method, paired in order."""
     marks = snapshot.annotations
-    said = snapshot.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
-    rows = np.flatnonzero(said[marks.name]) if len(marks.name) and snapshot.has_times else np.empty(0, np.int64)
+    is_method = snapshot.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
+    rows = np.flatnonzero(is_method[marks.name]) if len(marks.name) and snapshot.has_times else np.empty(0, np.int64)
     rows = rows[np.argsort(marks.time_ns[rows], kind="stable")]
     start = marks.is_start[rows] == 1
     paired = np.flatnonzero(start[:-1] & ~start[1:])
@@ -163,12 +164,11 @@ def _calls(snapshot: Snapshot, method: str) -> Ranges:
 
 
 def _step_edges(held: DeviceLevels) -> Int64:
-    """Returns the events before which an annotated step starts or ends, in order."""
     marks = marks_of(held)
     return np.unique(np.concatenate((marks.first, marks.end[marks.is_ended])))
 
 
-def _alone(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.NDArray[np.int32]) -> Bool:
+def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.NDArray[np.int32]) -> Bool:
     """Returns whether a block is released before another line allocates; in the backward pass, before any allocation.
 
     Without operators, this is the closest match to temporary memory of one operator.
@@ -182,7 +182,7 @@ def _alone(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.ND
     return freed < np.append(allocs, NEVER)[np.minimum(nearest, len(allocs))]
 
 
-def _asked(held: DeviceLevels) -> Int64:
+def _comparable_bytes(held: DeviceLevels) -> Int64:
     """Returns comparable bytes of each block: remaining blocks have requested sizes, a history may round them."""
     size, requested = held.block("size"), held.block("requested")
     grain = max(int(np.gcd.reduce(size)), 1) if len(size) else 1

@@ -30,8 +30,8 @@ def block_of(held: DeviceLevels, row: int) -> Figures:
     values = {
         "block_size_bytes": size,
         "requested_bytes": None if requested == MISSING else requested,
-        **_placed(held, column),
-        **_lived(held, begin, freed),
+        **_place(held, column),
+        **_lifetime(held, begin, freed),
         "reusable_event": None if end == NEVER else end,
         "active_then_bytes": int(levels_of(held).active[begin + 1]),
         "block_module": texts_of(modules_of_stacks(held.snapshot), column["stack"])[0].as_py(),
@@ -48,14 +48,13 @@ def segment_of(held: DeviceLevels, row: int) -> Figures:
     column = {name: held.segment(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     values = {
         "block_size_bytes": int(held.segment("size")[row]),
-        **_placed(held, column),
-        **_lived(held, int(held.segment("begin")[row]), int(held.segment("end")[row])),
+        **_place(held, column),
+        **_lifetime(held, int(held.segment("begin")[row]), int(held.segment("end")[row])),
     }
     return Figures("segment", "Segment", held.name, [METRICS.figure(key, value) for key, value in values.items()])
 
 
-def _placed(held: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scalar]:
-    """Returns its address, stream, pool and stack."""
+def _place(held: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scalar]:
     snapshot, words = held.snapshot, stack_words(held.snapshot)
     return {
         "allocation_line": texts_of(words.line, column["stack"])[0].as_py(),
@@ -66,8 +65,7 @@ def _placed(held: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scala
     }
 
 
-def _lived(held: DeviceLevels, begin: int, end: int) -> dict[str, Scalar]:
-    """Returns the events and times of allocation and release."""
+def _lifetime(held: DeviceLevels, begin: int, end: int) -> dict[str, Scalar]:
 
     def time_of(event: int) -> int | None:
         return int(held.time_ns[event]) if held.snapshot.has_times and event not in (MISSING, NEVER) else None

@@ -110,7 +110,6 @@ def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64
 
 
 def _rows_by(keys: Int64, found: Int64) -> list[Int64]:
-    """Returns the rows of each key; rows are ascending."""
     order = np.argsort(keys, kind="stable")
     bounds = np.searchsorted(keys[order], found).tolist()
     return [order[first:end] for first, end in pairwise([*bounds, len(order)])]
@@ -157,7 +156,6 @@ def _grown(held: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, I
 
 
 def _summed(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
-    """Returns the sum of envelopes."""
     states = np.unique(np.concatenate([state for state, _ in parts]))
     heights = [np.append(0, height)[np.searchsorted(state, states, side="right")] for state, height in parts]
     return states, np.sum(heights, axis=0)

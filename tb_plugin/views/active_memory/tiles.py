@@ -169,19 +169,18 @@ def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, 
     began = int(np.searchsorted(begin, events[-1], side="right"))
     near = np.flatnonzero(end[:began] > events[0])
     first, last = _columns(events, begin[near]), _columns(events, end[near])
-    there = np.flatnonzero(first < last)
-    size = layer.size[near[there]]
+    visible = np.flatnonzero(first < last)
+    size = layer.size[near[visible]]
     kept = np.flatnonzero(size >= least)
     if len(kept) > most:
-        area = size[kept] * (last - first)[there[kept]]
+        area = size[kept] * (last - first)[visible[kept]]
         kept = np.sort(kept[np.argpartition(-area, most)[:most]])
-    chosen = there[kept]
-    return near[chosen], first[chosen].astype(np.int64), last[chosen].astype(np.int64), len(there) - len(kept)
+    chosen = visible[kept]
+    return near[chosen], first[chosen].astype(np.int64), last[chosen].astype(np.int64), len(visible) - len(kept)
 
 
 def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
-    """Returns the first column whose event is not before each moment. A table of all events speeds up millions of look-
-    ups."""
+    """Returns the first column whose event is not before each moment. A table of all events speeds up millions of lookups."""
     low, high = int(events[0]), int(events[-1]) + 1
     counts = np.concatenate(([1], np.diff(events), [1]))
     table = np.repeat(np.arange(len(counts), dtype=np.int32), counts)

@@ -85,7 +85,6 @@ def _payloads(held: DeviceLevels, params: Params) -> dict[str, Payload]:
 
 
 def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
-    """Returns the axis, a level (by default the last one) and a tile on it."""
     asked = int_param(params, "level")
     level = axis.levels - 1 if asked is None else asked
     if not 0 <= level < axis.levels:

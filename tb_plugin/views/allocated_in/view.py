@@ -52,16 +52,16 @@ class AllocatedIn(Detail):
         coverage = select_rows(trace, params.steps).coverage
         at, address, size = int_param(params, "at_ns"), _address(params), int_param(params, "bytes")
         matched_by: str | None = None
-        apart: int | None = None
+        distance_ns: int | None = None
         frame = _frame(trace, np.empty(0, np.int32), np.empty(0, np.int64))
         if at is not None and at + MOMENT_NS >= 0 and at <= trace.coverage.end_ns:
             found = _by_address(trace, at, address, max(size or 0, 1))
             if len(found):
-                matched_by, apart = BY_ADDRESS, int(_distance_ns(trace.memory.time_ns[found], at).min())
+                matched_by, distance_ns = BY_ADDRESS, int(_distance_ns(trace.memory.time_ns[found], at).min())
                 frame = _frame(trace, tracks_of(trace)[found], trace.memory.time_ns[found])
             else:
                 matched_by, frame = BY_TIME, _by_time(trace, at)
-        figures = [METRICS.figure("matched_by", matched_by), METRICS.figure("clock_apart_ns", apart)]
+        figures = [METRICS.figure("matched_by", matched_by), METRICS.figure("clock_apart_ns", distance_ns)]
         matching = Figures("matching", "Match", "", figures)
         return Part(coverage, {}, {frame.name: frame}, {"matching": matching}, ("matching", frame.name))
 
@@ -91,8 +91,8 @@ def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> I
     first, last = np.searchsorted(memory.time_ns, (at - TOLERANCES_NS[-1], at + MOMENT_NS + TOLERANCES_NS[-1]))
     near = np.arange(first, last)
     near = near[(memory.address[near] == address) & (memory.bytes[near] >= size)]
-    apart = _distance_ns(memory.time_ns[near], at)
-    return next((found for reach in TOLERANCES_NS if len(found := near[apart <= reach])), near[:0])
+    distance_ns = _distance_ns(memory.time_ns[near], at)
+    return next((found for reach in TOLERANCES_NS if len(found := near[distance_ns <= reach])), near[:0])
 
 
 def _distance_ns(time: Int64, at: int) -> Int64:

@@ -41,8 +41,6 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class _Labels:
-    """Texts of frames, and the number of each frame's text."""
-
     text: list[str]
     package: list[tuple[str, bool]]
     of: Int64
@@ -86,19 +84,19 @@ def places_of_stacks(
     node, texts, packages = np.zeros(len(which), np.int64), [*labels.text, NO_STACK], [*labels.package, ("", False)]
     name, package, parent = [root], [("", False)], [np.array([MISSING], np.int64)]
     total, blocks = [bytes_.sum(keepdims=True)], [number.sum(keepdims=True)]
-    made, level, at = 1, 0, np.arange(len(which))
+    place_count, level, at = 1, 0, np.arange(len(which))
     while len(at):
-        here = label[first[at] + level]
-        cells = group(node[at], here)
+        level_labels = label[first[at] + level]
+        cells = group(node[at], level_labels)
         parent.append(node[at[cells.first]])
-        name += [texts[i] for i in here[cells.first].tolist()]
-        package += [packages[i] for i in here[cells.first].tolist()]
+        name += [texts[i] for i in level_labels[cells.first].tolist()]
+        package += [packages[i] for i in level_labels[cells.first].tolist()]
         total.append(cells.sum(bytes_[at]))
         blocks.append(cells.sum(number[at]))
-        node[at] = cells.of + made
-        made, level = made + len(cells), level + 1
+        node[at] = cells.of + place_count
+        place_count, level = place_count + len(cells), level + 1
         at = at[length[at] > level]
-    own = np.zeros(made, np.int64)
+    own = np.zeros(place_count, np.int64)
     np.add.at(own, node, bytes_)
     return Places(name, package, np.concatenate(parent), np.concatenate(total), own, np.concatenate(blocks))
 

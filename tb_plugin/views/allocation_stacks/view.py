@@ -87,8 +87,8 @@ def _rows(held: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:
     if of == "held":
         return held.allocated(at)
     begin = held.block("begin")
-    made = (begin > first) & (begin <= last)
-    return np.flatnonzero(made & (held.block("freed") > last) if of == "left" else made)
+    in_between = (begin > first) & (begin <= last)
+    return np.flatnonzero(in_between & (held.block("freed") > last) if of == "left" else in_between)
 
 
 def _tree(snapshot: Snapshot, places: Places) -> Tree:

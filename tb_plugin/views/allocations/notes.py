@@ -41,15 +41,15 @@ def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notice
     else:
         text += ", after event {event_number}"
         figures.append(METRICS.figure("event_number", peak))
-        told = []
+        details = []
         if held.snapshot.has_times:
-            told.append("{event_ns}")
+            details.append("{event_ns}")
             figures.append(METRICS.figure("event_ns", int(held.time_ns[peak])))
         step = steps.at(peak)
         if step is not None:
-            told.append("step {step_name}")
+            details.append("step {step_name}")
             figures.append(METRICS.figure("step_name", step))
-        text += f" ({', '.join(told)})" if told else ""
+        text += f" ({', '.join(details)})" if details else ""
     line = _largest_line(held, peak)
     if line is not None and most:
         name, size, unnamed = line
@@ -68,7 +68,6 @@ def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notice
 
 
 def _failure(held: DeviceLevels, levels: Levels) -> Notice:
-    """Returns the notice on the last failed request, the reason why the snapshot was dumped."""
     ooms = ooms_of(held)
     event = int(ooms[-1])
     at = held.events.start + event

@@ -47,7 +47,7 @@ class Allocations:
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the device, the moment, the part of the history, the drawing options and the named blocks."""
-        return (*(params.get(key) for key in OWN), *_named(params))
+        return (*(params.get(key) for key in OWN), *_filtered_blocks(params))
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns facts of all devices, curve and tables of one. Raises BadRequest."""
@@ -61,11 +61,11 @@ class Allocations:
         at = levels.peak() if asked is None else asked
         width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
         steps = marks_of(held)
-        shown = steps_in(steps, first, last)
+        step_rows = steps_in(steps, first, last)
         payloads: dict[str, Payload] = {
             "answer": answer_of(held, levels, steps),
             "summary": summary_of(held, levels),
-            "data_quality": data_notices(held, levels, len(shown)),
+            "data_quality": data_notices(held, levels, len(step_rows)),
         }
         if held.count:
             payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
@@ -78,8 +78,8 @@ class Allocations:
         payloads |= category_bar(held, levels, at, when)
         frames = {
             "held_stacks": stacks_frame(held, at, when),
-            "held_blocks": blocks_frame(held, first, last, _named(params)),
-            "history_steps": steps_frame(held, levels, steps, shown),
+            "held_blocks": blocks_frame(held, first, last, _filtered_blocks(params)),
+            "history_steps": steps_frame(held, levels, steps, step_rows),
             "oom_events": ooms_frame(held, levels),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, (*payloads, *frames))
@@ -89,13 +89,12 @@ class Allocations:
         return answer_view(self, parts[0], params)
 
 
-def _named(params: Params) -> tuple[int, ...]:
+def _filtered_blocks(params: Params) -> tuple[int, ...]:
     """Returns the block rows that a filter names; they are listed whatever their size."""
     return tuple(int(value) for key, value in params.where if key == "block_row" and re.fullmatch("[0-9]{1,18}", value))
 
 
 def _devices(snapshot: Snapshot, facts: dict[str, Number]) -> Figures:
-    """Returns the devices with their peaks, for the device picker."""
     figures = [
         Figure(
             Metric(f"device.{held.name}", held.name, "bytes", "Most bytes that were allocated at a time."),

@@ -69,7 +69,7 @@ class AllocatorEvents:
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns one screenful of the matching events. Raises BadRequest."""
         held = levels_of_device(snapshot, params)
-        rows = _found(snapshot, held.place, params.search) if params.search else None
+        rows = _matching_events(snapshot, held.place, params.search) if params.search else None
         count = held.count if rows is None else len(rows)
         near, first = moment_of(held, params, "near"), int_param(params, "first")
         place = None if near is None else max(near, 0) if rows is None else int(np.searchsorted(rows, near))
@@ -77,7 +77,7 @@ class AllocatorEvents:
             first = 0 if place is None else place - PAGE // 2
         first = min(max(first, 0), max(count - 1, 0))
         last = min(first + PAGE, count)
-        shown = np.arange(first, last) if rows is None else rows[first:last]
+        page_rows = np.arange(first, last) if rows is None else rows[first:last]
         payloads: dict[str, Payload] = {
             "found": Figures("found", "Events", "", [
                 METRICS.figure("events_found", count),
@@ -85,7 +85,7 @@ class AllocatorEvents:
                 METRICS.figure("near_found", place),
             ])
         }  # fmt: skip
-        frames = {"events": _frame(held, shown)}
+        frames = {"events": _frame(held, page_rows)}
         coverage = CoverageInfo(complete=snapshot.report.complete)
         return Part(coverage, {}, frames, payloads, ("found", "events"), searched=True)
 
@@ -95,7 +95,7 @@ class AllocatorEvents:
 
 
 @remembered
-def _found(snapshot: Snapshot, place: int, search: str) -> Int64:
+def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
     """Returns the events that match by action, frame or address. Raises BadRequest for an invalid regular expression."""
     events = snapshot.events
     rows = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))

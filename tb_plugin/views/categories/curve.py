@@ -83,7 +83,7 @@ def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int
     return Top(int(times[best]), int(values[best]))
 
 
-def curve_of(memory: CategoryMemory, span: Span, width: int, shown: Sequence[str]) -> Series:
+def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence[str]) -> Series:
     """Returns the bytes of the displayed categories over the window.
 
     The extremes of each edge between two categories are included for every pixel column.
@@ -97,7 +97,7 @@ def curve_of(memory: CategoryMemory, span: Span, width: int, shown: Sequence[str
     lines = [
         Line(METRICS.metric(f"{category}_bytes"), category, levels[:, CATEGORIES.index(category)].tolist())
         for category in TITLES
-        if category in shown
+        if category in displayed
     ]
     x = METRICS.metric("categories_time_ns")
     return Series("curve", "Memory by category over time", "", x, times.tolist(), lines, "stacked_area")

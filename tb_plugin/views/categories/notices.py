@@ -18,11 +18,11 @@ LEAST = 0.05
 MUCH_UNKNOWN = 0.2
 
 
-def answer_of(peak_ns: int, there: Int64) -> Notices:
+def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
     """Returns the sentence about the largest categories at the peak, largest first."""
-    total = int(there.sum())
-    order = sorted(TITLES, key=lambda category: -int(there[CATEGORIES.index(category)]))
-    sizes = {category: int(there[CATEGORIES.index(category)]) for category in order}
+    total = int(at_peak.sum())
+    order = sorted(TITLES, key=lambda category: -int(at_peak[CATEGORIES.index(category)]))
+    sizes = {category: int(at_peak[CATEGORIES.index(category)]) for category in order}
     named = [
         each for each in order[:MAX_LISTED] if sizes[each] > 0 and (sizes[each] >= LEAST * total or each == order[0])
     ]
@@ -42,7 +42,7 @@ def answer_of(peak_ns: int, there: Int64) -> Notices:
     return Notices("answer", "Answer", "answer", [Notice("categories_peak", "info", text, "", figures)])
 
 
-def data_notices(memory: CategoryMemory, there: Int64) -> Notices:
+def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
     """Returns notices about data that the recording lacks."""
     notices = []
     if missing := int(memory.missing.sum()):
@@ -67,7 +67,7 @@ def data_notices(memory: CategoryMemory, there: Int64) -> Notices:
                 figures=[METRICS.figure("categories_before_bytes", before)],
             )
         )
-    total, unknown = int(there.sum()), int(there[CATEGORIES.index("unknown")])
+    total, unknown = int(at_peak.sum()), int(at_peak[CATEGORIES.index("unknown")])
     if total and unknown > MUCH_UNKNOWN * total:
         notices.append(
             Notice(

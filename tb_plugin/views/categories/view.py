@@ -61,7 +61,7 @@ class Categories:
         tops = [category_peak(memory, number, times, rows) for number in range(len(CATEGORIES))]
         asked = int_param(params, "at_ns")
         moment = peak.time_ns if asked is None else min(max(asked, 0), memory.end_ns)
-        now, there = (memory.levels(memory.rows_until(np.array([at])))[0] for at in (moment, peak.time_ns))
+        now, at_peak = (memory.levels(memory.rows_until(np.array([at])))[0] for at in (moment, peak.time_ns))
         when = "at the peak" if asked is None else "at the chosen moment"
         width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
         found = _CategoryColumns(now, tops, _allocated(memory, times[0], span.end_ns))
@@ -69,13 +69,15 @@ class Categories:
             "memory.categories.peak_bytes": peak.bytes,
             "memory.categories.peak_time_ns": peak.time_ns,
         }
-        facts |= {f"memory.categories.{category}_bytes": int(there[CATEGORIES.index(category)]) for category in TITLES}
+        facts |= {
+            f"memory.categories.{category}_bytes": int(at_peak[CATEGORIES.index(category)]) for category in TITLES
+        }
         payloads: dict[str, Payload] = {
             "summary": _summary(memory, peak),
-            "answer": answer_of(peak.time_ns, there),
+            "answer": answer_of(peak.time_ns, at_peak),
             "curve": curve_of(memory, span, width, [CATEGORIES[i] for i, top in enumerate(tops) if top.bytes]),
             "composition": _composition(now, when),
-            "data_quality": data_notices(memory, there),
+            "data_quality": data_notices(memory, at_peak),
         }
         frame = _frame(memory, found, when)
         coverage = CoverageInfo(window_ns=span.end_ns - span.start_ns, complete=memory.report.complete)
@@ -88,8 +90,6 @@ class Categories:
 
 @dataclass(frozen=True)
 class _CategoryColumns:
-    """Columns of the table, in the order of ``CATEGORIES``."""
-
     now: Int64
     tops: list[Top]
     allocated: Int64 | None

@@ -117,11 +117,11 @@ def blocks_frame(held: DeviceLevels, first: int, second: int) -> Frame:
     rows = rows[np.argsort(-size[rows], kind="stable")][:MOST_BLOCKS]
     words, stack = stack_words(held.snapshot), held.block("stack")[rows]
     state = np.where(one[rows] & other[rows], 0, np.where(one[rows], 1, 2))
-    there = np.array(["still there", "gone", "appears"])[state]
+    changes = np.array(["still there", "gone", "appears"])[state]
     table = pa.table(
         {
             "allocation_line": texts_of(words.line, stack),
-            "block_change": pa.array(there.tolist(), pa.string()),
+            "block_change": pa.array(changes.tolist(), pa.string()),
             "block_size_bytes": pa.array(size[rows]),
             "address": address_texts(held.block("address")[rows]),
             "begin_event": pa.array(begin[rows], mask=begin[rows] == MISSING),

@@ -61,7 +61,7 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
         name="memory_events",
         title="Memory blocks",
         columns=METRICS.columns(
-            *_told(blocks, origins),
+            *_recorded_columns(blocks, origins),
             hidden=("block_number", "module", *ORIGINS, "pooled_at_ns", "outlives_step", *hidden_of(devices)),
         ),
         data=table.select(_BLOCK_KEYS),
@@ -81,8 +81,6 @@ _STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
 
 @dataclass(frozen=True, eq=False)
 class _Numbers:
-    """Blocks of some devices, one row per block."""
-
     device: Int64
     number: Int64
     event: Int64
@@ -96,7 +94,7 @@ class _Numbers:
     """Nanoseconds at which the memory returned to the pool, -1 = unknown."""
 
 
-def _told(blocks: pa.Table, origins: Origins) -> list[str]:
+def _recorded_columns(blocks: pa.Table, origins: Origins) -> list[str]:
     empty = {key for key in _STATED if blocks[key].null_count == blocks.num_rows}
     return [key for key in origins.told(_BLOCK_KEYS) if key not in empty]
 
@@ -107,12 +105,14 @@ def _numbers(trace: TraceTable, device: Device, place: int) -> _Numbers:
     return _Numbers(
         device=np.full(len(blocks.bytes), place),
         number=np.arange(len(blocks.bytes)),
-        event=_at(device.record, np.where(has_allocation, blocks.allocation, blocks.release)),
-        begin=_at(device.time_ns, blocks.allocation),
-        end=_at(device.time_ns, blocks.release),
+        event=_take(device.record, np.where(has_allocation, blocks.allocation, blocks.release)),
+        begin=_take(device.time_ns, blocks.allocation),
+        end=_take(device.time_ns, blocks.release),
         bytes=blocks.bytes,
         paired=blocks.paired.astype(np.int64),
-        pooled=_at(pooled, _at(device.record, blocks.release)) if len(pooled) else np.full(len(blocks.bytes), MISSING),
+        pooled=_take(pooled, _take(device.record, blocks.release))
+        if len(pooled)
+        else np.full(len(blocks.bytes), MISSING),
     )
 
 
@@ -167,6 +167,6 @@ def _valid(values: pa.ChunkedArray) -> Bool:
     return flags
 
 
-def _at(values: Int64, position: Int64) -> Int64:
+def _take(values: Int64, position: Int64) -> Int64:
     """Returns the values at positions, -1 for position -1."""
     return np.append(values, MISSING)[position]

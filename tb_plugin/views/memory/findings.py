@@ -43,5 +43,5 @@ def findings_of(
             found.append(shapes_notice(scene, device, varying))
             found.append(spike_of(scene, device, peak))
             found.append(room_notice(scene.trace, device, scene.window))
-    told = [notice for notice in found if notice is not None]
-    return Notices("advice", "Notes", "training", sorted(told, key=lambda notice: _ORDER.index(notice.severity)))
+    notices = [notice for notice in found if notice is not None]
+    return Notices("advice", "Notes", "training", sorted(notices, key=lambda notice: _ORDER.index(notice.severity)))

@@ -103,7 +103,7 @@ def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
     steps = _whole_steps(scene)
     if len(steps) < MIN_STEPS or not of.stays.any() or not scene.window.is_end_known:
         return []
-    kept = _kept(scene, device, of, steps)
+    kept = _remaining(scene, device, of, steps)
     leaks = _leaks(kept)
     found = {LEAK: leaks, CACHE: _caches(kept) & ~leaks}
     return [_notice(scene, device, of, kept, owners, check) for check, owners in found.items() if owners.any()]
@@ -118,7 +118,7 @@ def _whole_steps(scene: Scene) -> Int64:
     return chosen if len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1 else chosen[:0]
 
 
-def _kept(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Remaining:
+def _remaining(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Remaining:
     count = len(steps) - 1
     step = of.step - steps[0]
     counted = np.flatnonzero((step >= 0) & (step < count) & of.stays)
@@ -152,7 +152,9 @@ def _leaks(kept: _Remaining) -> Bool:
     high = np.zeros(len(kept.gone), np.int64)
     np.minimum.at(low, kept.owner[later], kept.bytes[later])
     np.maximum.at(high, kept.owner[later], kept.bytes[later])
-    return _grew(kept, (kept.by_owner(ones, later) == kept.steps - kept.first) & (low >= MIN_STEADY_RATIO * high))
+    return _growing_owners(
+        kept, (kept.by_owner(ones, later) == kept.steps - kept.first) & (low >= MIN_STEADY_RATIO * high)
+    )
 
 
 def _caches(kept: _Remaining) -> Bool:
@@ -160,29 +162,30 @@ def _caches(kept: _Remaining) -> Bool:
     ones = np.ones(len(kept.step), np.int64)
     first, later = kept.step == 0, kept.step > 0
     stays = kept.by_owner(kept.blocks, first | later)
-    return _grew(kept, (kept.by_owner(ones, first) > 0) & (kept.by_owner(ones, later) > 1) & (stays > kept.gone))
+    return _growing_owners(
+        kept, (kept.by_owner(ones, first) > 0) & (kept.by_owner(ones, later) > 1) & (stays > kept.gone)
+    )
 
 
-def _grew(kept: _Remaining, owners: Bool) -> Bool:
+def _growing_owners(kept: _Remaining, owners: Bool) -> Bool:
     """Returns which of these owners add to allocated memory instead of replacing older blocks."""
     later = kept.step >= kept.first
     size = kept.by_owner(kept.bytes, later)
     oldest = np.zeros(len(kept.life), np.int64)
     np.maximum.at(oldest, kept.owner[later], kept.lasted[later])
     # Blocks that last some steps and are then released fill a queue: none of the owner's blocks is older than that.
-    owners = owners & _adds(kept, size) & (oldest > kept.life)
+    owners = owners & _adds_memory(kept, size) & (oldest > kept.life)
     total = size[owners].sum()
-    enough = total >= MIN_GROWTH_BYTES * (kept.steps - kept.first) and _adds(kept, total)
+    enough = total >= MIN_GROWTH_BYTES * (kept.steps - kept.first) and _adds_memory(kept, total)
     return owners if enough else np.zeros_like(owners)
 
 
-def _adds(kept: _Remaining, size: Int64) -> Bool:
+def _adds_memory(kept: _Remaining, size: Int64) -> Bool:
     adds: Bool = (MIN_REPLACED_SHARE * size <= kept.grew) | (kept.replaced < MIN_REPLACED_SHARE * size)
     return adds
 
 
 def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Remaining, owners: Bool, check: Check) -> Notice:
-    """Returns the notice about these owners; it names the one that grows most."""
     steps = kept.steps - kept.first
     meant = owners[kept.owner] & (kept.step >= kept.first)
     size = kept.by_owner(kept.bytes, meant)

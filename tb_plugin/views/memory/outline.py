@@ -52,9 +52,9 @@ def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
 
 def values_of(values: Int64, known: Bool) -> list[int | float | None]:
     """Returns values for JSON, null if unknown."""
-    shown = values.astype(object)
-    shown[~known] = None
-    found: list[int | float | None] = shown.tolist()
+    objects = values.astype(object)
+    objects[~known] = None
+    found: list[int | float | None] = objects.tolist()
     return found
 
 

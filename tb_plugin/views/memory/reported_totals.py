@@ -50,8 +50,8 @@ def reported_devices(trace: TraceTable) -> set[str]:
 
 def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> ReportedTotals:
     """Returns the totals of all devices (or of the requested one), and the curves of one. Raises BadRequest."""
-    totals = _chosen(totals_of(trace), params.get("device"))
-    components = _chosen(components_of(trace), params.get("device"))
+    totals = _totals_of_device(totals_of(trace), params.get("device"))
+    components = _totals_of_device(components_of(trace), params.get("device"))
     span = _span(components, params, window)
     payloads: dict[str, Payload] = {}
     frames = {}
@@ -76,14 +76,16 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
         return []
     event = device.record[blocks.allocation[blocks.allocation != MISSING]]
     named = event[trace.stated_memory.name[event] != MISSING]
-    alone = int((scene.owners.operator[named] == MISSING).sum())
+    without_call = int((scene.owners.operator[named] == MISSING).sum())
     notices = []
     if len(named):
-        which = "{blocks} of them have" if alone < len(named) else "They have"
-        more = f" {which} no recorded call of that name, so the operators around it are unknown." if alone else ""
+        which = "{blocks} of them have" if without_call < len(named) else "They have"
+        more = (
+            f" {which} no recorded call of that name, so the operators around it are unknown." if without_call else ""
+        )
         figures = [
             METRICS.figure("allocations", len(named)),
-            *([METRICS.figure("blocks", alone)] if 0 < alone < len(named) else []),
+            *([METRICS.figure("blocks", without_call)] if 0 < without_call < len(named) else []),
         ]
         notices.append(
             Notice(
@@ -125,7 +127,7 @@ def without_blocks(trace: TraceTable) -> Notices:
     return Notices("data_quality", "About these numbers", "data", [notice])
 
 
-def _chosen(every: Sequence[Totals], device: str) -> list[Totals]:
+def _totals_of_device(every: Sequence[Totals], device: str) -> list[Totals]:
     """Returns the totals of a device, including those of its other allocators."""
     return [one for one in every if not device or device == one.device or device.startswith(f"{one.device} ")]
 

@@ -64,8 +64,6 @@ def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
 
 @dataclass(frozen=True)
 class _Growth:
-    """Growth of reserved memory in the window."""
-
     times: int
     beside_free: int
     """Number of times it grew although enough bytes were free."""
@@ -128,7 +126,6 @@ CAUSES = {
 
 
 def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: int) -> tuple[str, str, list[Figure]]:
-    """Returns the cause: its key, a sentence, and the figures of the sentence."""
     growth = _growth(device, scene.window, peak)
     if growth.last == MISSING:
         return "before", "It was reserved earlier for a higher peak, and the cache has not shrunk since.", []

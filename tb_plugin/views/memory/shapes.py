@@ -44,10 +44,10 @@ def shaped_operator(trace: TraceTable) -> Int32:
     Shapes without a number are skipped: scalars have none.
     """
     ids = np.unique(trace.operators.shapes[trace.operators.shapes != MISSING])
-    told = np.zeros(len(trace.strings) + 1, np.bool_)
-    told[ids] = pc.match_substring_regex(trace.strings.take(ids), r"\d").to_numpy(zero_copy_only=False)
+    has_number = np.zeros(len(trace.strings) + 1, np.bool_)
+    has_number[ids] = pc.match_substring_regex(trace.strings.take(ids), r"\d").to_numpy(zero_copy_only=False)
     own = np.full(len(trace), MISSING, np.int32)
-    rows = trace.operators.row[told[trace.operators.shapes]]
+    rows = trace.operators.row[has_number[trace.operators.shapes]]
     own[rows] = rows
     return inherit(own, trace.operator)
 
@@ -70,11 +70,11 @@ class Varying:
     steps: int
 
 
-def varying_shapes(scene: Scene, device: Device, times: Ranges, alone: bool) -> Varying | None:
+def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: bool) -> Varying | None:
     """Returns the shapes of the whole steps in ``times``; None if the trace has no shapes or too few steps.
 
     With three steps or more the first is skipped: it also allocates lasting memory. Driver calls name no device, so they
-    count only if the trace has one (``alone``).
+    count only if the trace has one (``is_only_device``).
     """
     trace = scene.trace
     if not trace.steps.recorded or not (trace.operators.shapes != MISSING).any():
@@ -89,7 +89,7 @@ def varying_shapes(scene: Scene, device: Device, times: Ranges, alone: bool) -> 
     row = shaped[owner]
     counted = (device.bytes > 0) & (row != MISSING) & np.isin(step, compared) & scene.window.holds(device.time_ns)
     row, step, size = row[counted], step[counted], device.bytes[counted]
-    calls = usual_calls(trace, times) if alone else np.empty(0, np.int64)
+    calls = usual_calls(trace, times) if is_only_device else np.empty(0, np.int64)
     calls = calls[np.isin(step_at(trace, trace.start_ns[calls]), compared)]
     within = shaped[trace.operator[calls]]
     shape = np.full(len(trace) + 1, MISSING, np.int32)

@@ -47,8 +47,8 @@ def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
         return None
     least = max(SPIKE_SHARE * peak.value, least_bytes(scene.trace, device))
     life = np.append(device.time_ns, 0)[blocks.release] - np.append(device.time_ns, 0)[blocks.allocation]
-    there = blocks.paired & (blocks.allocation != MISSING) & (blocks.release != MISSING) & blocks.live(peak.at)
-    found = np.flatnonzero(there & (blocks.bytes >= least) & (life <= SHORT_LIFE * _step_ns(scene)))
+    is_at_peak = blocks.paired & (blocks.allocation != MISSING) & (blocks.release != MISSING) & blocks.live(peak.at)
+    found = np.flatnonzero(is_at_peak & (blocks.bytes >= least) & (life <= SHORT_LIFE * _step_ns(scene)))
     found = found[np.argsort(-blocks.bytes[found], kind="stable")][:MAX_TRIED_BLOCKS]
     rest = [(_rest(scene, device, peak, int(block)), int(block)) for block in found]
     lower, block = min(rest, default=(peak.value, MISSING))

@@ -191,15 +191,15 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
     """Returns notices about data that the trace or the window lacks."""
     notices = []
     start = trace.steps.host_start_ns
-    apart = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())
-    if apart and trace.steps.recorded:
+    skipped_steps = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())
+    if skipped_steps and trace.steps.recorded:
         notices.append(
             Notice(
                 rule="steps_apart",
                 severity="info",
                 text="Steps in view but not selected: {affected}. The curve and all numbers exclude them.",
                 todo="",
-                figures=[METRICS.figure("affected", apart, "Steps")],
+                figures=[METRICS.figure("affected", skipped_steps, "Steps")],
             )
         )
     missing = [

@@ -81,7 +81,7 @@ def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBloc
         {"allocation_step": text, **dict.fromkeys(_OWNER, text), "device": pa.string(),
          **dict.fromkeys(_SUMS, pa.int64())}
     )  # fmt: skip
-    found = [_kept(scene, device, blocks, schema) for device, blocks in zip(devices, every, strict=True)]
+    found = [_survivors(scene, device, blocks, schema) for device, blocks in zip(devices, every, strict=True)]
     keys = scene.origins.told(("allocation_step", *_OWNER, "device"))
     order = [("kept_to_end_bytes", "descending"), ("kept_bytes", "descending")]
     return Frame(
@@ -99,7 +99,7 @@ def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBloc
     )
 
 
-def _kept(scene: Scene, device: Device, of: StepBlocks, schema: pa.Schema) -> pa.Table:
+def _survivors(scene: Scene, device: Device, of: StepBlocks, schema: pa.Schema) -> pa.Table:
     kept = np.flatnonzero(of.outlives)
     groups = group(of.step[kept], of.owner.of[kept])
     event, step = of.event[kept][groups.first], of.step[kept][groups.first]

@@ -251,14 +251,14 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
     inside = np.flatnonzero(window.holds(time))
     kept = inside[detail_of(time[inside], [level[inside] for level in levels], window, width)]
     drawn = outline_of(time, window, kept)
-    made = []
+    curves = []
     for i, ((one, key), level) in enumerate(zip(lines, levels, strict=True)):
         values = np.append(level, MISSING)[drawn.at]
         colour = LEVELS[key] if chosen else f"slice{i}"
-        made.append(Line(_title(one, key, chosen), colour, values_of(values, drawn.known & (values >= 0))))
+        curves.append(Line(_title(one, key, chosen), colour, values_of(values, drawn.known & (values >= 0))))
     title = f"{chosen} over time" if chosen else "Reserved per allocator"
     return Series(
-        "allocator_curve", title, some[0].device, METRICS.metric("moment_ns"), drawn.time_ns.tolist(), made, "lines"
+        "allocator_curve", title, some[0].device, METRICS.metric("moment_ns"), drawn.time_ns.tolist(), curves, "lines"
     )
 
 

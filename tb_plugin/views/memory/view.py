@@ -101,8 +101,8 @@ class Memory:
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls, failures)
             notes = summary.data_notices(trace, devices[0], scene.window)
-            told = (*notes.notices, *reported_notices(scene, devices[0]))
-            payloads["data_quality"] = structs.replace(notes, notices=list(told))
+            all_notices = (*notes.notices, *reported_notices(scene, devices[0]))
+            payloads["data_quality"] = structs.replace(notes, notices=list(all_notices))
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
         stated = reported_totals(trace, params, scene.window)
@@ -130,8 +130,8 @@ def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
     """Returns the failed requests of the displayed device, and of devices without a curve."""
     charted = {device.name for device in seen.every} - {seen.devices[0].name}
     failures = failures_of(trace)
-    apart = np.array([name in charted for name in failures.device], np.bool_)
-    return failures.of(seen.scene.window.holds(trace.start_ns[failures.row]) & ~apart)
+    has_own_curve = np.array([name in charted for name in failures.device], np.bool_)
+    return failures.of(seen.scene.window.holds(trace.start_ns[failures.row]) & ~has_own_curve)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,6 @@ class _Prepared:
 
 @remembered
 def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table]:
-    """Returns the results that depend on the trace only."""
     owners, devices = owners_of(trace), allocators_of(trace)
     origins = origins_of(trace, owners)
     return owners, origins, devices, every_block(trace, owners, origins, devices)
@@ -161,7 +160,7 @@ def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table
 def _prepare(trace: TraceTable, params: Params) -> _Prepared:
     """Returns the results for ``params``, which contain the steps and ``_WINDOW`` only. Raises BadRequest."""
     owners, origins, every, blocks = _records(trace)
-    devices = _chosen(trace, every, params.get("device"))
+    devices = _select_devices(trace, every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
     peaks = [peak_of(device, scene.window) for device in devices]
     steps = [step_blocks(scene, device) for device in devices]
@@ -173,8 +172,8 @@ def _prepare(trace: TraceTable, params: Params) -> _Prepared:
     }
     times = intersect(step_time(trace.steps), scene.window.parts)
     calls = driver_calls(trace, times)
-    alone = sum(not device.is_host for device in every) == 1
-    shapes = [varying_shapes(scene, device, times, alone and not device.is_host) for device in devices]
+    is_only_device = sum(not device.is_host for device in every) == 1
+    shapes = [varying_shapes(scene, device, times, is_only_device and not device.is_host) for device in devices]
     frames["memory_shapes"] = shape_frame(trace, devices, shapes)
     return _Prepared(
         coverage=select_rows(trace, params.steps).coverage,
@@ -189,7 +188,7 @@ def _prepare(trace: TraceTable, params: Params) -> _Prepared:
     )
 
 
-def _chosen(trace: TraceTable, devices: list[Device], name: str) -> list[Device]:
+def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list[Device]:
     if not name:
         return devices
     found = [device for device in devices if device.name == name]

@@ -122,14 +122,13 @@ def _cells(flow: MemoryFlow, part: Part, rows: Int64) -> tuple[Int64, Int64, Int
     grid = np.zeros((GRID_CELLS[0] + 1, GRID_CELLS[1] + 1), np.int64)
     for x, y, sign in ((left, top, 1), (right, top, -1), (left, bottom, -1), (right, bottom, 1)):
         np.add.at(grid, (x, y), sign)
-    there = (np.cumsum(np.cumsum(grid, axis=0), axis=1) > 0).astype(np.int8)
-    edges = np.diff(there, axis=1, prepend=0)
+    is_occupied = (np.cumsum(np.cumsum(grid, axis=0), axis=1) > 0).astype(np.int8)
+    edges = np.diff(is_occupied, axis=1, prepend=0)
     column, first_row = np.nonzero(edges == 1)
     return column, first_row, np.nonzero(edges == -1)[1]
 
 
 def _listed(flow: MemoryFlow, ids: npt.NDArray[np.int32]) -> tuple[list[str], Int64]:
-    """Returns distinct texts and the position of each row's text among them."""
     used, place = np.unique(ids, return_inverse=True)
     return flow.strings.take(used).to_pylist(), place.reshape(-1)
 

@@ -112,7 +112,6 @@ class MemoryFlowAnalysis:
 
 
 def _answer_of(flow: MemoryFlow) -> Notices:
-    """Returns the sentence about the peak and its largest producer."""
     levels = levels_of(flow)
     if levels.peak == MISSING or not levels.used[levels.peak]:
         return Notices("answer", "Answer", "answer", [])
@@ -138,7 +137,6 @@ def _answer_of(flow: MemoryFlow) -> Notices:
 
 
 def _data_notices(flow: MemoryFlow) -> Notices:
-    """Returns notices about the limits of these numbers."""
     notices = []
     levels = levels_of(flow)
     if unreleased := int((~flow.is_released).sum()):

@@ -49,6 +49,6 @@ def _frame(trace: TraceTable) -> Frame:
         return states_frame(none, none, none, none)
     blocks = device.blocks
     # Blocks with contradicting events may have been released.
-    told = (blocks.allocation == MISSING) | blocks.paired | (blocks.end != MISSING)
+    is_certain = (blocks.allocation == MISSING) | blocks.paired | (blocks.end != MISSING)
     end = np.where(blocks.end == MISSING, len(device.record), blocks.end)
-    return states_frame(found.of[told], blocks.begin[told], end[told], blocks.bytes[told])
+    return states_frame(found.of[is_certain], blocks.begin[is_certain], end[is_certain], blocks.bytes[is_certain])

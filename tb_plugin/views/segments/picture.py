@@ -36,7 +36,7 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
     lines, line = _distinct(texts_of(words.line, stack))
     return MemoryMap(
         event=moment.event,
-        groups=_told(moment, of, keys),
+        groups=_group_payloads(moment, of, keys),
         row_address=address_texts(rows.address).to_pylist(),
         row_bytes=rows.size.tolist(),
         row_group=of.tolist(),
@@ -76,7 +76,7 @@ def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
     return np.array([number[pair] for pair in pairs], np.int64), keys
 
 
-def _told(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> list[MapGroup]:
+def _group_payloads(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> list[MapGroup]:
     snapshot, rows = moment.held.snapshot, moment.rows
     pool = pool_texts(snapshot, np.array([pair[0] for pair in keys], np.int64)).to_pylist()
     stream = stream_texts(snapshot, np.array([pair[1] for pair in keys], np.int64)).to_pylist()

@@ -160,7 +160,6 @@ def pinning_frame(moment: Moment) -> Frame:
 
 
 def _blocks(moment: Moment, rows: Int64) -> pa.Table:
-    """Returns the blocks in the given order."""
     held = moment.held
     snapshot, words = held.snapshot, stack_words(held.snapshot)
     stack, begin = held.block("stack")[rows], held.block("begin")[rows]

@@ -70,15 +70,15 @@ class Segments:
         at = levels_of(held).peak() if asked is None else asked
         moment = moment_at(held, at)
         ooms = last_ooms(held)
-        here = ran_out(held, at) if at >= 0 and held.action[at] == Action.OOM else None
+        oom = ran_out(held, at) if at >= 0 and held.action[at] == Action.OOM else None
         size = int_param(params, "size")
-        request = usual_request(moment, here) if size is None else max(size, 0)
+        request = usual_request(moment, oom) if size is None else max(size, 0)
         by_bytes, by_count = gap_sizes_of(moment)
         payloads: dict[str, Payload] = {
-            "answer": _answer_of(moment, here),
+            "answer": _answer_of(moment, oom),
             "moment": summary_of(moment),
             "place": place_of(held, at),
-            "map": picture_of(moment, in_way_of(here, moment)),
+            "map": picture_of(moment, in_way_of(oom, moment)),
             "gap_sizes": by_bytes,
             "gap_counts": by_count,
             "request": Figures("request", "Request", "", [METRICS.figure("request_bytes", request)]),
@@ -87,8 +87,8 @@ class Segments:
                 for each in devices_of(snapshot)
             ]),
         }  # fmt: skip
-        if here is not None:
-            payloads["oom"] = oom_of(here)
+        if oom is not None:
+            payloads["oom"] = oom_of(oom)
         if held.count:
             payloads["reserved"] = _reserved_of(held)
         frames = {
@@ -97,7 +97,7 @@ class Segments:
             "blocks_in_way": pinning_frame(moment),
             "blocks_at": blocks_frame(moment),
             "oom_moments": oom_moments_frame(held, ooms),
-            "oom_obstacles": obstacles_frame(held, here or (ooms[-1] if ooms else None)),
+            "oom_obstacles": obstacles_frame(held, oom or (ooms[-1] if ooms else None)),
         }
         layout = (*payloads, "pools_at", "blocks_in_way", "oom_moments", "oom_obstacles")
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, layout)
@@ -107,10 +107,10 @@ class Segments:
         return answer_view(self, parts[0], params)
 
 
-def _answer_of(moment: Moment, here: RunningOut | None) -> Notices:
-    """Returns the sentence about a moment; ``here`` is the failed request at that event, if any."""
-    if here is not None:
-        text, figures = sentence_of(here)
+def _answer_of(moment: Moment, oom: RunningOut | None) -> Notices:
+    """Returns the sentence about a moment; ``oom`` is the failed request at that event, if any."""
+    if oom is not None:
+        text, figures = sentence_of(oom)
         notices = [Notice("segments_moment", "high", text, "", figures)]
     else:
         notices = [_free(moment), *_other_oom(moment)]
@@ -149,7 +149,6 @@ def _free(moment: Moment) -> Notice:
 
 
 def _other_oom(moment: Moment) -> list[Notice]:
-    """Returns a link to the first event at which memory ran out."""
     ooms = ooms_of(moment.held)
     if not len(ooms):
         return []

@@ -109,7 +109,6 @@ def _allocated_by_stack(held: DeviceLevels, at: int, name: str) -> Frame:
 
 
 def _compared(name: str, base: pa.Table, exp: pa.Table) -> Frame:
-    """Returns both sides by stack, largest change first."""
     sides = []
     for side, own, other in (("base", base, "exp"), ("exp", exp, "base")):
         none = pa.array(np.zeros(own.num_rows, np.int64))

@@ -82,7 +82,7 @@ class StackProfileAnalysis:
     def part(self, profile: StackProfile, params: Params) -> Part:
         """Returns places and functions, or callers and callees of a ``function``. Raises BadRequest, NotFound."""
         coverage = CoverageInfo(complete=profile.report.complete)
-        terms, chosen = _terms(profile), _chosen(profile, params)
+        terms, chosen = _terms(profile), _selected_profiles(profile, params)
         places = laid(profile, chosen)
         if function := params.get("function"):
             callers, callees = sandwich(places, function, terms)
@@ -118,7 +118,7 @@ def _terms(profile: StackProfile) -> Terms:
     return Terms(METRICS, has_kinds=False, keys={**keys, "host_own_ns": own, "function_host_self_ns": own})
 
 
-def _chosen(profile: StackProfile, params: Params) -> tuple[int, ...]:
+def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]:
     """Returns the requested profile numbers; none means all. Raises BadRequest for an unknown one."""
     known = {str(number): number for number in range(len(profile.threads))}
     asked = sorted(set(params.values("thread")) - {""})
@@ -172,7 +172,6 @@ def _threads(profile: StackProfile) -> Frame:
 
 
 def _answer(profile: StackProfile, functions: Frame, total: int) -> list[Notice]:
-    """Returns the function with the largest own value, and a note if the unit is unknown."""
     notices = []
     top = functions.data.slice(0, 1).to_pylist()
     if top and total:

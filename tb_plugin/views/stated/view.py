@@ -53,7 +53,7 @@ class VendorTables:
 
 def _frames(trace: TraceTable) -> Iterator[Frame]:
     for table in trace.stated:
-        yield _frame(table.name, table.title, [_shown(trace, c) for c in table.columns])
+        yield _frame(table.name, table.title, [_column_parts(trace, c) for c in table.columns])
     blocks, totals = trace.blocks, trace.totals
     if len(blocks.start_ns):
         yield _frame(
@@ -62,11 +62,11 @@ def _frames(trace: TraceTable) -> Iterator[Frame]:
             [
                 ("stated_block_name", "Name", "text", trace.strings.take(blocks.name)),
                 ("stated_allocator", "Allocator", "text", trace.strings.take(blocks.allocator)),
-                ("stated_bytes", "Size", "bytes", _known(blocks.bytes)),
-                ("stated_start_ns", "Allocated", "ns", _known(blocks.start_ns)),
-                ("stated_end_ns", "Released", "ns", _known(blocks.end_ns)),
-                ("stated_device_type", "Device type", "number", _known(blocks.device_type)),
-                ("stated_device_id", "Device", "number", _known(blocks.device_id)),
+                ("stated_bytes", "Size", "bytes", _null_if_missing(blocks.bytes)),
+                ("stated_start_ns", "Allocated", "ns", _null_if_missing(blocks.start_ns)),
+                ("stated_end_ns", "Released", "ns", _null_if_missing(blocks.end_ns)),
+                ("stated_device_type", "Device type", "number", _null_if_missing(blocks.device_type)),
+                ("stated_device_id", "Device", "number", _null_if_missing(blocks.device_id)),
             ],
         )
     if len(totals.time_ns):
@@ -76,20 +76,20 @@ def _frames(trace: TraceTable) -> Iterator[Frame]:
             [
                 ("stated_allocator", "Allocator", "text", trace.strings.take(totals.allocator)),
                 ("stated_time_ns", "Time", "ns", pa.array(totals.time_ns)),
-                ("stated_allocated", "Allocated", "bytes", _known(totals.allocated)),
-                ("stated_reserved", "Reserved", "bytes", _known(totals.reserved)),
-                ("stated_active", "Active", "bytes", _known(totals.active)),
-                ("stated_device_type", "Device type", "number", _known(totals.device_type)),
-                ("stated_device_id", "Device", "number", _known(totals.device_id)),
+                ("stated_allocated", "Allocated", "bytes", _null_if_missing(totals.allocated)),
+                ("stated_reserved", "Reserved", "bytes", _null_if_missing(totals.reserved)),
+                ("stated_active", "Active", "bytes", _null_if_missing(totals.active)),
+                ("stated_device_type", "Device type", "number", _null_if_missing(totals.device_type)),
+                ("stated_device_id", "Device", "number", _null_if_missing(totals.device_id)),
             ],
         )
 
 
-def _known(values: npt.NDArray[np.signedinteger]) -> pa.Array:
+def _null_if_missing(values: npt.NDArray[np.signedinteger]) -> pa.Array:
     return pa.array(values, mask=values == MISSING)
 
 
-def _shown(trace: TraceTable, column: StatedColumn) -> tuple[str, str, Unit, pa.Array]:
+def _column_parts(trace: TraceTable, column: StatedColumn) -> tuple[str, str, Unit, pa.Array]:
     """Returns key, title, unit and values of a column; an unknown unit goes into the title.
 
     Clock times are relative to the first event of the timeline: browsers lose digits of times since 1970.
@@ -111,10 +111,9 @@ def _unit(values: pa.Array) -> Unit:
 
 
 def _frame(name: str, title: str, columns: Sequence[tuple[str, str, Unit, pa.Array]]) -> Frame:
-    """Returns a table whose rows are identified by their position."""
     metrics = [Metric(key, head, unit, "As the profile states it.") for key, head, unit, _ in columns]
     data = {key: values for key, _, _, values in columns}
     data[ROW.key] = pa.array(np.arange(len(columns[0][3]) if columns else 0))
-    shown = [*map(Column, metrics), Column(ROW, hidden=True)]
+    all_columns = [*map(Column, metrics), Column(ROW, hidden=True)]
     named = next((key for key, _, unit, _ in columns if unit == "text"), ROW.key)
-    return Frame(name, title, shown, pa.table(data), (ROW.key,), named)
+    return Frame(name, title, all_columns, pa.table(data), (ROW.key,), named)

@@ -23,11 +23,11 @@ def advice_of(*devices: DeviceLevels) -> Notices:
     found = []
     for held in devices:
         of_it = [notice for rule in _RULES for notice in rule(held)] if held.count else []
-        found += [_named(held, notice) for notice in of_it] if len(devices) > 1 else of_it
+        found += [_with_device(held, notice) for notice in of_it] if len(devices) > 1 else of_it
     found.sort(key=lambda notice: _LOUDEST.index(notice.severity))
     return Notices("advice", "Findings", "training", found)
 
 
-def _named(held: DeviceLevels, notice: Notice) -> Notice:
+def _with_device(held: DeviceLevels, notice: Notice) -> Notice:
     figures = [*notice.figures, METRICS.figure("device", held.name)]
     return replace(notice, text=f"{{device}}: {notice.text}", figures=figures)

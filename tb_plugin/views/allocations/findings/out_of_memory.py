@@ -89,7 +89,6 @@ class Lines:
 
 @remembered
 def _line_numbers(snapshot: Snapshot) -> Lines:
-    """Returns the lines of all stacks."""
     encoded = stack_words(snapshot).line.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     number = pc.fill_null(encoded.indices, len(texts)).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -42,11 +42,11 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
     begin, freed = held.block("begin").astype(np.int64), held.block("freed").astype(np.int64)
     size, stack = held.block("size"), held.block("stack")
     short = (begin >= 0) & (freed - begin <= MAX_LIFE_SHARE * length)
-    there = np.flatnonzero(short & (begin <= at) & (freed > at))
-    if not len(there):
+    candidates = np.flatnonzero(short & (begin <= at) & (freed > at))
+    if not len(candidates):
         return
-    block = int(there[size[there].argmax()])
-    if (stack[there] == stack[block]).sum() > 1 or size[block] < MIN_SAVED_SHARE * peak:
+    block = int(candidates[size[candidates].argmax()])
+    if (stack[candidates] == stack[block]).sum() > 1 or size[block] < MIN_SAVED_SHARE * peak:
         return
     # The same line may cause as high a peak in other steps.
     alike = np.flatnonzero(short & (stack == stack[block]))
