@@ -164,7 +164,8 @@ def _ns(us: str) -> int:
 def read(path: Path, budget_mb: int) -> None:
     """Reads a profile as a worker process does; with a budget, the window from the first step on that fits into it."""
     from tb_plugin.formats import READERS
-    from tb_plugin.formats.base import FileSize, ReadOptions, no_progress, windowed
+    from tb_plugin.formats.base import FileSize, ReadOptions, no_progress
+    from tb_plugin.formats.format_entry import windowed
     from tb_plugin.model.trace.assemble import assemble
     from tb_plugin.model.trace.window import Asked, choose
     from tb_plugin.service.workers.memory_estimate import peak_memory_bytes, room_bytes

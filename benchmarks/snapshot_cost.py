@@ -28,7 +28,7 @@ def ours(path: str) -> None:
     begin = time.perf_counter()
     from tb_plugin.analysis.base import Params
     from tb_plugin.formats.base import ReadOptions, no_progress
-    from tb_plugin.formats.memory_snapshot import MemorySnapshotReader
+    from tb_plugin.formats.memory_snapshot.reader import MemorySnapshotReader
     from tb_plugin.model.snapshot.assemble import assemble
     from tb_plugin.model_kinds.rows import SNAPSHOT
     from tb_plugin.payloads.export import to_json

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-EXTENSIONS_VARIABLE = "TORCH_TRACE_EXTENSIONS"
+from tb_plugin import settings
+
+EXTENSIONS_VARIABLE = settings.EXTENSIONS.name
 """Environment variable: import names of modules with further readers, models and analyses."""
 
 

@@ -17,7 +17,7 @@ COUNT = "findings.count"
 
 
 class FindingFigure(Struct, frozen=True):
-    """A number of a finding. ``key`` is that of its definition in docs/metrics.md."""
+    """A number of a finding. ``key`` is that of its definition in docs/reference/metrics.md."""
 
     key: str
     title: str

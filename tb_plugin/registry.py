@@ -1,4 +1,6 @@
-"""What this process can read and answer: the literal lists of the package, and those of modules that a person names.
+"""Formats, models and views: those of the package, and those of modules that a person names.
+
+All are declarations: their code is imported at first use.
 
 ``TORCH_TRACE_EXTENSIONS`` holds import names, separated by commas. Such a module may have ``READERS``, ``MODELS`` and
 ``ANALYSES`` of its own; the page, the command line, the Python API and worker processes take them like ours.
@@ -13,12 +15,16 @@ from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 from tb_plugin.analysis.base import Analysis
+from tb_plugin.analysis.view_entry import model_name
 from tb_plugin.errors import NotFoundError, UserError
 from tb_plugin.extensions import EXTENSIONS_VARIABLE, extension_names
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Reader
+from tb_plugin.formats.format_entry import raw_name
+from tb_plugin.lib.lazy import name_of
 from tb_plugin.model_kinds import MODELS
 from tb_plugin.model_kinds.base import Model
+from tb_plugin.model_kinds.model_entry import made_of, type_of
 from tb_plugin.views import ANALYSES
 
 
@@ -66,26 +72,33 @@ def model_named(model_id: str) -> Model[Any, Any]:
 
 def model_of(reader: Reader[Any]) -> Model[Any, Any]:
     """Returns the model that is made of what a reader returns. Raises NotFound when nobody makes one of it."""
+    raw = raw_name(reader)
     for model in models():
-        if model.raw is reader.raw:
+        if made_of(model) == raw:
             return model
-    raise NotFoundError(f"No model is made of {reader.raw.__name__}.", reader.id, "Add one to MODELS.")
+    raise NotFoundError(f"No model is made of {raw.partition(':')[2]}.", reader.id, "Add one to MODELS.")
 
 
-def raws_of(kind: type[Any]) -> frozenset[type[Any]]:
-    """Returns the types that readers return of which this model is made: to look at many profiles with one question."""
-    made = {model.raw: model.type for model in reversed(models())}  # the first one makes it
-    return frozenset(raw for raw, model in made.items() if model is kind)
+def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
+    """Returns the ids of the formats whose profiles a view is about: to look at many profiles with one question."""
+    made = {made_of(model): type_of(model) for model in reversed(models())}  # the first one makes it
+    about = model_name(analysis)
+    return frozenset(reader.id for reader in readers() if made.get(raw_name(reader)) == about)
 
 
 def noun_of(kind: type[Any]) -> str:
     """Returns what profiles that are read as this type are called."""
-    return next(each.noun for each in models() if each.type is kind)
+    return _noun_of(name_of(kind))
+
+
+def _noun_of(name: str) -> str:
+    return next(each.noun for each in models() if type_of(each) == name)
 
 
 def views_of(model: Model[Any, Any]) -> list[Analysis[Any]]:
     """Returns the views about a model."""
-    return [analysis for analysis in analyses() if analysis.model is model.type]
+    about = type_of(model)
+    return [analysis for analysis in analyses() if model_name(analysis) == about]
 
 
 def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analysis[Any]:
@@ -95,9 +108,8 @@ def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analys
     for analysis in analyses():
         if analysis.id == view_id:
             if model is not None and analysis not in views:
-                what = (
-                    f"The view {analysis.title} is about {noun_of(analysis.model)}, and this profile is {model.noun}."
-                )
+                noun = _noun_of(model_name(analysis))
+                what = f"The view {analysis.title} is about {noun}, and this profile is {model.noun}."
                 raise NotFoundError(what, view_id, f"It has: {shown}.")
             return analysis
     raise NotFoundError(f"There is no view {view_id}.", view_id, f"There are: {shown}.")

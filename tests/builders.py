@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Self
 from tb_plugin.analysis.base import Analysis, Params, Part
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import Reader, ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.views import ANALYSES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.memory_timeline import MemoryTimelineReader
+from tb_plugin.formats.memory_timeline.reader import MemoryTimelineReader
 from tb_plugin.model.category_memory import CategoryMemory, assembled
 from tests.builders import Bytes
 

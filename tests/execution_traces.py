@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.execution_trace import ExecutionTraceReader
+from tb_plugin.formats.execution_trace.reader import ExecutionTraceReader
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tests.builders import Bytes
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.flight_recorder import FlightRecorderReader
+from tb_plugin.formats.flight_recorder.reader import FlightRecorderReader
 from tb_plugin.model.flight_recorder import Flight, RawFlight, assembled
 from tests.builders import Bytes
 

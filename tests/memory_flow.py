@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.memory_flow import MemoryFlowReader
+from tb_plugin.formats.memory_flow.reader import MemoryFlowReader
 from tb_plugin.model.memory_flow import MemoryFlow, RawMemoryFlow, assembled
 from tests.builders import Bytes
 

@@ -6,7 +6,7 @@ import pickle
 from typing import Any
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.memory_snapshot import MemorySnapshotReader
+from tb_plugin.formats.memory_snapshot.reader import MemorySnapshotReader
 from tb_plugin.model.snapshot.assemble import assemble
 from tb_plugin.model.snapshot.table import RawSnapshot, Snapshot
 from tb_plugin.model.trace.table import TraceTable

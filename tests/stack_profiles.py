@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.stack_files import StackFilesReader
+from tb_plugin.formats.stack_files.reader import StackFilesReader
 from tb_plugin.model.stack_profile import StackProfile
 from tests.builders import Bytes
 

@@ -41,6 +41,7 @@ def add_example(tree: Path, page: str) -> list[str]:
             text = file.read_text(encoding="utf-8")
             assert f"\n{name} = {{\n" in text, f"{path} has no {name}"
             code = text.replace(f"\n{name} = {{\n", f"\n{name} = {{\n{code}")
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(code, encoding="utf-8")
         paths.append(path)
     return paths
@@ -77,3 +78,19 @@ def test_a_rule(tree: Path) -> None:
         tree, "pytest", "-n", "0", "-q", "tests/rules/test_printing.py", "tests/rules/test_declarations.py",
         "tests/test_generated_docs.py", "tests/views/test_left_out.py", documented, golden,
     )  # fmt: skip
+
+
+def test_a_view(tree: Path) -> None:
+    own = add_example(tree, "add-a-view.md")
+    run(tree, "docs.generate")
+    assert changed(tree) == {*own, "docs/reference/http.md"}
+    assert len(own) == 2
+    run(tree, "pytest", "-n", "0", "-q", own[1], "tests/test_generated_docs.py", "tests/web/test_routes.py")
+
+
+def test_a_format(tree: Path) -> None:
+    own = add_example(tree, "add-a-format.md")
+    run(tree, "docs.generate")
+    assert changed(tree) == {*own}
+    assert len(own) == 3
+    run(tree, "pytest", "-n", "0", "-q", own[2], "tests/test_generated_docs.py", "tests/service/test_claims.py")

@@ -13,7 +13,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.megengine import MegEngineReader
+from tb_plugin.formats.megengine.reader import MegEngineReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable

@@ -175,7 +175,7 @@ class Missing:
 
 
 class Analysis(Protocol[M]):
-    """One view's numbers. Add one by a file here and a line in ``ANALYSES``."""
+    """One view's numbers. A view is declared in ``views/<id>/__init__.py`` (``view_entry.py``)."""
 
     id: str
     title: str
@@ -232,19 +232,6 @@ class Joining(Protocol):
 def view_params(analysis: Analysis[M], params: Params) -> Params:
     """Returns what of a question is put to a view: no phase to one that it does not apply to."""
     return replace(params, phase="", pattern="") if analysis.traits.whole else params
-
-
-class Detail:
-    """What all views of one trace share that are no pages of their own: others lead to them, and they are always there."""
-
-    model = TraceTable
-    traits = Traits("Ask", "detail")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns None: it is always there."""
-        return None
 
 
 def answer_view(analysis: Analysis[M], part: Part, params: Params) -> View | Table:

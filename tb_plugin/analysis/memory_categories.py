@@ -28,14 +28,14 @@ TITLES: Mapping[str, str] = {
     "unknown": "Unknown",
 }
 MEANINGS: Mapping[str, str] = {
-    "parameter": "Tensors that the optimizer updates, and buffers that count as such.",
-    "optimizer_state": "Optimizer data of each parameter that lasts from step to step.",
+    "parameter": "Tensors and buffers updated by the optimizer.",
+    "optimizer_state": "State of the optimizer per parameter.",
     "gradient": "Gradients of parameters.",
-    "activation": "Results of the forward pass that are saved for the backward pass.",
+    "activation": "Forward results saved for the backward pass.",
     "autograd_detail": "Intermediate results of the backward pass.",
-    "input": "Tensors that depend on no parameter: batches, labels, masks.",
+    "input": "Batches, labels and masks.",
     "temporary": "Allocated and released within one operator.",
-    "unknown": "Memory of no other category, such as temporary memory of the optimizer step.",
+    "unknown": "Memory of no other category.",
 }
 # ``categories_of`` returns positions in it.
 ORDER = tuple(TITLES)

@@ -72,12 +72,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_report(commands.add_parser("report", help="print the numbers of profiles"))
-    _add_diff(commands.add_parser("diff", help="compare two profiles, and fail where a number grew too far"))
+    _add_diff(commands.add_parser("diff", help="compare two profiles; fail if a number grew too far"))
     _add_stacks(commands.add_parser("stacks", help="write stacks for a flame graph or for speedscope"))
     _add_summarize(
-        commands.add_parser("summarize", help="compute the summaries of ranks that the view Distributed opens from")
+        commands.add_parser(
+            "summarize", help="compute summaries of ranks, so that the view Distributed opens without the traces"
+        )
     )
-    _add_doctor(commands.add_parser("doctor", help="say what was found, what not, and why"))
+    _add_doctor(commands.add_parser("doctor", help="list which files were found or skipped, and why"))
     return parser
 
 
@@ -86,10 +88,18 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"only this {name}")
     parser.add_argument("--view", action="append", metavar="V", help="only this view (repeatable)")
-    parser.add_argument("--steps", default="", help="only these steps, such as 5,7-9, or those of a mode: decode")
-    parser.add_argument("--phase", default="", help="only what lies in this phase (a name of the view phases)")
-    parser.add_argument("--pattern", default="", help="what names of one phase may differ in, an RE2 expression (\\d+)")
-    parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
+    parser.add_argument(
+        "--steps", default="", help="only these steps, such as 5,7-9, or the steps of a server's mode: decode"
+    )
+    parser.add_argument("--phase", default="", help="only this phase, a name in the view phases")
+    parser.add_argument(
+        "--pattern", default="", help="the parts in which names of one phase may differ, in RE2 (default \\d+)"
+    )
+    parser.add_argument(
+        "--window",
+        default="",
+        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that is too large for the memory",
+    )
     _add_capture(parser)
     _add_output(parser)
     parser.set_defaults(command="report")
@@ -99,18 +109,20 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
     for path, side, prefix in (("base", "baseline", "base-"), ("exp", "experiment", "")):
         parser.add_argument(path, metavar=path.upper(), help=f"the {side}: a trace file, a log directory, or a URL")
         for name in ("run", "worker", "span"):
-            parser.add_argument(f"--{prefix}{name}", help=f"{name} of the {side}, where it has several")
+            parser.add_argument(f"--{prefix}{name}", help=f"{name} of the {side}, if it has several")
         parser.add_argument(
             f"--{prefix}steps", default="", help=f"only these steps of the {side} (5,7-9), or a mode: decode"
         )
         _add_capture(parser, prefix, f" of the {side}")
-    parser.add_argument("--per", choices=("step", "total"), default="step", help="mean step (default) or sum")
+    parser.add_argument(
+        "--per", choices=("step", "total"), default="step", help="mean of the selected steps, or their sum"
+    )
     parser.add_argument(
         "--fail-on",
         action="append",
         default=[],
         metavar="GATE",
-        help="exit with 1 where experiment less baseline is beyond this, such as 'step_time>5%%' (repeatable)",
+        help="exit with 1 if experiment minus baseline is beyond this, such as 'step_time>5%%' (repeatable)",
     )
     _add_output(parser)
     parser.set_defaults(command="diff")
@@ -119,25 +131,40 @@ def _add_diff(parser: argparse.ArgumentParser) -> None:
 def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a trace file, a log directory, or a URL of one")
     for name in ("run", "worker", "span"):
-        parser.add_argument(f"--{name}", help=f"which {name}, where there are several")
-    parser.add_argument("--steps", default="", help="only these steps, such as 5,7-9, or those of a mode: decode")
-    parser.add_argument("--phase", default="", help="only what lies in this phase (a name of the view phases)")
-    parser.add_argument("--pattern", default="", help="what names of one phase may differ in, an RE2 expression (\\d+)")
-    parser.add_argument("--window", default="", help="open only these steps (7, 7-9) or times (0ns-500ns) of the trace")
+        parser.add_argument(f"--{name}", help=f"which {name}, if there are several")
+    parser.add_argument(
+        "--steps", default="", help="only these steps, such as 5,7-9, or the steps of a server's mode: decode"
+    )
+    parser.add_argument("--phase", default="", help="only this phase, a name in the view phases")
+    parser.add_argument(
+        "--pattern", default="", help="the parts in which names of one phase may differ, in RE2 (default \\d+)"
+    )
+    parser.add_argument(
+        "--window",
+        default="",
+        help="open only these steps (7, 7-9) or times (0ns-500ns) of a trace that is too large for the memory",
+    )
     _add_capture(parser)
-    parser.add_argument("--of", choices=FRAMES, default="both", help="what the frames are (both)")
-    parser.add_argument("--weight", choices=WEIGHTS, default="host", help="which time they are given (host)")
+    parser.add_argument(
+        "--of", choices=FRAMES, default="both", help="frames: python calls, operators with their runtime calls, or both"
+    )
+    parser.add_argument(
+        "--weight",
+        choices=WEIGHTS,
+        default="host",
+        help="host: self time on the CPU; device: time of the work that was launched",
+    )
     parser.add_argument(
         "--thread",
         action="append",
         default=[],
-        help="only this thread: pid:tid, its id or its name; all: idle ones as well (repeatable)",
+        help="only this thread: its key (pid:tid), id or name; all: idle threads, too (repeatable)",
     )
     parser.add_argument(
-        "--fold", choices=FOLDS, default="none", help="framework: its own calls are part of the first (none)"
+        "--fold", choices=FOLDS, default="none", help="framework: its internal calls count for the call that entered it"
     )
-    parser.add_argument("--format", choices=FORMATS, default="folded")
-    parser.add_argument("--output", default="", metavar="FILE", help="write there instead of to stdout")
+    parser.add_argument("--format", choices=FORMATS, default="folded", help="format of the file")
+    parser.add_argument("--output", default="", metavar="FILE", help="write to this file instead of stdout")
     parser.set_defaults(command="stacks")
 
 
@@ -145,20 +172,25 @@ def _add_summarize(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help="a log directory, a trace file, or a URL of one")
     for name in ("run", "worker", "span"):
         parser.add_argument(f"--{name}", help=f"only this {name}")
-    parser.add_argument("--to", default="", metavar="URL", help="write there (default: beside the traces)")
+    parser.add_argument(
+        "--to",
+        default="",
+        metavar="URL",
+        help="write the summaries there, in the same folders (default: next to the traces)",
+    )
     parser.add_argument(
         "--workers",
         type=_whole,
         metavar="N",
-        help="processes of this machine; 0: this one alone (as many as it has cores)",
+        help="number of processes; 0: this process alone (default: by cores and memory, 4 at most)",
     )
     parser.add_argument(
         "--scheduler",
         default="",
         metavar="URL",
-        help="the scheduler of a Dask cluster, tcp://HOST:PORT or tls://HOST:PORT (TORCH_TRACE_SCHEDULER)",
+        help="scheduler of a Dask cluster, tcp://HOST:PORT or tls://HOST:PORT (default: TORCH_TRACE_SCHEDULER)",
     )
-    for name, what in (("ca-file", "the authority's certificate"), ("cert", "our certificate"), ("key", "our key")):
+    for name, what in (("ca-file", "certificate of the authority"), ("cert", "our certificate"), ("key", "our key")):
         parser.add_argument(f"--tls-{name}", default="", metavar="FILE", help=f"{what}, for a scheduler at tls://")
     parser.set_defaults(command="summarize")
 
@@ -173,15 +205,14 @@ def _add_capture(parser: argparse.ArgumentParser, prefix: str = "", whose: str =
         f"--{prefix}capture",
         default="",
         metavar="TRACE",
-        help=f"what recorded the capture of the graphs that are replayed{whose}: RUN/WORKER/SPAN of the log directory, a "
-        "path or a URL; none (default: what lies beside the trace in the log directory; nothing where PATH is a "
-        "single file)",
+        help=f"the recording of the graph capture{whose}: RUN/WORKER/SPAN of the log directory, a path, a URL or none "
+        "(default: the recording next to the trace, if PATH is a directory)",
     )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
-    parser.add_argument("--top", type=_positive, default=10, metavar="N", help="rows per table, except in JSON (10)")
+    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="format of the output")
+    parser.add_argument("--top", type=_positive, default=10, metavar="N", help="rows per table in text and Markdown")
 
 
 def _whole(text: str) -> int:

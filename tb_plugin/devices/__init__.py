@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from tb_plugin.devices.base import DeviceFamily, Properties
@@ -17,11 +18,27 @@ from tb_plugin.devices.xpu import XPU
 from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.schema import CallRole, EventKind, MatrixUse
 
+
+class _AnyOf:
+    """A search for any of some patterns. They are compiled at the first search: most traces need few of them."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._patterns = tuple(patterns)
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile("|".join(f"(?:{pattern})" for pattern in self._patterns))
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Returns the first match in a text."""
+        return self._compiled.search(text)
+
+
 DEVICES: tuple[DeviceFamily, ...] = (CPU, CUDA, ROCM, XPU, NPU, MTIA)
 
 _KINDS: Mapping[str, EventKind] = {name: kind for family in DEVICES for name, kind in family.categories.items()}
 _BY_NAME = {
-    category: [(re.compile(pattern), kind) for pattern, kind in rules]
+    category: [(_AnyOf([pattern]), kind) for pattern, kind in rules]
     for family in DEVICES
     for category, rules in family.kinds_by_name.items()
 }
@@ -30,24 +47,20 @@ LANES_BY_STREAM = frozenset(category for family in DEVICES for category in famil
 _MATRIX_OPERATORS = frozenset(name for family in DEVICES for name in family.matrix_operators)
 
 
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
-
-
-_COLLECTIVE_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.collective_kernels)
-_COLLECTIVE_OPERATOR = _any_of(pattern for family in DEVICES for pattern in family.collective_operators)
-_MATRIX_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.matrix_kernels)
-_MATRIX_KERNEL_BY_TYPE = _any_of(pattern for family in DEVICES for pattern in family.matrix_kernels_by_type)
-_PLAIN_KERNEL = _any_of(pattern for family in DEVICES for pattern in family.plain_kernels)
+_COLLECTIVE_KERNEL = _AnyOf(pattern for family in DEVICES for pattern in family.collective_kernels)
+_COLLECTIVE_OPERATOR = _AnyOf(pattern for family in DEVICES for pattern in family.collective_operators)
+_MATRIX_KERNEL = _AnyOf(pattern for family in DEVICES for pattern in family.matrix_kernels)
+_MATRIX_KERNEL_BY_TYPE = _AnyOf(pattern for family in DEVICES for pattern in family.matrix_kernels_by_type)
+_PLAIN_KERNEL = _AnyOf(pattern for family in DEVICES for pattern in family.plain_kernels)
 _LONGEST = 8192
 """Characters of a name that are looked at: patterns may take quadratic time, and a trace may hold any text."""
 _IDENTITY = frozenset({"id", "uuid", "pciBusId", "pciDeviceId", "pciDomainId"})
 _CALLS = [
-    (role, _any_of(patterns for family in DEVICES for patterns in family.calls.get(role, ())))
+    (role, _AnyOf(patterns for family in DEVICES for patterns in family.calls.get(role, ())))
     for role in CallRole
     if any(role in family.calls for family in DEVICES)
 ]
-_COUNTER_UNITS = [(re.compile(pattern), unit) for family in DEVICES for pattern, unit in family.counter_units]
+_COUNTER_UNITS = [(_AnyOf([pattern]), unit) for family in DEVICES for pattern, unit in family.counter_units]
 _OVERLOAD = re.compile(r"\.\w+$")
 
 

@@ -16,10 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin import settings
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import KernelClass
 
-VARIABLE = "TORCH_TRACE_CLASSES"
+VARIABLE = settings.CLASSES.name
 """Environment variable: a file with rules of a person's own."""
 OPERATOR = "operator:"
 MOST_RULES = 1000

@@ -1,37 +1,20 @@
-"""Formats. One file (or package) a format; READERS is the literal list of them."""
+"""Formats: one folder each, which declares itself (``FORMATS``). No list names them.
+
+``READERS`` holds the declarations in the order in which they are asked about an uncertain file (``order``). The code that
+decodes is imported when a file of the format is read.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import pkgutil
+from importlib import import_module
 
-from tb_plugin.formats.ascend import AscendClusterReader, AscendReader
-from tb_plugin.formats.base import Reader
-from tb_plugin.formats.chrome_json import ChromeJsonReader
-from tb_plugin.formats.execution_trace import ExecutionTraceReader
-from tb_plugin.formats.flight_recorder import FlightRecorderReader
-from tb_plugin.formats.kineto import KinetoReader
-from tb_plugin.formats.megengine import MegEngineReader
-from tb_plugin.formats.memory_flow import MemoryFlowReader
-from tb_plugin.formats.memory_snapshot import MemorySnapshotReader
-from tb_plugin.formats.memory_timeline import MemoryTimelineReader
-from tb_plugin.formats.perfetto import PerfettoReader
-from tb_plugin.formats.stack_files import StackFilesReader
+from tb_plugin.formats.format_entry import FormatEntry
 
-_KINETO, _CHROME_JSON = KinetoReader(), ChromeJsonReader()
 
-READERS: tuple[Reader[Any], ...] = (
-    AscendReader(),
-    AscendClusterReader(),
-    _KINETO,
-    MegEngineReader(),
-    _CHROME_JSON,
-    PerfettoReader(of_torch=_KINETO, of_tools=_CHROME_JSON),
-    MemorySnapshotReader(),
-    MemoryTimelineReader(),
-    MemoryFlowReader(),
-    FlightRecorderReader(),
-    StackFilesReader(),
-    ExecutionTraceReader(),
-)
-"""An uncertain file goes to the first whose ``sniff`` knows it: those that look for a tool's marks stand before those that
-take any trace."""
+def _declared() -> list[FormatEntry]:
+    folders = [each.name for each in pkgutil.iter_modules(__path__) if each.ispkg and not each.name.startswith("_")]
+    return [entry for name in folders for entry in import_module(f"{__name__}.{name}").FORMATS]
+
+
+READERS: tuple[FormatEntry, ...] = tuple(sorted(_declared(), key=lambda entry: entry.order))

@@ -162,7 +162,7 @@ def no_progress(state: ReadState) -> None:
 
 
 class Reader(Protocol[Raw_co]):
-    """A reader knows one trace format. Add one by a file here and a line in ``READERS``.
+    """A reader knows one trace format. A format is declared in ``formats/<format>/__init__.py`` (``format_entry.py``).
 
     Everything here is required. What only some readers can is a Protocol of its own: ``Windowed``.
     """
@@ -223,11 +223,6 @@ class Windowed(Protocol):
         ...
 
 
-def windowed(reader: Reader[Any]) -> Windowed | None:
-    """Returns the reader as one that opens windows; None when it opens a whole profile or nothing."""
-    return reader if isinstance(reader, Windowed) else None
-
-
 @runtime_checkable
 class Identifying(Protocol):
     """What a reader can do besides whose profiles state rank and job: they are joined across folders and names."""
@@ -238,8 +233,3 @@ class Identifying(Protocol):
         ``head`` gives the first 64 KiB (uncompressed) of a file; nothing else is read. Passes on what it raises.
         """
         ...
-
-
-def identifying(reader: object) -> Identifying | None:
-    """Returns the reader as one that identifies profiles, None when it is not."""
-    return reader if isinstance(reader, Identifying) else None

@@ -1,28 +1,73 @@
-"""What a profile may be; MODELS is the literal list."""
+"""Kinds of profiles. ``MODELS`` declares them; their code, rows of rows.py, is imported at first use."""
 
 from __future__ import annotations
 
-from typing import Any
+from tb_plugin.model_kinds.model_entry import ModelEntry
 
-from tb_plugin.model_kinds.base import Model
-from tb_plugin.model_kinds.rows import (
-    CATEGORY_MEMORY,
-    CLUSTER,
-    EXECUTION_TRACE,
-    FLIGHT,
-    MEMORY_FLOW,
-    SNAPSHOT,
-    STACK_PROFILE,
-)
-from tb_plugin.model_kinds.trace import TraceModel
-
-MODELS: tuple[Model[Any, Any], ...] = (
-    TraceModel(),
-    SNAPSHOT,
-    CATEGORY_MEMORY,
-    MEMORY_FLOW,
-    FLIGHT,
-    STACK_PROFILE,
-    EXECUTION_TRACE,
-    CLUSTER,
+MODELS = (
+    ModelEntry(
+        "trace:MODEL",
+        "trace",
+        "a trace",
+        "overview",
+        raw="tb_plugin.model.trace.table:RawTrace",
+        made="tb_plugin.model.trace.table:TraceTable",
+        features=("steps", "events"),
+    ),
+    ModelEntry(
+        "rows:SNAPSHOT",
+        "snapshot",
+        "a memory snapshot",
+        "allocations",
+        raw="tb_plugin.model.snapshot.table:RawSnapshot",
+        made="tb_plugin.model.snapshot.table:Snapshot",
+    ),
+    ModelEntry(
+        "rows:CATEGORY_MEMORY",
+        "category_memory",
+        "memory by category",
+        "categories",
+        raw="tb_plugin.model.category_memory:RawCategoryMemory",
+        made="tb_plugin.model.category_memory:CategoryMemory",
+    ),
+    ModelEntry(
+        "rows:MEMORY_FLOW",
+        "memory_flow",
+        "a memory flow",
+        "memory_flow",
+        raw="tb_plugin.model.memory_flow:RawMemoryFlow",
+        made="tb_plugin.model.memory_flow:MemoryFlow",
+    ),
+    ModelEntry(
+        "rows:FLIGHT",
+        "flight",
+        "a dump of a flight recorder",
+        "collectives",
+        raw="tb_plugin.model.flight_recorder:RawFlight",
+        made="tb_plugin.model.flight_recorder:Flight",
+    ),
+    ModelEntry(
+        "rows:STACK_PROFILE",
+        "stack_profile",
+        "a file of stacks",
+        "stack_profile",
+        raw="tb_plugin.model.stack_profile:StackProfile",
+        made="tb_plugin.model.stack_profile:StackProfile",
+    ),
+    ModelEntry(
+        "rows:EXECUTION_TRACE",
+        "execution_trace",
+        "an execution trace",
+        "execution_nodes",
+        raw="tb_plugin.model.execution_trace:ExecutionTrace",
+        made="tb_plugin.model.execution_trace:ExecutionTrace",
+    ),
+    ModelEntry(
+        "rows:CLUSTER",
+        "cluster",
+        "an analysis of a job",
+        "cluster",
+        raw="tb_plugin.model.cluster:Cluster",
+        made="tb_plugin.model.cluster:Cluster",
+    ),
 )

@@ -65,3 +65,6 @@ def _clock(trace: TraceTable) -> ClockInfo | None:
     """When time 0 was: old files count from the epoch itself, new ones state what they count from; None: neither."""
     begin = trace.clock_ns
     return None if begin is None else ClockInfo(str(begin), trace.coverage.end_ns)
+
+
+MODEL = TraceModel()

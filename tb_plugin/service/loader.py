@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, suppress
 from functools import cache, partial
@@ -349,9 +349,20 @@ def code_stamp() -> str:
     """Changes with the version and, where the package is installed for editing, with its files."""
     stamp = hashlib.blake2b(__version__.encode(), digest_size=8)
     package = Path(__file__).parent.parent
-    for path in sorted([*package.rglob("*.py"), *package.rglob("*.txt")]):
-        stamp.update(f"{path.relative_to(package)}{path.stat().st_mtime_ns}".encode())
+    files = [each for each in _files_below(str(package)) if each.name.endswith((".py", ".txt"))]
+    start = len(str(package)) + 1
+    for file in sorted(files, key=lambda each: each.path.replace(os.sep, "\0")):  # folder by folder, as Path sorts
+        stamp.update(f"{file.path[start:]}{file.stat().st_mtime_ns}".encode())
     return stamp.hexdigest()
+
+
+def _files_below(folder: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry
+            elif entry.name != "__pycache__":
+                yield from _files_below(entry.path)
 
 
 def cache_key(found: ProfileFiles) -> str:

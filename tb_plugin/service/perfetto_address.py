@@ -7,9 +7,11 @@ import os
 from functools import cache
 from urllib.parse import urlsplit
 
+from tb_plugin import settings
+
 log = logging.getLogger("torch_trace")
 
-VARIABLE = "TORCH_TRACE_PERFETTO"
+VARIABLE = settings.PERFETTO.name
 PUBLIC = "https://ui.perfetto.dev"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace as replace_struct
@@ -21,7 +21,6 @@ from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.analysis.timeline.tiles import Tile
 from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled, NotFoundError, UserError
 from tb_plugin.payloads import Catalog, Profile, ViewInfo
-from tb_plugin.service.answers.dask_parts import ClusterParts
 from tb_plugin.service.answers.download import CHUNK_BYTES, Download, chunks_of
 from tb_plugin.service.answers.multi_profile import CHANGES, MultiProfileAnswers, OfSeveral, multi_profile_view
 from tb_plugin.service.answers.multi_questions import AskMultiArrow, AskMultiCsv, AskMultiView
@@ -37,7 +36,6 @@ from tb_plugin.service.answers.profile_questions import (
     WriteStacks,
     WriteWindow,
 )
-from tb_plugin.service.answers.stack_export import SUFFIXES
 from tb_plugin.service.answers.step_selection import chosen_steps, window_of
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.discovery.scan import Scanner
@@ -45,7 +43,6 @@ from tb_plugin.service.graph_captures import Captures, Opened
 from tb_plugin.service.loader import Loader, file_of
 from tb_plugin.service.profile_files import Root
 from tb_plugin.service.states import Entry
-from tb_plugin.service.summaries.dask_cluster import Scheduler
 from tb_plugin.service.summaries.format import VIEW
 from tb_plugin.service.summary_only import OpenSummary, missing_trace_error
 from tb_plugin.service.workers.model_cache import ModelFile
@@ -56,7 +53,9 @@ from tb_plugin.service.workers.request import Answer
 from tb_plugin.service.workers.request_dedup import Desk
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
-from tb_plugin.views.stacks.view import choice_of
+
+if TYPE_CHECKING:
+    from tb_plugin.service.summaries.dask_cluster import Scheduler
 
 _PAUSE_SECONDS = 0.3
 _OFFERED = 1000
@@ -80,7 +79,11 @@ class Workspace:
         self._store = store
         self._loader = Loader(catalog, workers, store)
         self.captures = Captures(catalog, self._loader)
-        self._cluster = None if scheduler is None else ClusterParts(scheduler, workers, store)
+        self._cluster = None
+        if scheduler is not None:
+            from tb_plugin.service.answers.dask_parts import ClusterParts
+
+            self._cluster = ClusterParts(scheduler, workers, store)
         self._team = PartScheduler(self._loader, self.captures, workers, store, self._cluster)
         self._desk = Desk(workers)
         self._several = MultiProfileAnswers(catalog, self._loader, self.captures, self._team, self._desk, store)
@@ -258,6 +261,9 @@ class Workspace:
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
         """Returns merged stacks as a file of that form; the Profile when it is not loaded yet. Raises UserError."""
+        from tb_plugin.service.answers.stack_export import SUFFIXES
+        from tb_plugin.views.stacks.view import choice_of
+
         choice = choice_of(params)
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:

@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from tb_plugin import settings
 from tb_plugin.errors import CacheRefused
 from tb_plugin.lib.temp_dirs import LOCK, PrivateFolder, remove_abandoned
 
@@ -30,11 +31,11 @@ Value = TypeVar("Value")
 
 log = logging.getLogger("torch_trace")
 
-DIR_VARIABLE = "TORCH_TRACE_CACHE"
+DIR_VARIABLE = settings.CACHE.name
 """Environment variable: a folder; set but empty, or ``off``: a private temporary one that is removed at exit."""
-OLD_DIR_VARIABLE = "TORCH_TRACE_CACHE_DIR"
+OLD_DIR_VARIABLE = settings.CACHE_DIR.name
 """Its name up to 0.1; asked for when the new one is not set. Empty means the default there."""
-LIMIT_VARIABLE = "TORCH_TRACE_CACHE_MB"
+LIMIT_VARIABLE = settings.CACHE_MB.name
 """Environment variable: the bound in megabytes (10**6 bytes)."""
 DEFAULT_LIMIT_BYTES = 8_000_000_000
 _STALE_SECONDS = 3600

@@ -12,9 +12,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tb_plugin import settings
 from tb_plugin.storage.listing import Listing, StoredFile, Unlisted
 
-LINKS_VARIABLE = "TORCH_TRACE_FOLLOW_LINKS"
+LINKS_VARIABLE = settings.FOLLOW_LINKS.name
 """Environment variable: ``1`` lists and reads what symbolic links outside of the log directory's real path lead to."""
 LEADS_OUT = f"A symbolic link that leads out of the log directory. {LINKS_VARIABLE}=1 allows it."
 

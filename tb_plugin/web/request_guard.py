@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tb_plugin import settings
 from tb_plugin.errors import UserError
 
-HOSTS_VARIABLE = "TORCH_TRACE_HOSTS"
+HOSTS_VARIABLE = settings.HOSTS.name
 
 
 class Forbidden(UserError):

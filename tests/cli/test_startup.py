@@ -72,6 +72,11 @@ def test_a_report_of_one_local_file_imports_what_it_needs(tmp_path: Path) -> Non
     modules = imported(tmp_path, "report", str(path), "--format", "json")
     assert {"numpy", "pyarrow"} <= packages(modules)
     assert not NOT_OURS & packages(modules)
+    not_asked = {f"tb_plugin.views.{name}.view" for name in ("diff", "distributed", "kernels", "memory", "segments")}
+    assert not not_asked & modules
+    read = {name for name in modules if name.startswith("tb_plugin.formats.") and name.endswith(".reader")}
+    assert read == {"tb_plugin.formats.kineto.reader"}
+    assert sum(name.startswith("tb_plugin") for name in modules) < 470
 
 
 def test_the_choices_of_the_options_are_those_of_the_analysis() -> None:

@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tb_plugin.formats.base import ReadOptions, ReadState, no_progress, windowed
+from tb_plugin.formats.base import ReadOptions, ReadState, no_progress
+from tb_plugin.formats.format_entry import windowed
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.model.trace.window import Asked, choose

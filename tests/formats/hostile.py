@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 
 DEEP = 100_000

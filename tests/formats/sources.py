@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import RawTrace
 

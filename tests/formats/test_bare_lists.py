@@ -9,8 +9,8 @@ import pytest
 
 from tb_plugin.formats._chrome.sniffing import has_events
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.chrome_json import ChromeJsonReader
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.chrome_json.reader import ChromeJsonReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.profilers import PYTORCH, PYTORCH_LEGACY

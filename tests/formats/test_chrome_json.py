@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from tb_plugin.formats import READERS
-from tb_plugin.formats.base import ReadOptions, no_progress, windowed
-from tb_plugin.formats.chrome_json import ChromeJsonReader
-from tb_plugin.formats.kineto import KinetoReader
-from tb_plugin.formats.megengine import MegEngineReader
+from tb_plugin.formats.base import ReadOptions, no_progress
+from tb_plugin.formats.chrome_json.reader import ChromeJsonReader
+from tb_plugin.formats.format_entry import windowed
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace
 from tests.builders import Bytes
@@ -63,6 +62,6 @@ def test_who_knows_it(content: bytes) -> None:
     assert raw.base_time_ns is not None
     # Wall time of the first call: 22 November 2026, in ns.
     assert (raw.base_time_ns + raw.origin_ns) // 10**9 // 86_400 == 20_779
-    order = [type(reader) for reader in READERS]
-    assert order.index(KinetoReader) < order.index(MegEngineReader) < order.index(ChromeJsonReader)
+    order = [reader.id for reader in READERS]
+    assert order.index("kineto") < order.index("megengine") < order.index("chrome")
     assert windowed(ChromeJsonReader()) is None

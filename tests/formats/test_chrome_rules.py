@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.chrome_json import ChromeJsonReader
+from tb_plugin.formats.chrome_json.reader import ChromeJsonReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats.execution_trace import ExecutionTraceReader
+from tb_plugin.formats.execution_trace.reader import ExecutionTraceReader
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tests.execution_traces import document, execution_trace, node, tensor
 from tests.formats.sources import DATA, needs_data, read

@@ -12,7 +12,7 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile
-from tb_plugin.formats.flight_recorder import FlightRecorderReader
+from tb_plugin.formats.flight_recorder.reader import FlightRecorderReader
 from tb_plugin.model.flight_recorder import Group, RawFlight, Status, assembled
 from tests.flight import EPOCH, as_json, call, dump, read
 from tests.formats.sources import DATA, needs_data

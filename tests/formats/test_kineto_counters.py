@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import CounterEvents, RawTrace, TraceTable
 from tb_plugin.model.trace.window import Asked, choose

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tb_plugin.formats.base import ListedFile
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tests.builders import read, trace
 
 

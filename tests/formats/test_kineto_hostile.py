@@ -15,7 +15,7 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats import stream
 from tb_plugin.formats._chrome import document, segments
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tests.depth import needs_time, sampled
 from tests.formats.hostile import CASES, GOOD, MEGABYTE, event

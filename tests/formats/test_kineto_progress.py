@@ -6,7 +6,7 @@ import json
 from itertools import pairwise
 
 from tb_plugin.formats.base import ReadOptions, ReadState
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.table import RawTrace
 from tests.builders import kernel, trace
 from tests.formats.sources import Bytes

@@ -9,7 +9,7 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats import READERS
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.views.overview.data_quality import data_notices
 

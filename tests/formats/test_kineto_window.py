@@ -16,7 +16,7 @@ from tb_plugin.errors import BadRequest, UnreadableTrace
 from tb_plugin.formats import READERS
 from tb_plugin.formats._chrome.survey import Bounds
 from tb_plugin.formats.base import GZIP_MAGIC, ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.order import LONG, touching
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING

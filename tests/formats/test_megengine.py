@@ -17,8 +17,8 @@ from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.step_shares import break_down
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
-from tb_plugin.formats.megengine import MegEngineReader
 from tb_plugin.formats.megengine.events import stack_of
+from tb_plugin.formats.megengine.reader import MegEngineReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import RawTrace, TraceTable
@@ -194,7 +194,7 @@ def soups(draw: st.DrawFn) -> list[Json]:
 
 
 @given(soups())
-@examples(suite=100, deep=2_000)
+@examples(suite=25, deep=2_000)
 def test_any_order_of_marks_gives_the_slices_of_a_stack(events: list[Json]) -> None:
     if not events:
         return

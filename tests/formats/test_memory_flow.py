@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
-from tb_plugin.formats.memory_flow import MemoryFlowReader
 from tb_plugin.formats.memory_flow.elements import MAX_BUFFERED
+from tb_plugin.formats.memory_flow.reader import MemoryFlowReader
 from tb_plugin.model.memory_flow import RawMemoryFlow
 from tests.formats.hostile import Pieces
 from tests.formats.sources import DATA, needs_data

@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats.memory_snapshot import MemorySnapshotReader, filenames
+from tb_plugin.formats.memory_snapshot import filenames
+from tb_plugin.formats.memory_snapshot.reader import MemorySnapshotReader
 from tb_plugin.formats.memory_snapshot.rows import Rows
 from tb_plugin.model.snapshot.table import HOST, Action, RawSnapshot, State
 from tests.depth import DEPTH, examples, needs_time
@@ -294,7 +295,7 @@ def histories(draw: st.DrawFn) -> list[Any]:
 
 
 @given(history=histories(), protocol=st.integers(0, 5))
-@examples(60, 1500)
+@examples(25, 1500)
 def test_decoding_by_runs_is_decoding_one_by_one(history: list[Any], protocol: int) -> None:
     content = pickled(history, [segment(0, 512)], protocol)
     fast, slow = read(content), read(content, is_fast=False)

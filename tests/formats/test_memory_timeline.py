@@ -12,7 +12,7 @@ import pytest
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
-from tb_plugin.formats.memory_timeline import MemoryTimelineReader
+from tb_plugin.formats.memory_timeline.reader import MemoryTimelineReader
 from tb_plugin.formats.unsupported_files import foreign
 from tb_plugin.model.category_memory import BEFORE, CATEGORIES, RawCategoryMemory, assembled
 from tests.builders import Bytes

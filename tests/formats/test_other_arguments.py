@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader, decoding
+from tb_plugin.formats.kineto import decoding
 from tb_plugin.formats.kineto.decoding import INTERNAL
 from tb_plugin.formats.kineto.events import Args
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.payloads import Figures

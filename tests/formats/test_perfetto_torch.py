@@ -17,7 +17,7 @@ import pytest
 
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.formats.perfetto.columns import TorchColumns
 from tb_plugin.formats.perfetto.wire import Malformed
 from tb_plugin.model.trace.assemble import assemble

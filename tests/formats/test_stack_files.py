@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.base import ListedFile
-from tb_plugin.formats.stack_files import StackFilesReader
 from tb_plugin.formats.stack_files.folded import is_folded
+from tb_plugin.formats.stack_files.reader import StackFilesReader
 from tb_plugin.formats.unsupported_files import foreign
 from tb_plugin.model import stack_profile as table
 from tb_plugin.model.stack_profile import StackProfile
@@ -300,7 +300,7 @@ CALLS = st.recursive(
 
 
 @given(CALLS)
-@examples(50, 1000)
+@examples(25, 1000)
 def test_events_samples_and_folded_text_say_the_same(calls: list[Any]) -> None:
     """A tree of calls, each a nanosecond before, between and behind those inside it, counted by recursion."""
     events: list[tuple[str, int, int]] = []

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.served_work import MODES, Mode, Served
 from tb_plugin.model.trace.steps.annotations import GROUPS, marking, own_problem, told

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats import READERS
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.service.catalog import ProfileCatalog
 from tb_plugin.service.discovery.scan import Root, Scanner

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import ascend
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, UnreadableTrace
-from tb_plugin.formats.ascend import AscendReader
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import FileSize
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.memory_budget import PROCESS_BYTES

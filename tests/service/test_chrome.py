@@ -9,7 +9,7 @@ import pytest
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.service.answers.chrome_export import write_window

@@ -12,8 +12,9 @@ import pytest
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest, UnreadableTrace
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source, windowed
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.format_entry import windowed
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.strings import StringTable

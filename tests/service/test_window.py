@@ -15,7 +15,7 @@ from tb_plugin.cli import main
 from tb_plugin.errors import BadRequest
 from tb_plugin.formats._chrome.memory_estimate import PER_TEXT_BYTE
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.window import choose, parse_window
 from tb_plugin.service import loader

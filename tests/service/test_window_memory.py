@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.service.catalog import Place
 from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
 from tb_plugin.service.workers.memory_estimate import room_bytes

@@ -13,7 +13,7 @@ from tb_plugin.analysis.device_time import compute_by_class, device_time
 from tb_plugin.analysis.kernel_classes import TITLES
 from tb_plugin.formats import READERS
 from tb_plugin.formats.base import ReadOptions, no_progress
-from tb_plugin.formats.kineto import KinetoReader
+from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import EventKind, KernelClass

@@ -23,8 +23,8 @@ Int8 = npt.NDArray[np.int8]
 Source = Literal["recorded", "derived", "no stacks", "no stages", "no pass"]
 UNKNOWN = ORDER.index("unknown")
 SAYS = {
-    "recorded": "As recorded.",
-    "derived": "Derived from the allocation stack and the times of allocation and release.",
+    "recorded": "Recorded.",
+    "derived": "Derived from allocation stacks and times.",
 }
 WHY = {
     "no stacks": "Memory categories (parameters, gradients, activations, ...) are unknown: no stacks were recorded.",

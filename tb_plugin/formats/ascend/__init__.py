@@ -1,6 +1,35 @@
 """Profiles of Ascend NPUs: folders of many files, as torch_npu and MindSpore write them (docs/npu.md)."""
 
-from tb_plugin.formats.ascend.cluster import AscendClusterReader
-from tb_plugin.formats.ascend.reader import AscendReader
+from __future__ import annotations
 
-__all__ = ["AscendClusterReader", "AscendReader"]
+from tb_plugin.formats.ascend import filenames as files
+from tb_plugin.formats.ascend.cluster import filenames as cluster_files
+from tb_plugin.formats.format_entry import TRACE, FormatEntry
+
+
+def _never(head: bytes) -> bool:
+    """False: a folder is known by the names of its files, and none of these alone is a profile."""
+    return False
+
+
+PROFILE = FormatEntry(
+    __name__,
+    files.READER_ID,
+    "Ascend profile",
+    order=10,
+    raw=TRACE,
+    endings=("_ascend_pt/", "_ascend_ms/", f"{files.OUTPUT}/"),
+    find=files.candidates,
+    sniff=_never,
+)
+CLUSTER = FormatEntry(
+    f"{__name__}.cluster",
+    cluster_files.READER_ID,
+    "Ascend cluster analysis",
+    order=20,
+    raw="tb_plugin.model.cluster:Cluster",
+    endings=(f"{cluster_files.OUTPUT}/", cluster_files.STEPS, cluster_files.DATABASE),
+    find=cluster_files.candidates,
+    sniff=_never,
+)
+FORMATS = (PROFILE, CLUSTER)

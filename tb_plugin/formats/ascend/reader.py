@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +15,13 @@ from tb_plugin.formats._chrome.generic.events import decode
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats._chrome.memory_estimate import room_bytes
 from tb_plugin.formats._chrome.parse import Tally, passed, report_of
+from tb_plugin.formats.ascend import PROFILE
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.communication import MOST_BYTES as MOST_DOCUMENT
 from tb_plugin.formats.ascend.communication import Job, document_in, job_of, kernel_steps
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.database import Content, analysed, content_of
-from tb_plugin.formats.ascend.filenames import READER_ID, candidates, rank_in
+from tb_plugin.formats.ascend.filenames import READER_ID, rank_in
 from tb_plugin.formats.ascend.kernels import Kernels, core_by_task, kernels_of, uses_of_tasks
 from tb_plugin.formats.ascend.lanes import Lanes, device_lane_names
 from tb_plugin.formats.ascend.memory import devices_in, memory_in
@@ -36,8 +37,9 @@ from tb_plugin.formats.ascend.timeline import Timeline, in_percent
 from tb_plugin.formats.ascend.trace_view import Events
 from tb_plugin.formats.ascend.track_names import NameRows, NamesOf, devices_of
 from tb_plugin.formats.ascend.windows import surveyed
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.strings import StringTable
@@ -56,21 +58,8 @@ COMPARED = "text_and_database"
 _IN_TABLES = (files.MODULES, *files.STATED)
 
 
-class AscendReader:
+class AscendReader(DeclaredReader, entry=PROFILE):
     """Reads what torch_npu and MindSpore leave in ``*_ascend_pt`` and ``*_ascend_ms`` folders."""
-
-    id = READER_ID
-    title = "Ascend profile"
-    raw = RawTrace
-    endings: tuple[str, ...] = ("_ascend_pt/", "_ascend_ms/", f"{files.OUTPUT}/")
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the profiles among the listed files, judged by name alone."""
-        return candidates(listing)
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns False: a folder is known by the names of its files, and none of these alone is a profile."""
-        return False
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""

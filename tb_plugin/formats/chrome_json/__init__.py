@@ -1,5 +1,47 @@
 """Chrome's trace JSON of any tool: VizTracer, a program's own tracer, an export of Perfetto."""
 
-from tb_plugin.formats.chrome_json.reader import ChromeJsonReader
+from __future__ import annotations
 
-__all__ = ["ChromeJsonReader"]
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tb_plugin.formats._chrome.filenames import json_candidate, run_of
+from tb_plugin.formats._chrome.sniffing import has_events, speaks_of_time
+from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.format_entry import TRACE, FormatEntry
+
+READER_ID = "chrome"
+
+_NODE_NAME = re.compile(r"(?P<worker>node_trace\.[0-9]{1,9})\.log\Z")
+
+
+def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
+    """Every JSON file among the listed ones, and the logs of Node's tracing: no name is certain."""
+    found = (json_candidate(READER_ID, file.path) or _node_candidate(file.path) for file in listing)
+    return [candidate for candidate in found if candidate is not None]
+
+
+def _node_candidate(path: str) -> Candidate | None:
+    """The uncertain candidate of a name that Node gives to its traces."""
+    match = _NODE_NAME.match(PurePosixPath(path).name)
+    return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False) if match else None
+
+
+def _sniff(head: bytes) -> bool:
+    """True for an object with an event list or the key of its unit, and for a bare list of events."""
+    return has_events(head) or speaks_of_time(head)
+
+
+FORMATS = (
+    FormatEntry(
+        __name__,
+        READER_ID,
+        "Chrome trace",
+        order=50,
+        raw=TRACE,
+        endings=(".json.gz", ".json", ".log"),
+        find=_find,
+        sniff=_sniff,
+    ),
+)

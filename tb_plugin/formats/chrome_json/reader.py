@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any
 
 from tb_plugin.formats._chrome.document import Document
-from tb_plugin.formats._chrome.filenames import json_candidate, run_of
 from tb_plugin.formats._chrome.generic.events import Event, decode
 from tb_plugin.formats._chrome.generic.rows import Collected, without_device
 from tb_plugin.formats._chrome.memory_estimate import need_bytes
 from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
-from tb_plugin.formats._chrome.sniffing import has_events, speaks_of_time
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.chrome_json import FORMATS, READER_ID
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import RawTrace
 
-READER_ID = "chrome"
 
-_NODE_NAME = re.compile(r"(?P<worker>node_trace\.[0-9]{1,9})\.log\Z")
-
-
-class ChromeJsonReader:
+class ChromeJsonReader(DeclaredReader, entry=FORMATS[0]):
     """Reads what any Chrome trace says (docs/formats/chrome.md); phases that mean nothing to a person are counted."""
-
-    id = READER_ID
-    title = "Chrome trace"
-    raw = RawTrace
-    endings: tuple[str, ...] = (".json.gz", ".json", ".log")
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns every JSON file among the listed ones, and the logs of Node's tracing: no name is certain."""
-        found = (json_candidate(READER_ID, file.path) or _node_candidate(file.path) for file in listing)
-        return [candidate for candidate in found if candidate is not None]
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True for an object with an event list or the key of its unit, and for a bare list of events."""
-        return has_events(head) or speaks_of_time(head)
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""
@@ -104,12 +84,6 @@ class _Reading:
             metadata={key: value for key, value in document.metadata.items() if key != "stackFrames"},
             base_time_ns=_base_time_ns(document.metadata),
         )
-
-
-def _node_candidate(path: str) -> Candidate | None:
-    """The uncertain candidate of a name that Node gives to its traces."""
-    match = _NODE_NAME.match(PurePosixPath(path).name)
-    return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False) if match else None
 
 
 def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:

@@ -1,5 +1,47 @@
 """Execution traces of PyTorch (``ExecutionTraceObserver``, the schema of Chakra): JSON, packed or not."""
 
-from tb_plugin.formats.execution_trace.reader import ExecutionTraceReader
+from __future__ import annotations
 
-__all__ = ["ExecutionTraceReader"]
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tb_plugin.formats._chrome.filenames import run_of
+from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.format_entry import FormatEntry
+
+READER_ID = "execution_trace"
+_NAME = re.compile(r"(?s)^(?P<worker>.+)\.json(?:\.gz|\.zst)?\Z")
+_HEAD = re.compile(
+    rb'\A(?:\xef\xbb\xbf)?\s{0,64}\{\s{0,64}"schema"\s{0,8}:\s{0,8}"\d[^"]{0,100}"'
+    rb'[\s\S]{0,4096}?"nodes"\s{0,8}:\s{0,8}\['
+)
+
+
+def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
+    """Every file of JSON: no name speaks for an execution trace."""
+    names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
+    return [
+        Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False)
+        for path, match in names
+        if match
+    ]
+
+
+def _sniff(head: bytes) -> bool:
+    """True for an object that begins with the version of its schema and has nodes."""
+    return _HEAD.match(head) is not None
+
+
+FORMATS = (
+    FormatEntry(
+        __name__,
+        READER_ID,
+        "PyTorch execution trace",
+        order=120,
+        raw="tb_plugin.model.execution_trace:ExecutionTrace",
+        endings=(".json", ".json.gz"),
+        find=_find,
+        sniff=_sniff,
+    ),
+)

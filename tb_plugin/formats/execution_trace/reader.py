@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats._chrome.filenames import run_of
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.execution_trace import FORMATS, READER_ID
 from tb_plugin.formats.execution_trace.nodes import Nodes
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import text_of
 from tb_plugin.formats.values import storable
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.report import ReadReport
 
-READER_ID = "execution_trace"
 PER_BYTE = 8
 """Memory at the peak of a read for each byte of text: 5 were measured."""
 PACKED = 26
 """Bytes of text for each stored byte of an archive."""
-_NAME = re.compile(r"(?s)^(?P<worker>.+)\.json(?:\.gz|\.zst)?\Z")
-_HEAD = re.compile(
-    rb'\A(?:\xef\xbb\xbf)?\s{0,64}\{\s{0,64}"schema"\s{0,8}:\s{0,8}"\d[^"]{0,100}"'
-    rb'[\s\S]{0,4096}?"nodes"\s{0,8}:\s{0,8}\['
-)
 _OTHER = "It is no execution trace of PyTorch: record one with torch.profiler.ExecutionTraceObserver."
 _FACTS = ("schema", "pid")
 _BLOCK = 1024 * 1024
@@ -37,28 +31,8 @@ _JSON = json.JSONDecoder()
 _NEXT = re.compile(r"[\s,]{0,256}(?=\{)")
 
 
-class ExecutionTraceReader:
+class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
     """Reads execution traces of PyTorch, whole."""
-
-    id = READER_ID
-    title = "PyTorch execution trace"
-    raw = ExecutionTrace
-    endings: tuple[str, ...] = (".json", ".json.gz")
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns every file of JSON: no name speaks for an execution trace."""
-        found = []
-        for file in listing:
-            match = _NAME.match(PurePosixPath(file.path).name)
-            if match is not None:
-                found.append(
-                    Candidate(READER_ID, run_of(file.path), match["worker"], None, (file.path,), certain=False)
-                )
-        return found
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True for an object that begins with the version of its schema and has nodes."""
-        return _HEAD.match(head) is not None
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""

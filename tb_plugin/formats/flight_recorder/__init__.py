@@ -1,5 +1,61 @@
 """Dumps of PyTorch's flight recorder: pickles (read, never loaded) and JSON."""
 
-from tb_plugin.formats.flight_recorder.reader import FlightRecorderReader
+from __future__ import annotations
 
-__all__ = ["FlightRecorderReader"]
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tb_plugin.formats._chrome.filenames import run_and_step
+from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.format_entry import FormatEntry
+
+READER_ID = "flight_recorder"
+# TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) is any prefix, to which PyTorch appends the rank.
+_NAME = re.compile(
+    r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
+)
+_SPEAKS = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
+"""Prefixes that name a dump. A refused file with another prefix is not listed as skipped: many names end in a number."""
+_PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
+_WORDS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
+TEXT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
+_KEYS = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id|comm_lib_version|nccl_comm_state)"[ \t\r\n]{0,8}:')
+
+
+def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
+    found = (candidate_of(file.path) for file in listing)
+    return [candidate for candidate in found if candidate is not None]
+
+
+def candidate_of(path: str) -> Candidate | None:
+    """Returns the uncertain candidate that a path stands for; None where its name does not end in the number of a rank."""
+    match = _NAME.match(PurePosixPath(path).name)
+    if match is None:
+        return None
+    run, span = run_and_step(path)
+    is_quiet = _SPEAKS.search(f"{PurePosixPath(run).name}/{match['stem']}") is None
+    if is_quiet and (match["ending"] or not match["stem"].endswith(("_", "-"))):
+        return None
+    return Candidate(READER_ID, run, f"rank{int(match['rank'])}", span, (path,), certain=False, is_quiet=is_quiet)
+
+
+def _sniff(head: bytes) -> bool:
+    """True for a pickle, and for JSON, that names parts of a dump."""
+    if TEXT.match(head):
+        return _KEYS.search(head) is not None
+    return _PICKLE.match(head) is not None and _WORDS.search(head) is not None
+
+
+FORMATS = (
+    FormatEntry(
+        __name__,
+        READER_ID,
+        "PyTorch flight recorder",
+        order=100,
+        raw="tb_plugin.model.flight_recorder:RawFlight",
+        endings=("trace_rank_<R>", "rank<R>.json"),
+        find=_find,
+        sniff=_sniff,
+    ),
+)

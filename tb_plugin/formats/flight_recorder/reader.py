@@ -4,61 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats._chrome.filenames import run_and_step
 from tb_plugin.formats._pickle.machine import Damaged, Ended, Machine, Role
 from tb_plugin.formats._pickle.memo import Memo
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.flight_recorder import FORMATS, READER_ID, TEXT
 from tb_plugin.formats.flight_recorder.records import Records, groups_of, status_of
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream, text_of
 from tb_plugin.formats.values import storable
 from tb_plugin.model.flight_recorder import RawFlight
 from tb_plugin.model.trace.report import ReadReport
 
-READER_ID = "flight_recorder"
 PER_BYTE = 22
 """Memory at the peak of a read for each byte of text: 18 were measured, objects of a pickle mostly."""
 PACKED = 12
 """Bytes of text for each stored byte of an archive."""
-# TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) is any prefix, to which PyTorch appends the rank.
-_NAME = re.compile(
-    r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
-)
-_SPEAKS = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
-"""Prefixes that name a dump. A refused file with another prefix is not listed as skipped: many names end in a number."""
-_PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
-_WORDS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
-_TEXT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
-_KEYS = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id|comm_lib_version|nccl_comm_state)"[ \t\r\n]{0,8}:')
 _AGAIN = "Have it written again: torch.distributed writes one when a collective times out (TORCH_FR_BUFFER_SIZE)."
 _BLOCK = 1024 * 1024
 
 
-class FlightRecorderReader:
+class FlightRecorderReader(DeclaredReader, entry=FORMATS[0]):
     """Reads what the flight recorder of ``torch.distributed`` writes when a collective hangs, one file a rank."""
-
-    id = READER_ID
-    title = "PyTorch flight recorder"
-    raw = RawFlight
-    endings: tuple[str, ...] = ("trace_rank_<R>", "rank<R>.json")
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the files whose names end in the number of a rank: those of a folder are the workers of one run."""
-        found = (candidate_of(file.path) for file in listing)
-        return [candidate for candidate in found if candidate is not None]
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True for a pickle, and for JSON, that names parts of a dump."""
-        if _TEXT.match(head):
-            return _KEYS.search(head) is not None
-        return _PICKLE.match(head) is not None and _WORDS.search(head) is not None
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""
@@ -74,21 +47,9 @@ class FlightRecorderReader:
         return made
 
 
-def candidate_of(path: str) -> Candidate | None:
-    """Returns the uncertain candidate that a path stands for; None where its name does not end in the number of a rank."""
-    match = _NAME.match(PurePosixPath(path).name)
-    if match is None:
-        return None
-    run, span = run_and_step(path)
-    is_quiet = _SPEAKS.search(f"{PurePosixPath(run).name}/{match['stem']}") is None
-    if is_quiet and (match["ending"] or not match["stem"].endswith(("_", "-"))):
-        return None
-    return Candidate(READER_ID, run, f"rank{int(match['rank'])}", span, (path,), certain=False, is_quiet=is_quiet)
-
-
 def _read(stream: TextStream, log: IssueLog) -> RawFlight:
     head = stream.read(64 * 1024)
-    root, is_whole = _text(head, stream, log) if _TEXT.match(head) else _pickle(head, stream, log)
+    root, is_whole = _text(head, stream, log) if TEXT.match(head) else _pickle(head, stream, log)
     # PyTorch 2.2 wrote the entries alone.
     found = root if isinstance(root, dict) else {"entries": root}
     entries = found.get("entries")

@@ -1,5 +1,20 @@
 """Kineto's Chrome JSON: ``<worker>.<time>.pt.trace.json[.gz]`` as torch.profiler writes it."""
 
-from tb_plugin.formats.kineto.reader import KinetoReader
+from __future__ import annotations
 
-__all__ = ["KinetoReader"]
+from tb_plugin.formats.format_entry import TRACE, FormatEntry
+from tb_plugin.formats.kineto.filenames import READER_ID, find_candidates
+from tb_plugin.formats.kineto.sniffing import looks_like_trace
+
+FORMATS = (
+    FormatEntry(
+        __name__,
+        READER_ID,
+        "PyTorch trace",
+        order=30,
+        raw=TRACE,
+        endings=(".json.gz", ".json"),
+        find=find_candidates,
+        sniff=looks_like_trace,
+    ),
+)

@@ -13,16 +13,17 @@ from tb_plugin.formats._chrome.columns import Values
 from tb_plugin.formats._chrome.memory_estimate import need_bytes, room_bytes
 from tb_plugin.formats._chrome.parse import Counted, Passed, Tally, no_events, passed, report_of
 from tb_plugin.formats._chrome.times import NeedsDigits
-from tb_plugin.formats.base import Candidate, FileSize, JobInfo, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, JobInfo, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.classify import call_names, class_names, name_flags, own_communication
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.kineto import FORMATS
 from tb_plugin.formats.kineto.collector import Collector
 from tb_plugin.formats.kineto.decoding import Decoding
 from tb_plugin.formats.kineto.device_counters import of_devices
 from tb_plugin.formats.kineto.events import Event
-from tb_plugin.formats.kineto.filenames import READER_ID, find_candidates, process_in
+from tb_plugin.formats.kineto.filenames import READER_ID, process_in
 from tb_plugin.formats.kineto.identity import identify
-from tb_plugin.formats.kineto.sniffing import looks_like_trace
 from tb_plugin.formats.kineto.survey import KinetoSurvey
 from tb_plugin.formats.kineto.torch_2_14 import bound, completed, concatenate_arrows, dependencies, intern_regions
 from tb_plugin.model.trace.hardware import DeviceInfo
@@ -33,25 +34,12 @@ from tb_plugin.model.trace.window import Survey
 from tb_plugin.profilers import PYTORCH, PYTORCH_LEGACY
 
 
-class KinetoReader:
+class KinetoReader(DeclaredReader, entry=FORMATS[0]):
     """Reads the JSON that torch.profiler writes, in the dialects of all its releases since 2020."""
-
-    id = READER_ID
-    title = "PyTorch trace"
-    raw = RawTrace
-    endings: tuple[str, ...] = (".json.gz", ".json")
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the profiles among the listed files, judged by name alone."""
-        return find_candidates(listing)
 
     def identify(self, names: Sequence[str], head: Callable[[str], bytes]) -> JobInfo | None:
         """Returns what the file states ahead of its events of the job that it was recorded in."""
         return identify(head(names[0]))
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True when a file that begins with these (uncompressed) bytes may hold a trace."""
-        return looks_like_trace(head)
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""

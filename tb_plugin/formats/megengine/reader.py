@@ -8,34 +8,21 @@ from typing import Any
 from tb_plugin.formats._chrome.document import Document
 from tb_plugin.formats._chrome.memory_estimate import need_bytes
 from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
+from tb_plugin.formats.megengine import FORMATS
 from tb_plugin.formats.megengine.counting import counters_of
 from tb_plugin.formats.megengine.events import Collected, Event, decode
-from tb_plugin.formats.megengine.filenames import READER_ID, candidate_of
-from tb_plugin.formats.megengine.sniffing import looks_like_timeline
+from tb_plugin.formats.megengine.filenames import READER_ID
 from tb_plugin.formats.megengine.timeline import Timeline
 from tb_plugin.formats.stream import TextStream
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.profilers import MEGENGINE
 
 
-class MegEngineReader:
+class MegEngineReader(DeclaredReader, entry=FORMATS[0]):
     """Reads ``<pid>.chrome_timeline.json`` and what ``merge_trace_events`` makes of several."""
-
-    id = READER_ID
-    title = "MegEngine trace"
-    raw = RawTrace
-    endings: tuple[str, ...] = (".chrome_timeline.json.gz", ".chrome_timeline.json")
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the profiles among the listed files, judged by name alone."""
-        found = (candidate_of(file.path) for file in listing)
-        return [candidate for candidate in found if candidate is not None]
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True when a file that begins with these (uncompressed) bytes may hold a timeline of MegEngine."""
-        return looks_like_timeline(head)
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""

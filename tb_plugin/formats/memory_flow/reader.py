@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats._chrome.filenames import run_of
 from tb_plugin.formats._chrome.memory_estimate import PACKED
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
+from tb_plugin.formats.memory_flow import FORMATS, READER_ID
 from tb_plugin.formats.memory_flow.elements import Elements
 from tb_plugin.formats.stream import TextStream, text_of
 from tb_plugin.model.memory_flow import RawMemoryFlow
@@ -23,7 +22,6 @@ from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
 
-READER_ID = "memory_flow"
 PER_TEXT_BYTE = 2.5
 """Memory at the peak of a read and of what is made of it, per byte of text: 2.0 was measured on a million tensors."""
 MOST_BYTES = 2**50
@@ -33,32 +31,12 @@ FLUSH = 20_000
 """Tensors whose attributes are held as texts."""
 
 Int64 = npt.NDArray[np.int64]
-_NAME = re.compile(r"(?s)^(?P<worker>.+)\.memory_flow\.svg(?:\.gz)?\Z")
-_MARK = re.compile(rb'xmlns:tag="https://megengine\.org\.cn"')
 _TAGS = ("name", "address", "size", "layout", "produced", "erased", "duration", "group")
 _AGAIN = "Record it anew: Profiler(..., formats=['memory_flow.svg'])."
 
 
-class MemoryFlowReader:
+class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):
     """Reads what MegEngine's profiler draws as ``memory_flow.svg``, packed or not, in bounded memory."""
-
-    id = READER_ID
-    title = "MegEngine memory flow"
-    raw = RawMemoryFlow
-    endings: tuple[str, ...] = (".memory_flow.svg", ".memory_flow.svg.gz")
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the files of that name: the process is the worker, as of the timeline beside it."""
-        names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
-        return [
-            Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)
-            for path, match in names
-            if match
-        ]
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True for an SVG with the attributes of MegEngine."""
-        return _MARK.search(head) is not None
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._pickle.machine import Damaged, Ended, Machine, TooLarge
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
+from tb_plugin.formats.memory_snapshot import FORMATS
 from tb_plugin.formats.memory_snapshot.columns import Columns, TooMany, is_number
-from tb_plugin.formats.memory_snapshot.filenames import ENDINGS, READER_ID, find_candidates
+from tb_plugin.formats.memory_snapshot.filenames import READER_ID
 from tb_plugin.formats.memory_snapshot.html_page import Embedded, is_page
 from tb_plugin.formats.memory_snapshot.rows import Rows
 from tb_plugin.formats.memory_snapshot.store import MAX_US
@@ -23,10 +24,6 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.profilers import PYTORCH
 
-_WORDS = re.compile(
-    rb"device_traces|allocator_settings|external_annotations|host_segments|segment_type|active_allocated|total_size"
-)
-_PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\(l|\}q|\]q)")
 PER_BYTE = 1.2
 """Memory at the peak of a read for each byte of the pickle: 0.3 to 0.9 were measured."""
 PACKED = 12
@@ -36,25 +33,12 @@ _CUDA = 1
 _RECORD = "Record another one: torch.cuda.memory._dump_snapshot(path)."
 
 
-class MemorySnapshotReader:
+class MemorySnapshotReader(DeclaredReader, entry=FORMATS[0]):
     """Reads what ``torch.cuda.memory._dump_snapshot`` writes, in protocols 0 to 5, and pages that embed it."""
-
-    id = READER_ID
-    title = "PyTorch memory snapshot"
-    raw = RawSnapshot
-    endings: tuple[str, ...] = ENDINGS
 
     def __init__(self, is_fast: bool = True) -> None:
         self._is_fast = is_fast
         """False: the opcode machine reads every event, which the result must not depend on."""
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns every file that ends as a snapshot may: no name speaks for one."""
-        return find_candidates(listing)
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True for a pickle that names parts of a snapshot, and for a page of the memory viewer."""
-        return (_PICKLE.match(head) is not None and _WORDS.search(head) is not None) or is_page(head)
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,12 @@ import numpy.typing as npt
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._chrome.memory_estimate import PACKED
 from tb_plugin.formats._chrome.sniffing import BOM
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
+from tb_plugin.formats.memory_timeline import FORMATS
 from tb_plugin.formats.memory_timeline.lists import OTHER, Lists
-from tb_plugin.formats.memory_timeline.sniffing import LEVEL_COLUMNS, READER_ID, candidate_of, form_of
+from tb_plugin.formats.memory_timeline.sniffing import LEVEL_COLUMNS, READER_ID, form_of
 from tb_plugin.formats.stream import TextStream, text_of
 from tb_plugin.model.category_memory import BEFORE, CATEGORIES, Action, RawCategoryMemory
 from tb_plugin.model.trace.report import ReadReport
@@ -31,22 +33,8 @@ _UNKNOWN = CATEGORIES.index("unknown")
 _EMPTY = "Nothing was allocated on the device that export_memory_timeline was asked about: name the one that is used."
 
 
-class MemoryTimelineReader:
+class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
     """Reads JSON and raw JSON of ``export_memory_timeline``, packed or not, of any size in bounded memory."""
-
-    id = READER_ID
-    title = "PyTorch memory timeline"
-    raw = RawCategoryMemory
-    endings: tuple[str, ...] = (".json.gz", ".json", ".raw.gz")
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns every file that may be one by its extension. HTML is among them to be told for what it is."""
-        found = (candidate_of(file.path) for file in listing)
-        return [candidate for candidate in found if candidate is not None]
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True for two lists of numbers, times and sizes, and for a list of lists of four."""
-        return form_of(head) is not None
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""

@@ -1,5 +1,37 @@
 """Perfetto's protobuf traces (``.pftrace``): those that PyTorch writes, and those of any other tool."""
 
-from tb_plugin.formats.perfetto.reader import PerfettoReader
+from __future__ import annotations
 
-__all__ = ["PerfettoReader"]
+from collections.abc import Sequence
+
+from tb_plugin.formats._chrome.filenames import packets_candidate
+from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.format_entry import TRACE, FormatEntry
+
+READER_ID = "perfetto"
+
+
+def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
+    found = (packets_candidate(READER_ID, file.path) for file in listing)
+    return [candidate for candidate in found if candidate is not None]
+
+
+def _sniff(head: bytes) -> bool:
+    from tb_plugin.formats.perfetto.packets import looks_like_packets
+
+    return looks_like_packets(head)
+
+
+FORMATS = (
+    FormatEntry(
+        __name__,
+        READER_ID,
+        "Perfetto trace",
+        order=60,
+        raw=TRACE,
+        endings=(".pftrace.gz", ".pftrace", ".perfetto-trace"),
+        find=_find,
+        sniff=_sniff,
+        uses=("kineto", "chrome"),
+    ),
+)

@@ -5,14 +5,15 @@ What decodes packets is imported when there are some: the protobuf runtime takes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats._chrome.filenames import packets_candidate
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, Reader, ReadOptions, Source, windowed
+from tb_plugin.formats.base import FileSize, Progress, Reader, ReadOptions, Source
+from tb_plugin.formats.format_entry import DeclaredReader, windowed
 from tb_plugin.formats.issues import is_packed_badly
+from tb_plugin.formats.perfetto import FORMATS, READER_ID
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.model.trace.window import Survey
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from tb_plugin.formats.perfetto.columns import Reading
     from tb_plugin.formats.perfetto.translate import Translated
 
-READER_ID = "perfetto"
 PACKED = 8
 """Bytes of packets per stored byte of a gzip file whose trailer says nothing: PyTorch's pack 5 times, Chromium's 12."""
 TEXT = 3
@@ -37,28 +37,12 @@ class OfTorch(Reader[RawTrace], Protocol):
         ...
 
 
-class PerfettoReader:
+class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
     """Reads packets; ``of_torch`` reads the JSON of PyTorch that they stand for, ``of_tools`` that of any other tool."""
-
-    id = READER_ID
-    title = "Perfetto trace"
-    raw = RawTrace
-    endings: tuple[str, ...] = (".pftrace.gz", ".pftrace", ".perfetto-trace")
 
     def __init__(self, of_torch: OfTorch, of_tools: Reader[RawTrace]) -> None:
         self._of_torch = of_torch
         self._of_tools = of_tools
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the listed files whose names are those of such traces."""
-        found = (packets_candidate(READER_ID, file.path) for file in listing)
-        return [candidate for candidate in found if candidate is not None]
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True for packets."""
-        from tb_plugin.formats.perfetto.packets import looks_like_packets
-
-        return looks_like_packets(head)
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""

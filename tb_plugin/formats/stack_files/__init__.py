@@ -1,5 +1,42 @@
 """Files of stacks: folded text (``export_stacks``, flame graphs, py-spy, collapsed snapshots) and speedscope's JSON."""
 
-from tb_plugin.formats.stack_files.reader import StackFilesReader
+from __future__ import annotations
 
-__all__ = ["StackFilesReader"]
+import re
+from collections.abc import Sequence
+
+from tb_plugin.formats.base import Candidate, ListedFile
+from tb_plugin.formats.format_entry import FormatEntry
+from tb_plugin.formats.stack_files.filenames import ENDINGS, READER_ID, candidate_of
+
+LOOKS_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
+
+
+def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
+    found = (candidate_of(file.path) for file in listing)
+    return [candidate for candidate in found if candidate is not None]
+
+
+def _sniff(head: bytes) -> bool:
+    """True for JSON that names speedscope or has stacks by number, and for lines of frames before a number."""
+    from tb_plugin.formats.stack_files.folded import is_folded
+    from tb_plugin.formats.stack_files.nodes import is_by_node
+    from tb_plugin.formats.stack_files.speedscope import SCHEMA
+
+    if LOOKS_JSON.match(head):
+        return SCHEMA.search(head) is not None or is_by_node(head)
+    return is_folded(head)
+
+
+FORMATS = (
+    FormatEntry(
+        __name__,
+        READER_ID,
+        "File of stacks",
+        order=110,
+        raw="tb_plugin.model.stack_profile:StackProfile",
+        endings=ENDINGS,
+        find=_find,
+        sniff=_sniff,
+    ),
+)

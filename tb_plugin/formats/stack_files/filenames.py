@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from tb_plugin.formats._chrome.filenames import run_of
 from tb_plugin.formats.base import Candidate
-from tb_plugin.model.stack_profile import Counted
+
+if TYPE_CHECKING:
+    from tb_plugin.model.stack_profile import Counted
 
 READER_ID = "stack_files"
 ENDINGS = (".folded", ".collapsed", ".stacks", ".folded.txt", ".speedscope.json", ".txt")

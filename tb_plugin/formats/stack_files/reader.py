@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,12 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog, is_packed_badly
-from tb_plugin.formats.stack_files.filenames import ENDINGS, READER_ID, candidate_of, counted_by
-from tb_plugin.formats.stack_files.folded import is_folded, read_folded
+from tb_plugin.formats.stack_files import FORMATS, LOOKS_JSON
+from tb_plugin.formats.stack_files.filenames import READER_ID, counted_by
+from tb_plugin.formats.stack_files.folded import read_folded
 from tb_plugin.formats.stack_files.nodes import is_by_node, read_nodes
-from tb_plugin.formats.stack_files.speedscope import MOST_IN_ALL, SCHEMA, read_speedscope
+from tb_plugin.formats.stack_files.speedscope import MOST_IN_ALL, read_speedscope
 from tb_plugin.formats.stream import TextStream, text_of
 from tb_plugin.model.stack_profile import Counted, Places, StackProfile, places_of_stacks
 from tb_plugin.model.trace.report import ReadReport
@@ -25,7 +26,6 @@ PER_BYTE = 18
 """Memory at the peak of a read for each byte of text: 15 were measured of JSON, 13 of folded text of distinct stacks."""
 PACKED = 20
 """Bytes of text for each stored byte of an archive."""
-_LOOKS_JSON = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
 _WITH_BLANKS = ((r" at 0x[0-9a-fA-F]+", ""),)
 _WITHOUT_BLANKS = (
     (r"_at_0x[0-9a-fA-F]+", ""),
@@ -40,24 +40,8 @@ _NONE = "No line of it is a stack and a number: leave it out of the log director
 _BLOCK = 1024 * 1024
 
 
-class StackFilesReader:
+class StackFilesReader(DeclaredReader, entry=FORMATS[0]):
     """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
-
-    id = READER_ID
-    title = "File of stacks"
-    raw = StackProfile
-    endings: tuple[str, ...] = ENDINGS
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns every file that may hold stacks by its ending."""
-        found = (candidate_of(file.path) for file in listing)
-        return [candidate for candidate in found if candidate is not None]
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns True for JSON that names speedscope or has stacks by number, and for lines of frames before a number."""
-        if _LOOKS_JSON.match(head):
-            return SCHEMA.search(head) is not None or is_by_node(head)
-        return is_folded(head)
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""
@@ -77,7 +61,7 @@ def _read(name: str, stream: TextStream, chunk_bytes: int, log: IssueLog) -> Sta
     head = stream.read(4096)
     if is_by_node(head):
         return _by_node(head, stream, log)
-    if _LOOKS_JSON.match(head):
+    if LOOKS_JSON.match(head):
         return _speedscope(head, stream, log)
     return _folded(name, head, stream, chunk_bytes, log)
 

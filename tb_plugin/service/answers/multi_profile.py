@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tb_plugin import registry
-from tb_plugin.analysis.base import Analysis, Joining, Params, view_params
+from tb_plugin.analysis.base import Analysis, Params, view_params
 from tb_plugin.analysis.skipped_workers import LeftOut
+from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import CacheFileLost, CacheRefused, Cancelled
 from tb_plugin.payloads import Profile
 from tb_plugin.service import mapped_part
@@ -115,8 +116,8 @@ class MultiProfileAnswers:
         asked = params
         every = self._catalog.workers(place)
         capture = self._captures.for_all(place.capture, place.worker, len(every))
-        raws = registry.raws_of(analysis.model)
-        entries = [one for one in every if one.found.reader.raw in raws] or every
+        formats = registry.formats_of(analysis)
+        entries = [one for one in every if one.found.reader.id in formats] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
         if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file has its ranks now
             return self._of_workers(ask, place, analysis, asked, steps, wait)
@@ -132,7 +133,7 @@ class MultiProfileAnswers:
             told.append(("refused", _by_reason(state.refused)))
         params = replace(params, extra=(*params.extra, *told))
         about = _about(analysis, state.ready)
-        if not isinstance(analysis, Joining):
+        if joining(analysis) is None:
             files = _files(state.ready)
             self._remember(place, analysis, _Known(every, files, tuple(told), about))
             return self._combine(ask, files, analysis, params, steps, about)
@@ -165,9 +166,9 @@ class MultiProfileAnswers:
         """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
         if not analysis.traits.beside:
             return []
-        raws = registry.raws_of(registry.analysis_named(analysis.traits.beside).model)
+        formats = registry.formats_of(registry.analysis_named(analysis.traits.beside))
         found = self._catalog.matching(Place(entry.found.run))
-        return list({one.found.worker: one for one in found if one.found.reader.raw in raws}.values())
+        return list({one.found.worker: one for one in found if one.found.reader.id in formats}.values())
 
     def _joined(
         self,

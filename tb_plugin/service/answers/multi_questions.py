@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tb_plugin.analysis.base import ColumnTable, Joining, Params, Part
+from tb_plugin.analysis.base import ColumnTable, Params, Part
+from tb_plugin.analysis.view_entry import joining
 from tb_plugin.errors import NotFoundError, UserError
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.malloc_trim import give_back_memory
@@ -17,7 +18,6 @@ from tb_plugin.registry import analysis_named
 from tb_plugin.service import mapped_part, part_codec
 from tb_plugin.service.answers.step_selection import chosen_steps
 from tb_plugin.service.answers.summary_sources import RankSummary, Refusal, parts_of
-from tb_plugin.service.answers.table_export import as_csv, rows_as_arrow
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE, PROCESS_BYTES, budget_bytes
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
 from tb_plugin.service.workers.parse import missing_of
@@ -96,7 +96,8 @@ class WriteMergedPart:
         Raises KeptLost, CacheRefused, and UserError where the parts take more memory than all workers may.
         """
         analysis = analysis_named(self.view_id)
-        if not isinstance(analysis, Joining):
+        view = joining(analysis)
+        if view is None:
             raise NotFoundError("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
         read, refused = _read(models, (*self.parts, *self.beside))
         if refused:
@@ -104,7 +105,7 @@ class WriteMergedPart:
         mine, beside = read[: len(self.parts)], read[len(self.parts) :]
         del read
         mine.reverse()
-        joined = isolated(analysis.title, lambda: analysis.join(_handed_over(mine), beside))
+        joined = isolated(analysis.title, lambda: view.join(_handed_over(mine), beside))
         put_atomically(self.target, partial(mapped_part.write, joined))
         del joined
         give_back_memory()
@@ -189,6 +190,8 @@ class AskMultiCsv(_Together):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8. Raises NotFound, BadRequest, KeptLost."""
+        from tb_plugin.service.answers.table_export import as_csv
+
         table = self._whole(models)
         return as_csv(table.columns, table.data, table.found)
 
@@ -199,5 +202,7 @@ class AskMultiArrow(_Together):
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the stream. Raises NotFound, BadRequest, KeptLost."""
+        from tb_plugin.service.answers.table_export import rows_as_arrow
+
         table = self._whole(models)
         return rows_as_arrow(table.data.select([column.metric.key for column in table.columns]), table.found)

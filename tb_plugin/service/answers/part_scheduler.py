@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import CacheFileLost, CacheRefused, NotFoundError, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
-from tb_plugin.registry import analysis_named, model_of, raws_of
-from tb_plugin.service.answers.dask_parts import ClusterParts
+from tb_plugin.registry import analysis_named, formats_of, model_of
 from tb_plugin.service.answers.multi_questions import Source, WritePart
 from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
 from tb_plugin.service.graph_captures import Captures
@@ -27,6 +26,9 @@ from tb_plugin.service.summary_only import missing_trace_error
 from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.request import Job
 from tb_plugin.storage.cache import FileStore
+
+if TYPE_CHECKING:
+    from tb_plugin.service.answers.dask_parts import ClusterParts
 
 _SUFFIX = ".part"
 
@@ -88,13 +90,13 @@ class PartScheduler:
         ``params.steps`` chooses steps of each of them, ``capture`` names what tells of the graphs of each.
         """
         params = replace(params, table=None)
-        raws = raws_of(analysis.model)
+        formats = formats_of(analysis)
         while True:
             state = State()
             summaries = self.summaries.of(entries) if analysis.id == VIEW else {}
             for entry in entries:
                 asked = _Asked(entry, analysis, params, capture(entry))
-                if entry.found.reader.raw not in raws:
+                if entry.found.reader.id not in formats:
                     try:
                         analysis_named(analysis.id, model_of(entry.found.reader))
                     except NotFoundError as error:

@@ -21,9 +21,6 @@ from tb_plugin.payloads import Notices
 from tb_plugin.payloads.export import to_json
 from tb_plugin.registry import analysis_named
 from tb_plugin.rules import rule_ids
-from tb_plugin.service.answers.chrome_export import write_window
-from tb_plugin.service.answers.stack_export import write_stacks
-from tb_plugin.service.answers.table_export import as_arrow, as_csv
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
 from tb_plugin.service.workers.question import Report
 from tb_plugin.storage.cache import put_atomically
@@ -54,6 +51,8 @@ class AskCsv:
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
+        from tb_plugin.service.answers.table_export import as_csv
+
         frame, rows = _found(models, self.file, self.view_id, self.params)
         return isolated(frame.title, lambda: as_csv(frame.columns, frame.data, rows))
 
@@ -68,6 +67,8 @@ class AskArrow:
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the stream. Raises NotFound, BadRequest."""
+        from tb_plugin.service.answers.table_export import as_arrow
+
         frame, rows = _found(models, self.file, self.view_id, self.params)
         return as_arrow(frame.data.take(rows))
 
@@ -163,6 +164,8 @@ class WriteWindow:
 
     def answer(self, models: OpenModels, report: Report) -> str:
         """Returns ``target``. Raises CacheRefused, and PartFailed after a bug."""
+        from tb_plugin.service.answers.chrome_export import write_window
+
         trace = models.typed(self.file, TraceTable)
         write = partial(write_window, trace, self.start_ns, self.end_ns)
         isolated("Export of events", lambda: put_atomically(self.target, lambda file: write(str(file))))
@@ -180,6 +183,8 @@ class WriteStacks:
 
     def answer(self, models: OpenModels, report: Report) -> str:
         """Returns ``target``. Raises BadRequest, NotFound, CacheRefused, and PartFailed after a bug."""
+        from tb_plugin.service.answers.stack_export import write_stacks
+
         trace = models.typed(self.file, TraceTable)
         write = partial(write_stacks, trace, self.params, self.form)
         isolated("Export of stacks", lambda: put_atomically(self.target, lambda file: write(str(file))))

@@ -14,12 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from tb_plugin.formats.base import JobInfo, identifying
+from tb_plugin import settings
+from tb_plugin.formats.base import JobInfo
+from tb_plugin.formats.format_entry import identifying
 from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
 from tb_plugin.model.trace.worker_names import rank_worker
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
-GROUP_VARIABLE = "TORCH_TRACE_GROUP"
+GROUP_VARIABLE = settings.GROUP.name
 """Environment variable: ``folders`` leaves each folder a run of its own."""
 _LONGEST_NS = 86_400 * 10**9
 _Key = tuple[Root, str, int, str, str]
@@ -46,7 +48,7 @@ def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
 
 
 def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles of those runs that may be parts of a job, by what ``first_candidates`` gave."""
+    """Returns the profiles of those runs that may be parts of a job, by what ``asked_first`` gave."""
     workers: dict[str, set[str]] = defaultdict(set)
     for one in found:
         workers[one.run].add(one.worker)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tb_plugin.formats.base import JobInfo, identifying
+from tb_plugin.formats.base import JobInfo
+from tb_plugin.formats.format_entry import identifying
 from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
 from tb_plugin.model.trace.worker_names import rank_worker
 from tb_plugin.service.discovery.distributed_jobs import concurrent_groups, extent, span_names

@@ -13,7 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tb_plugin.errors import UserError
-from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader, identifying
+from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
+from tb_plugin.formats.format_entry import identifying
 from tb_plugin.formats.unsupported_files import LOOKED_INTO, foreign, in_short, place_of, unread
 from tb_plugin.service.discovery import distributed_jobs, ignore_file, reported_ranks
 from tb_plugin.service.discovery.claims import Claims, Draft, numbered

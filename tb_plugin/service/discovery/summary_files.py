@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from tb_plugin import settings
 from tb_plugin.errors import StorageError, UserError
 from tb_plugin.formats.base import Candidate, JobInfo, ListedFile, Reader
 from tb_plugin.model.trace.table import RawTrace
@@ -18,7 +19,7 @@ from tb_plugin.storage.listing import StoredFile
 
 SUFFIX = ".ttsummary"
 """Behind the name of the trace's main file."""
-SUMMARIES_VARIABLE = "TORCH_TRACE_SUMMARIES"
+SUMMARIES_VARIABLE = settings.SUMMARIES.name
 """Environment variable: a folder or URL that holds summaries of the log directory's ranks, each where its trace is there."""
 NOTHING_LIKE_IT = "A rank summary of a file whose name no reader knows."
 _HEAD_BYTES = 1024 * 1024

@@ -21,7 +21,8 @@ from typing import Any, Literal
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part
 from tb_plugin.errors import StorageError, TorchTraceError, UserError
-from tb_plugin.formats.base import JobInfo, Reader, ReadOptions, identifying, no_progress
+from tb_plugin.formats.base import JobInfo, Reader, ReadOptions, no_progress
+from tb_plugin.formats.format_entry import identifying
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
 from tb_plugin.lib.temp_dirs import PrivateFolder
@@ -43,7 +44,6 @@ from tb_plugin.service.workers.user_step_pattern import own_steps, with_own_step
 from tb_plugin.storage.files import FileSource, Folder
 from tb_plugin.storage.listing import StoredFile
 from tb_plugin.storage.safe_open import Located
-from tb_plugin.views.distributed.part_schema import stamp
 
 log = logging.getLogger("torch_trace")
 
@@ -207,6 +207,8 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
         del raw
+        from tb_plugin.views.distributed.part_schema import stamp
+
         try:
             part = part_with_borrowed(registry.analysis_named(format.VIEW), made)
             outline = model.outline(made)

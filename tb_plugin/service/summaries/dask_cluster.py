@@ -14,13 +14,14 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tb_plugin import settings
 from tb_plugin.errors import BadRequest, MissingPackage, UserError
 from tb_plugin.service.summaries.compute import Outcome, RankJob, code_digest, summarize_rank
 from tb_plugin.storage.secrets import redact
 
-SCHEDULER_VARIABLE = "TORCH_TRACE_SCHEDULER"
+SCHEDULER_VARIABLE = settings.SCHEDULER.name
 """Environment variable: the scheduler of a Dask cluster, such as tcp://10.0.0.1:8786."""
-CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = "TORCH_TRACE_TLS_CA_FILE", "TORCH_TRACE_TLS_CERT", "TORCH_TRACE_TLS_KEY"
+CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = settings.TLS_CA_FILE.name, settings.TLS_CERT.name, settings.TLS_KEY.name
 """Environment variables: files of the authority, the certificate and the key for a scheduler at tls://."""
 CONNECT_SECONDS = 10.0
 RETRIES = 2

@@ -32,8 +32,6 @@ from tb_plugin.service.summaries.arrow_safety import is_plain
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.storage.checksum import sealed, unsealed
 from tb_plugin.storage.listing import StoredFile
-from tb_plugin.views.distributed.part_schema import ALWAYS, FACTS, NEVER_NULL, part_shapes, stamp
-from tb_plugin.views.distributed.rank.reported import STATED
 
 VIEW = "distributed"
 """The view whose part it holds."""
@@ -216,6 +214,8 @@ def check(about: SummaryHeader, wanted: Wanted) -> None:
 
 def check_stamp(about: SummaryHeader) -> None:
     """Raises SummaryRefused for a summary whose part looks different, or means something else, than ours would."""
+    from tb_plugin.views.distributed.part_schema import stamp
+
     if about.stamp != stamp():
         raise SummaryRefused("is of another version")
 
@@ -247,6 +247,8 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
 
 def _table(name: str, data: bytes) -> pa.Table:
     """The table of an Arrow stream when it has the columns that a part has under that name."""
+    from tb_plugin.views.distributed.part_schema import part_shapes
+
     shape = part_shapes().get(name)
     if shape is None:
         raise SummaryRefused("holds a table that nobody knows")
@@ -262,6 +264,8 @@ def _table(name: str, data: bytes) -> pa.Table:
 
 
 def _check_values(name: str, table: pa.Table) -> None:
+    from tb_plugin.views.distributed.part_schema import NEVER_NULL
+
     for each in table.columns:
         column = pc.list_flatten(each) if pa.types.is_list(each.type) else each
         if column is not each and column.null_count:
@@ -277,6 +281,9 @@ def _check_values(name: str, table: pa.Table) -> None:
 
 def _check(part: Part) -> None:
     """Raises SummaryRefused where a part is not one of the view."""
+    from tb_plugin.views.distributed.part_schema import ALWAYS, FACTS
+    from tb_plugin.views.distributed.rank.reported import STATED
+
     if any(name not in part.frames for name in ALWAYS) or any(
         name != frame.name for name, frame in part.frames.items()
     ):

@@ -10,11 +10,12 @@ import logging
 import os
 from pathlib import Path
 
+from tb_plugin import settings
 from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
 
 log = logging.getLogger("torch_trace")
 
-MEMORY_VARIABLE = "TORCH_TRACE_MEMORY_MB"
+MEMORY_VARIABLE = settings.MEMORY_MB.name
 """Environment variable: megabytes (10**6 bytes) that all workers may take together."""
 SHARE = 0.5
 """Share of the machine's or the container's memory, when nothing is configured: training may run beside TensorBoard."""

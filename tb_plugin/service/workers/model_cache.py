@@ -6,7 +6,7 @@ import os
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Params, Part, view_params
@@ -16,13 +16,15 @@ from tb_plugin.analysis.timeline.pyramid import Pyramid
 from tb_plugin.errors import CacheFileLost, NotFoundError
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.model_cache import MEMO
-from tb_plugin.model.stack_profile import StackProfile, captured_by_node
 from tb_plugin.model.trace.graph_capture import Captured
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model_kinds.timeline_levels import levels_of
 from tb_plugin.service import mapped_part, part_codec
 from tb_plugin.storage.cache import put_atomically
+
+if TYPE_CHECKING:
+    from tb_plugin.model.stack_profile import StackProfile
 
 M = TypeVar("M")
 
@@ -145,9 +147,11 @@ class OpenModels:
 
 def _captured(made: TraceTable | StackProfile, name: str) -> tuple[Captured, StringTable]:
     """What a profile of that name tells of graphs, and the texts that its ids count into."""
-    if isinstance(made, StackProfile):
-        return captured_by_node(made), StringTable(made.names)
-    return replace(captured_in(made), source=name), made.strings
+    if isinstance(made, TraceTable):
+        return replace(captured_in(made), source=name), made.strings
+    from tb_plugin.model.stack_profile import captured_by_node
+
+    return captured_by_node(made), StringTable(made.names)
 
 
 def _paths(file: ModelFile) -> tuple[str, ...]:

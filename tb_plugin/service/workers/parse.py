@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from tb_plugin import registry
 from tb_plugin.analysis.base import Analysis, Missing, Params, Part
 from tb_plugin.errors import PartFailed, UnreadableTrace, UserError, WindowUnsupported
-from tb_plugin.formats.base import Reader, ReadOptions, ReadState, windowed
+from tb_plugin.formats.base import Reader, ReadOptions, ReadState
+from tb_plugin.formats.format_entry import windowed
 from tb_plugin.formats.unsupported_files import foreign
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.model.trace.kernel_rules import RuleFile

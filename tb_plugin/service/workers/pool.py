@@ -16,6 +16,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from tb_plugin import settings
 from tb_plugin.errors import Cancelled, TorchTraceError
 from tb_plugin.lib.model_cache import LIMIT_BYTES
 from tb_plugin.service.workers import timeouts, worker_main
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("torch_trace")
 
-WORKERS_VARIABLE = "TORCH_TRACE_WORKERS"
+WORKERS_VARIABLE = settings.WORKERS.name
 """Environment variable: how many worker processes there may be."""
 _MAX_WORKERS = 4
 _BYTES_PER_WORKER = 1024**3

@@ -12,12 +12,13 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from tb_plugin import settings
 from tb_plugin.errors import Cancelled, TookTooLong, UserError
 from tb_plugin.service.workers.request import Job
 
 log = logging.getLogger("torch_trace")
 
-ANSWER_VARIABLE = "TORCH_TRACE_ANSWER_SECONDS"
+ANSWER_VARIABLE = settings.ANSWER_SECONDS.name
 """Environment variable: how long an answer may take; 0: as long as it needs."""
 DEFAULT_SECONDS = 120.0
 FORSAKEN_SECONDS = 5.0

@@ -7,11 +7,12 @@ import os
 from dataclasses import replace
 from functools import lru_cache
 
+from tb_plugin import settings
 from tb_plugin.model.trace.report import Issue
 from tb_plugin.model.trace.steps.annotations import own_problem, with_own
 from tb_plugin.model.trace.table import RawTrace
 
-VARIABLE = "TORCH_TRACE_STEPS"
+VARIABLE = settings.STEPS.name
 CODE = "step_pattern"
 """Code of the issue that the pattern is none."""
 log = logging.getLogger("torch_trace")

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view, int_param
+from tb_plugin.analysis.base import Params, Part, answer_view, int_param
 from tb_plugin.analysis.snapshot.curve import WIDTH, curve_of
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device, span_of
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Payload, Table, View
+from tb_plugin.views.active_memory import VIEW
 from tb_plugin.views.active_memory.block import block_of, segment_of
 from tb_plugin.views.active_memory.layers import LAYERS
 from tb_plugin.views.active_memory.tiles import DETAIL, Axis, tile_of
@@ -35,19 +37,8 @@ OWN = (
 FINEST = 40
 
 
-class ActiveMemory:
+class ActiveMemory(DeclaredView, entry=VIEW):
     """The drawing of a snapshot's history."""
-
-    id = "active_memory"
-    title = "Active memory"
-    model = Snapshot
-    traits = Traits("Memory", "detail", whole="A snapshot has no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: every snapshot has blocks."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the device and the requested part of its history."""

@@ -1,1 +1,27 @@
 """The view ``allocated_in``."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+VIEW = ViewEntry(
+    __name__,
+    "allocated_in",
+    "Allocated in",
+    order=370,
+    model=TRACE,
+    traits=Traits("Ask", "detail"),
+    http=ViewText(
+        parameters=(
+            "`at_ns` (start of the allocation's microsecond, from the start of the trace), `address` (`0x7f20`, or "
+            "decimal), `bytes` (minimum size)."
+        ),
+        payloads=(
+            "The operator of a trace that allocated a block of another recording of the process, such as a snapshot. "
+            "`matching` (Figures: how it was [matched](../concepts/memory.md#memory); null for times outside of the "
+            "trace)."
+        ),
+        tables="`allocating_operators` (one row; several if it is ambiguous, none if no operator was open).",
+    ),
+)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, int_param
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.memory.metrics import METRICS
 from tb_plugin.analysis.memory.origins import ORIGINS, origins_at
@@ -19,12 +19,14 @@ from tb_plugin.analysis.memory.owners import owners_at, tracks_of
 from tb_plugin.analysis.memory.tables import module_names
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import distinct_values
 from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import climb_to_open
 from tb_plugin.payloads import Column, Figures, Table, View
+from tb_plugin.views.allocated_in import VIEW
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -37,11 +39,8 @@ TOLERANCES_NS = (0, 10_000, 100_000)
 BY_ADDRESS, BY_TIME = "address and time", "time"
 
 
-class AllocatedIn(Detail):
+class AllocatedIn(DeclaredView, entry=VIEW):
     """The origin of an allocation with a known time, address and size, in another recording of the process."""
-
-    id = "allocated_in"
-    title = "Allocated in"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the steps and the allocation; the steps are only reported."""

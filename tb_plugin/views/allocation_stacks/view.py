@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.forest import preorder
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import places_of
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Scalar, Table, Tree, View
+from tb_plugin.views.allocation_stacks import VIEW
 from tb_plugin.views.allocation_stacks.places import Places, places_of_stacks
 
 Int64 = npt.NDArray[np.int64]
@@ -27,21 +29,8 @@ NODES_SENT = 10_000
 OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in between and unreleased"}
 
 
-class AllocationStacks:
+class AllocationStacks(DeclaredView, entry=VIEW):
     """Merged stacks of allocations, weighted by their bytes."""
-
-    id = "allocation_stacks"
-    title = "Stacks"
-    model = Snapshot
-    traits = Traits("Memory", "picture", whole="A snapshot has no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns the reason if the snapshot has no stacks, else None."""
-        if len(snapshot.stacks):
-            return None
-        return Missing("The snapshot contains no stacks.", snapshot.recorder.todo("view.allocation_stacks"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the device, the moments, the counted allocations and the kind of place."""

@@ -1,1 +1,34 @@
 """The view ``allocations``."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Traits
+from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry, ViewText
+
+VIEW = ViewEntry(
+    __name__,
+    "allocations",
+    "Memory",
+    order=200,
+    model=SNAPSHOT,
+    traits=Traits("Memory", kept=True, tables=("held_stacks", "oom_events"), whole="A snapshot has no phases."),
+    http=ViewText(
+        parameters=(
+            "`device` (default: the one with most events), `at` (number of an event; the moment is after it; "
+            "default: the peak), `from`, `to` (first and last event of the part) or `from_ns`, `to_ns` (the part by "
+            "time), `axis` (`events` or `time`), `width` (columns of the curve, default 800)."
+        ),
+        payloads=(
+            "For memory snapshots. `answer` (Notices: the peak in a sentence; none if nothing is allocated), "
+            "`summary` (Figures), `advice` (Notices: findings on the requested device, else on all), `data_quality` "
+            "(Notices: missing or odd history), `curve` (Series, lines; absent without a history), `moment` "
+            "(Figures: memory at the moment), `held_categories` (Breakdown: the same by category; absent if "
+            "categories are unknown, see `data_quality`), `devices` (Figures, one per device), `settings` (Figures)."
+        ),
+        tables=(
+            "`held_stacks`, `held_blocks` (blocks live in `from`..`to`: the largest 100,000 and those that a filter "
+            "names by row; `at` does not limit it), `history_steps` (profiler steps with events of the device), "
+            "`oom_events`."
+        ),
+    ),
+)

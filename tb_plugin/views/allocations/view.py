@@ -6,13 +6,9 @@ import re
 from collections.abc import Sequence
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
     int_param,
 )
@@ -20,9 +16,11 @@ from tb_plugin.analysis.snapshot.categories import category_bar
 from tb_plugin.analysis.snapshot.curve import WIDTH, curve_of
 from tb_plugin.analysis.snapshot.device_levels import devices_of, levels_of, levels_of_device, moment_of, span_of
 from tb_plugin.analysis.snapshot.history_steps import marks_of
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
 from tb_plugin.payloads.base import Figure, Metric
+from tb_plugin.views.allocations import VIEW
 from tb_plugin.views.allocations.findings import advice_of
 from tb_plugin.views.allocations.notes import answer_of, data_notices
 from tb_plugin.views.allocations.summary import facts_of, moment_figures, settings_of, summary_of
@@ -31,19 +29,8 @@ from tb_plugin.views.allocations.tables import blocks_frame, ooms_frame, stacks_
 OWN = ("device", "at", "from", "to", "from_ns", "to_ns", "axis", "width")
 
 
-class Allocations:
+class Allocations(DeclaredView, entry=VIEW):
     """The first view of a snapshot."""
-
-    id = "allocations"
-    title = "Memory"
-    model = Snapshot
-    traits = Traits("Memory", kept=True, tables=("held_stacks", "oom_events"), whole="A snapshot has no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: every snapshot has blocks."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the device, the moment, the part of the history, the drawing options and the named blocks."""
@@ -97,7 +84,7 @@ def _filtered_blocks(params: Params) -> tuple[int, ...]:
 def _devices(snapshot: Snapshot, facts: dict[str, Number]) -> Figures:
     figures = [
         Figure(
-            Metric(f"device.{held.name}", held.name, "bytes", "Most bytes that were allocated at a time."),
+            Metric(f"device.{held.name}", held.name, "bytes", "Largest allocated memory."),
             facts[f"memory.{held.name}.peak_allocated_bytes"],
         )
         for held in devices_of(snapshot)

@@ -1,1 +1,26 @@
 """The view ``allocator_events``."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Traits
+from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry, ViewText
+
+VIEW = ViewEntry(
+    __name__,
+    "allocator_events",
+    "Allocator events",
+    order=360,
+    model=SNAPSHOT,
+    traits=Traits("Memory", "detail", whole="A snapshot has no phases."),
+    http=ViewText(
+        parameters=(
+            "`device`, `near` (the event in the middle of the answer) or `first` (number of matching events to "
+            "skip), `search` (in action and stack, or an address such as `0x7f20`)."
+        ),
+        payloads=(
+            "For memory snapshots; it has no page of its own. The history of a device, 300 events per answer. "
+            "`found` (Figures)."
+        ),
+        tables="`events`.",
+    ),
+)

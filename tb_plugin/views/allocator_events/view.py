@@ -10,13 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
     holding,
     int_param,
@@ -25,9 +21,11 @@ from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.labels import address_texts, stack_words, stream_texts, texts_of
 from tb_plugin.analysis.snapshot.metrics import METRICS as OF_SNAPSHOTS
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.snapshot.table import Action, Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Payload, Table, View
+from tb_plugin.views.allocator_events import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
@@ -38,9 +36,9 @@ OWN = (
         "the recorded history of the device",
         "count",
         {
-            "events_found": ("Events found", "Events that the search matches, all without one."),
-            "first_found": ("First listed", "How many of the events found come before the first one listed."),
-            "near_found": ("Place", "How many of the events found come before the chosen one."),
+            "events_found": ("Matches", "Events that match the search."),
+            "first_found": ("First listed", "Matches before the first listed one."),
+            "near_found": ("Position", "Matches before the selected event."),
         },
     ),
 )
@@ -48,19 +46,8 @@ METRICS = SHARED.adding(*OWN)
 _SHOWN = OF_SNAPSHOTS.adding(*OWN)
 
 
-class AllocatorEvents:
+class AllocatorEvents(DeclaredView, entry=VIEW):
     """A list of events, loaded by the screenful."""
-
-    id = "allocator_events"
-    title = "Allocator events"
-    model = Snapshot
-    traits = Traits("Memory", "detail", whole="A snapshot has no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: without a history the list is empty."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the device, the search, and the position in the list."""

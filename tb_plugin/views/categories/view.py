@@ -10,20 +10,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
     int_param,
 )
 from tb_plugin.analysis.memory_categories import MEANINGS, TITLES
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.category_memory import CATEGORIES, Action, CategoryMemory
 from tb_plugin.payloads import Breakdown, CoverageInfo, Figures, Metric, Payload, Slice, Sort, Table, View
+from tb_plugin.views.categories import VIEW
 from tb_plugin.views.categories.curve import Top, category_peak, curve_of, moments_in, peak_of, span_of
 from tb_plugin.views.categories.metrics import METRICS
 from tb_plugin.views.categories.notices import answer_of, data_notices
@@ -35,19 +33,8 @@ WIDTH = 600
 OWN = ("start_ns", "end_ns", "at_ns", "width")
 
 
-class Categories:
+class Categories(DeclaredView, entry=VIEW):
     """The view of memory by category."""
-
-    id = "categories"
-    title = "Memory by category"
-    model = CategoryMemory
-    traits = Traits("Memory", kept=True)
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, memory: CategoryMemory) -> Missing | None:
-        """Returns None: these files always have this view."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the window, the moment and the width."""

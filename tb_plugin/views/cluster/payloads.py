@@ -18,7 +18,6 @@ from tb_plugin.analysis.job_tables.traffic import band_frame, communication_fram
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 from tb_plugin.payloads import Figure, Line, Notice, Series
 
-TABLES = ("job_steps", "job_communication", "job_bands", "job_links", "job_groups")
 """Names of the frames, in the order in which they are shown."""
 
 _CALLS = (

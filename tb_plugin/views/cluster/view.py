@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.job_tables.metrics import METRICS
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import LINKS, OPERATIONS, STEP_TIMES
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
-from tb_plugin.views.cluster.payloads import TABLES, JobPayloads, job_payloads
+from tb_plugin.views.cluster import TABLES, VIEW
+from tb_plugin.views.cluster.payloads import JobPayloads, job_payloads
 
 
-class ClusterAnalysis:
+class ClusterAnalysis(DeclaredView, entry=VIEW):
     """The view of an analysis of a job."""
-
-    id = "cluster"
-    title = "Cluster"
-    model = Cluster
-    traits = Traits("Ranks", whole="The analysis of a job knows no phases.", tables=TABLES)
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, cluster: Cluster) -> Missing | None:
-        """Returns None: whatever is there is shown."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on nothing."""

@@ -7,28 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.flight_recorder.calls import calls_frame, calls_of, group_text, groups_frame
 from tb_plugin.analysis.flight_recorder.headline import answered
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
 from tb_plugin.analysis.phrases import noun
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import CoverageInfo, Figures, Link, Notice, Payload, Table, View
+from tb_plugin.views.collectives import VIEW
 
 
-class Collectives:
+class Collectives(DeclaredView, entry=VIEW):
     """The view of the calls of one rank."""
-
-    id = "collectives"
-    title = "Collectives"
-    model = Flight
-    traits = Traits("Work", whole="A flight recorder knows no phases.", tables=("recorded_calls", "group_progress"))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, flight: Flight) -> Missing | None:
-        """Returns None: a dump always says what was called."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns nothing to tell parts apart."""

@@ -1,1 +1,41 @@
 """The view ``compiled``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.analysis.compiled.regions import has_regions
+
+    return None if has_regions(trace) else Missing("No compiled code ran.", "")
+
+
+VIEW = ViewEntry(
+    __name__,
+    "compiled",
+    "Compiled",
+    order=90,
+    model=TRACE,
+    traits=Traits(
+        "Work", hidden=True, whole="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
+    ),
+    missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`summary` (Figures), `graph_breaks`, `regions`, `generated_kernels`, `compiled_steps` (Table; absent "
+            "where they have no row)."
+        ),
+        tables=(
+            "`regions` (compiled code: a function and one of its compilations), `graph_breaks` (per function that "
+            "breaks off, and the one that goes on), `generated_kernels` (kernels of the compiler by name), "
+            "`compiled_steps` (per recorded step)."
+        ),
+    ),
+)

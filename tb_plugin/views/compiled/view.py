@@ -7,23 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
 )
 from tb_plugin.analysis.compiled.compiling import compilations_of, guards_of
 from tb_plugin.analysis.compiled.graph_breaks import breaks_of
-from tb_plugin.analysis.compiled.regions import has_regions, regions_of
+from tb_plugin.analysis.compiled.regions import regions_of
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Table, View
+from tb_plugin.views.compiled import VIEW
 from tb_plugin.views.compiled.metrics import METRICS
 from tb_plugin.views.compiled.tables import breaks_frame, kernels_frame, regions_frame, steps_frame
 
@@ -40,21 +38,8 @@ _FIGURES = (
 )
 
 
-class CompiledAnalysis:
+class CompiledAnalysis(DeclaredView, entry=VIEW):
     """The regions of compiled code, graph breaks, compilation and generated kernels."""
-
-    id = "compiled"
-    title = "Compiled"
-    model = TraceTable
-    traits = Traits(
-        "Work", hidden=True, whole="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
-    )
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns why a trace without compiled code has no such view, else None."""
-        return None if has_regions(trace) else Missing("No compiled code ran.", "")
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the chosen steps and the phase: nothing else matters."""

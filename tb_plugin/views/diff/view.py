@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.idle.account import idle_account
 from tb_plugin.analysis.idle.metrics import cause_metrics
@@ -18,6 +18,7 @@ from tb_plugin.analysis.phrases import counted
 from tb_plugin.analysis.range_patterns import DATALOADER
 from tb_plugin.analysis.reported_steps import missing_computation, reported_step_length, reported_steps
 from tb_plugin.analysis.selection import select_rows, steps_of
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import MISSING, KernelClass
 from tb_plugin.model.trace.table import TraceTable
@@ -33,7 +34,7 @@ from tb_plugin.payloads import (
     Tree,
     View,
 )
-from tb_plugin.views.diff import unlike_devices
+from tb_plugin.views.diff import VIEW, unlike_devices
 from tb_plugin.views.diff.call_tree import call_tree
 from tb_plugin.views.diff.device_frames import device_frames
 from tb_plugin.views.diff.findings import findings, leading_notice, settings
@@ -58,20 +59,8 @@ from tb_plugin.views.diff.paired_tables import (
     join,
 )
 from tb_plugin.views.diff.range_tables import are_range_traces, changed_most, own_ns, range_frames, recordings
-from tb_plugin.views.diff.serving_modes import NAME as MODES
 from tb_plugin.views.diff.serving_modes import modes_frame
 from tb_plugin.views.diff.waterfall import IDLE, ON_DEVICE, StepTime, difference, idle_time, leading_part, step_time
-
-BORROWED: Mapping[str, Sequence[str]] = MappingProxyType(
-    {
-        "overview": ("steps", "configuration"),
-        "operators": ("operators", "operators_by_shape"),
-        "kernels": ("kernels", *(table.name for table in BY_TYPE)),
-        "modules": ("modules",),
-        "launches": ("runtime_calls",),
-        "serving": (MODES,),
-    }
-)
 
 NAMED_BY: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -115,19 +104,8 @@ class _Sides:
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
 
 
-class Diff:
+class Diff(DeclaredView, entry=VIEW):
     """The view of two profiles: the baseline's part first, the experiment's second."""
-
-    id = "diff"
-    title = "Diff"
-    model = TraceTable
-    traits = Traits("Compare", whole="It compares whole steps of two profiles.")
-    scope: Scope = "pair"
-    borrows = BORROWED
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns None: any two traces can be compared."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the chosen steps: nothing else matters."""
@@ -381,7 +359,7 @@ def _counted(sides: _Sides) -> tuple[tuple[Part, int], tuple[Part, int]]:
 def _changes(name: str, title: str, subtitle: str, sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
     slices = [
         Slice(
-            Metric(m.key, m.title, m.unit, f"Experiment less baseline. {m.definition}", sides.scaling.window),
+            Metric(m.key, m.title, m.unit, f"Experiment minus baseline. {m.definition}", sides.scaling.window),
             m.key.removesuffix("_ns"),
             value,
         )

@@ -9,8 +9,8 @@ from typing import get_args
 
 import numpy as np
 
-from tb_plugin.analysis.base import Frame, Missing, Params, Part, Scope, Traits, answer_view, coverage_of, page
-from tb_plugin.analysis.replicas import FRAME
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, coverage_of, page
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import (
@@ -25,6 +25,7 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
+from tb_plugin.views.distributed import VIEW
 from tb_plugin.views.distributed.bandwidth.payloads import bandwidth_frames, bandwidth_series, slow_nodes
 from tb_plugin.views.distributed.collective_peers import PARTNERS, partners_frame
 from tb_plugin.views.distributed.collectives_in_range import TABLE as MEETINGS
@@ -54,47 +55,11 @@ _STEP_PARTS = (
     ("exposed_communication_ns", "communication"),
     ("step_other_ns", "other"),
 )
-_BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
+_BOUNDED = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
 
 
-GROUP_TABLES = (
-    "workers", "collectives", "operations", "process_groups", "devices", "clocks", "stragglers", "bandwidths",
-    "bandwidth_fits", "nodes",
-)  # fmt: skip
-STATED_TABLES = ("traffic", "rank_steps", "operation_types", "kinds_of_links", "links", DUMPS)
-GROUP_FACTS = {
-    "compute_ns": "compute_ns",
-    "overlap_ns": "overlap_ns",
-    "exposed_communication_ns": "exposed_communication_ns",
-    "wait_ns": "wait_ns",
-    "transfer_ns": "transfer_ns",
-    "other_ns": "step_other_ns",
-}
-"""Numbers of a worker in a report, and their columns of the table of workers."""
-
-
-class Distributed:
+class Distributed(DeclaredView, entry=VIEW):
     """The view of all workers of a run and span."""
-
-    id = "distributed"
-    title = "Distributed"
-    model = TraceTable
-    traits = Traits(
-        "Ranks",
-        whole="It compares whole steps of all workers.",
-        tables=GROUP_TABLES,
-        where_stated=STATED_TABLES,
-        facts=GROUP_FACTS,
-        beside="ranks_collectives",
-    )
-    scope: Scope = "workers"
-    borrows: Mapping[str, Sequence[str]] = MappingProxyType({"memory_states": (FRAME,)})
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns why a trace without collectives has no such view, else None."""
-        if trace.is_collective.any():
-            return None
-        return Missing("The trace holds no communication between processes.", trace.recorder.todo("view.distributed"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns nothing to tell parts apart: one serves every question, steps are chosen in ``answer``."""
@@ -202,9 +167,7 @@ def _payloads(data: JobData, rows: list[Row], told: list[Notice], operations: Fr
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
         titles = _BOUNDED if total_of(rows, "bounded") else {}
-        payloads["waiting"] = _bars(
-            data, in_steps(data, rows), "waiting", "Synchronizing and data transfer", parts, titles
-        )
+        payloads["waiting"] = _bars(data, in_steps(data, rows), "waiting", "Wait and transfer", parts, titles)
     payloads |= {series.name: series for series in bandwidth_series(data)}
     payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
     for name, payload in payloads.items():
@@ -222,7 +185,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
             METRICS.figure(
                 "wait_share",
                 wait_share(data),
-                "Waiting, at least" if total_of(rows, "bounded") else "",
+                "Wait share (min)" if total_of(rows, "bounded") else "",
             ),
             # Beside who is to blame it is a detail: of all groups together, which links of several kinds may carry.
             *([] if figures_of_slow else _fast(operations)),
@@ -247,7 +210,10 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
     if not count:
         return METRICS.figure("latency_ns", whole, "Communication, including wait")
     return METRICS.figure(
-        "latency_ns", round(whole / count), "Communication a step, including wait", window="mean of the chosen steps"
+        "latency_ns",
+        round(whole / count),
+        "Communication per step, including wait",
+        window="mean of the selected steps",
     )
 
 
@@ -264,13 +230,13 @@ def _slow(data: JobData) -> list[Figure]:
         step, lost_there, share = told.worst_step(worst)
         title = "Late once"
         there = [
-            METRICS.figure("worst_lost_ns", lost_there, f"Lost in step {step}"),
+            METRICS.figure("worst_lost_ns", lost_there, f"Cost in step {step}"),
             METRICS.figure("worst_lost_share", share),
         ]
     return [
         METRICS.figure("worker", data.names[worst], title),
         *there,
-        METRICS.figure("lost_ns", lost, "Lost a step"),
+        METRICS.figure("lost_ns", lost, "Cost per step"),
         METRICS.figure("lost_share", lost / told.mean_ns),
         METRICS.figure("step_total_ns", round(told.mean_ns), "Step"),
         METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
@@ -289,7 +255,7 @@ def _fast(operations: Frame) -> list[Figure]:
 
 def _size(data: JobData) -> Figure:
     at_least = data.world_size is None and data.size is not None
-    return METRICS.figure("world_size", data.size, "World size, at least" if at_least else "")
+    return METRICS.figure("world_size", data.size, "World size (min)" if at_least else "")
 
 
 def _bars(
@@ -304,7 +270,7 @@ def _bars(
     steps = np.maximum(data.step_counts, 1).tolist()
     lines = [
         Line(
-            METRICS.metric(key, titles.get(key, ""), window="mean of the chosen steps"),
+            METRICS.metric(key, titles.get(key, ""), window="mean of the selected steps"),
             category,
             [_mean(row[key], n) for row, n in zip(rows, steps, strict=True)],
         )

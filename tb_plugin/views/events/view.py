@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.filters import EVENT, event_of, matching
@@ -21,10 +20,12 @@ from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Line, Metric, Payload, Scalar, Series, Sort, Table, View
+from tb_plugin.views.events import VIEW
 
 METRICS = SHARED.adding(
     ORIGIN,
@@ -32,18 +33,14 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "module_path": (
-                "Modules",
-                "Calls of nn.Module that were open when it began, on a device when its launch did, outermost first; "
-                "in the backward pass those of its forward operator.",
-            ),
+            "module_path": ("Modules", "Open nn.Module calls at the event, its launch or its forward operator."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "launch_delay_ns": ("Launch to start", "From the begin of the launching call to the begin on the device."),
+            "launch_delay_ns": ("Launch to start", "Launch call start to device start."),
         },
     ),
 )
@@ -56,12 +53,8 @@ INSTANCES = 10_000
 """Longest calls kept for the list of instances; the distribution is over all."""
 
 
-class Events(Detail):
+class Events(DeclaredView, entry=VIEW):
     """The calls behind a number."""
-
-    id = "events"
-    traits = replace(Detail.traits, whole="")
-    title = "Events"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the steps, the phase, the filters, the range and the one event."""
@@ -146,7 +139,7 @@ def _edges(dur: Int64) -> npt.NDArray[np.float64]:
 def _fact(
     key: str, title: str, unit: Literal["text", "code", "ns", "count", "bytes", "number"], value: Scalar
 ) -> Figure:
-    return Figure(Metric(key, title, unit, "As recorded for this event."), value)
+    return Figure(Metric(key, title, unit, "Recorded for this event."), value)
 
 
 def _one(trace: TraceTable, row: int) -> dict[str, Payload]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of, holding, int_param
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of, holding, int_param
 from tb_plugin.analysis.filters import EVENT, matching
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import ratio, sum_by
 from tb_plugin.model.trace.order import touching
@@ -24,26 +25,23 @@ from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figures, Line, Metric, Payload, Series, Sort, Table, View
+from tb_plugin.views.find import VIEW
 
 METRICS = SHARED.adding(
     define(
         "",
         "count",
         {
-            "found_names": ("Names", "Distinct names among the events found."),
-            "hit_position": (
-                "Position",
-                "Of the first event found that starts at this time or later, in order of time from 0; "
-                "their number when all start before.",
-            ),
+            "found_names": ("Names", "Distinct names among the matches."),
+            "hit_position": ("Position", "Index of the first match at or after this time."),
         },
     ),
     define(
         "",
         "ns",
         {
-            "first_hit_ns": ("First", "Start of the first event found."),
-            "last_hit_ns": ("Last", "Start of the last event found."),
+            "first_hit_ns": ("First", "Start of the first match."),
+            "last_hit_ns": ("Last", "Start of the last match."),
         },
     ),
 )
@@ -52,7 +50,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-ROW = Metric("row", "Row", "count", "Row of the lane on which the event stands.")
+ROW = Metric("row", "Row", "count", "Row of the event in its lane.")
 BINS = 1200
 MOST_BINS = 10_000
 PLACES = ("names", "args", "all", "first")
@@ -65,12 +63,8 @@ ARGUMENTS = {
 """Texts of the side tables, by section of the trace table."""
 
 
-class Find(Detail):
+class Find(DeclaredView, entry=VIEW):
     """A search of a whole trace."""
-
-    id = "find"
-    traits = replace(Detail.traits, whole="")
-    title = "Find"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on all that chooses events; where somebody looks from (``near_ns``) does not."""

@@ -8,17 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
-    Frame,
-    Missing,
-    Number,
-    Params,
-    Part,
-    Scope,
-    Traits,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.device_time import busy_title
@@ -26,10 +16,10 @@ from tb_plugin.analysis.failure_notices import failed_payloads
 from tb_plugin.analysis.filters import EVENT
 from tb_plugin.analysis.graphs.attribution import operator_names
 from tb_plugin.analysis.metrics import CHOSEN_STEPS, STEPS, WHOLE, define
-from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import REPORTED_STEP, missing_computation
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.step_shares import UNRECORDED, break_down
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Figure, Figures, Notices, Payload, Table, View
@@ -37,56 +27,32 @@ from tb_plugin.rules import regular_rules
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 from tb_plugin.rules._savings import Findings, findings_of
+from tb_plugin.views.findings import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULES.adding(
     REPORTED_STEP,
-    define(
-        STEPS, "code", {"evidence_line": ("Python", "Line of Python that the event, or the launch of it, lies under.")}
-    ),
+    define(STEPS, "code", {"evidence_line": ("Python line", "Python line of the event or its launch.")}),
     define(
         "",
         "count",
         {
-            "rules": ("All rules", "Rules that there are, those that are left out among them."),
-            "rules_silent": (
-                "Silent rules",
-                "Checks of idle time and overlap that were skipped because kernels are missing.",
-            ),
+            "rules": ("All checks", "All checks, including ignored ones."),
+            "rules_silent": ("Skipped checks", "Checks skipped because kernels are missing."),
         },
     ),
-    define(
-        "", "text", {"silent_rules": ("Silent", "Titles of the checks that were skipped because kernels are missing.")}
-    ),
+    define("", "text", {"silent_rules": ("Skipped", "Titles of the skipped checks.")}),
     define(
         WHOLE,
         "text",
-        {"not_recorded": ("Not recorded", "What rules look at and the trace does not hold: of it they cannot speak.")},
+        {"not_recorded": ("Not recorded", "Data that checks need and the trace lacks.")},
     ),
 )
 
 
-class FindingsAnalysis:
+class FindingsAnalysis(DeclaredView, entry=VIEW):
     """What to change first, and what one gains."""
-
-    id = "findings"
-    title = "Findings"
-    model = TraceTable
-    traits = Traits(
-        "Summary",
-        kept=True,
-        whole="A finding says what a step would gain: it looks at whole steps.",
-        tables=("savings",),
-    )
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns why no rule can speak about a trace of which nothing but ranges is known."""
-        if is_range_trace(trace):
-            return Missing("The trace is not one of a training: no rule speaks about it.", "")
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the chosen steps and what is left out: nothing else matters."""
@@ -170,7 +136,7 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
     dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
     told = (
         Notices("dismissed", "Dismissed", "answer", dismissed),
-        Notices("ignored", "Left out by torch_trace_ignore", "answer", ignored),
+        Notices("ignored", "Dismissed by torch_trace_ignore", "answer", ignored),
         Notices("data_quality", "About torch_trace_ignore", "data", unknown_notices(out)),
     )
     return {notices.name: notices for notices in told if notices.notices}

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import Detail, Params, Part, answer_view, bounds_of, int_param
+from tb_plugin.analysis.base import Params, Part, answer_view, bounds_of, int_param
 from tb_plugin.analysis.filters import event_of
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.lanes import lanes_of
 from tb_plugin.analysis.timeline.tiles import CATEGORIES, category_of
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import group
 from tb_plugin.lib.model_cache import remembered
@@ -21,6 +22,7 @@ from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Flows, Table, View
+from tb_plugin.views.flows import VIEW
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -36,11 +38,8 @@ CHAIN = 100
 """Arrows of one event that are shown of each sort: the first ones in time."""
 
 
-class FlowsAnalysis(Detail):
+class FlowsAnalysis(DeclaredView, entry=VIEW):
     """Arrows between events."""
-
-    id = "flows"
-    title = "Flows"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the event or the window; the steps are said, not applied."""

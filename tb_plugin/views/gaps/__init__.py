@@ -1,1 +1,23 @@
 """The view ``gaps``."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+VIEW = ViewEntry(
+    __name__,
+    "gaps",
+    "Gaps",
+    order=430,
+    model=TRACE,
+    traits=Traits("Ask", "detail"),
+    http=ViewText(
+        parameters="`start_ns`, `end_ns` (default: everything), `min_ns` (shortest gap, default 10000).",
+        payloads=(
+            "Where devices and their streams stood still, and why: `summary` (Figures), `gaps` (Table, those of "
+            "devices first, the longest first, at most 2,000)."
+        ),
+        tables="`gaps`.",
+    ),
+)

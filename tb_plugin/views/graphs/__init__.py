@@ -1,1 +1,46 @@
 """The view ``graphs``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.analysis.graphs.replays import has_replays, replays_of
+
+    if not has_replays(trace):
+        return Missing("The trace launches no captured graph.", "")
+    if len(replays_of(trace)):
+        return None
+    return Missing(
+        "The trace launches captured graphs, but holds no work of theirs on a device.",
+        trace.recorder.todo("view.launches"),
+    )
+
+
+VIEW = ViewEntry(
+    __name__,
+    "graphs",
+    "Graphs",
+    order=80,
+    model=TRACE,
+    traits=Traits("Work", whole="", tables=("graphs",)),
+    missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`summary` (Figures), `coverage` (Breakdown: the replayed device time by what tells what stands "
+            "behind it), `graph_notes` (Notices: what the tables leave out; absent where nothing), `graphs`, "
+            "`graph_nodes`, `graph_replays`, `graph_refusals` (Tables)."
+        ),
+        tables=(
+            "`graphs` (per graph), `graph_nodes` (per graph and node, in order), `graph_replays` (per replay, by "
+            "time), `graph_refusals` (per graph and recording that does not fit)."
+        ),
+    ),
+)

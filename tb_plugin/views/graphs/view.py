@@ -7,25 +7,26 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.graphs.coverage import Tie
-from tb_plugin.analysis.graphs.replays import has_replays, replays_of
 from tb_plugin.analysis.selection import Selection, select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figures, Metric, Notice, Notices, Payload, Slice, Table, View
+from tb_plugin.views.graphs import VIEW
 from tb_plugin.views.graphs.metrics import METRICS
 from tb_plugin.views.graphs.replay_table import Account, account_of, tied_times
 from tb_plugin.views.graphs.tables import TIES, graphs_table, nodes_table, parts_of, refusals_table, replays_table
 
 _TOLD: Mapping[Tie, str] = MappingProxyType(
     {
-        Tie.ANNOTATION: "Annotations beside the work name regions or operators.",
-        Tie.CAPTURE: "The trace holds the capture, launch by launch.",
-        Tie.CAPTURE_TRACE: "A recording of the capture, or of the same work run eagerly, lies beside the trace or was named.",
-        Tie.EAGER: "The same kernels with equal grids and blocks ran in the trace without a graph, at least 8 in a row.",
-        Tie.GRAPH: "Only what was open around the launch of the graph is known.",
-        Tie.NONE: "Nothing was open around the launch of the graph, or the launch is not recorded.",
+        Tie.ANNOTATION: "Operators or regions recorded beside the work.",
+        Tie.CAPTURE: "Operators of the capture in this trace.",
+        Tie.CAPTURE_TRACE: "Operators of the capture, or an eager run, in another trace.",
+        Tie.EAGER: "Operators of the same kernels run without a graph in this trace.",
+        Tie.GRAPH: "Events around the graph launch only.",
+        Tie.NONE: "No events around the graph launch.",
     }
 )
 LITTLE_KNOWN = 0.5
@@ -33,26 +34,8 @@ LITTLE_KNOWN = 0.5
 _CATEGORIES = {tie: f"slice{place}" for place, tie in enumerate(_TOLD)} | {Tie.NONE: "other"}
 
 
-class GraphsAnalysis:
+class GraphsAnalysis(DeclaredView, entry=VIEW):
     """The tables of graphs, their nodes and replays."""
-
-    id = "graphs"
-    title = "Graphs"
-    model = TraceTable
-    traits = Traits("Work", whole="", tables=("graphs",))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs launches of captured graphs, with work."""
-        if not has_replays(trace):
-            return Missing("The trace launches no captured graph.", "")
-        if len(replays_of(trace)):
-            return None
-        return Missing(
-            "The trace launches captured graphs, but holds no work of theirs on a device.",
-            trace.recorder.todo("view.launches"),
-        )
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps and phase."""
@@ -108,7 +91,7 @@ def _summary(facts: Mapping[str, int | float | None]) -> Figures:
     tied = (facts["graphs.with_operator_ns"] or 0) / device if device else None
     figures = [
         METRICS.figure("graph_device_ns", device, "Replayed"),
-        METRICS.figure("replayed_ratio", facts["graphs.share"], "Of all device time"),
+        METRICS.figure("replayed_ratio", facts["graphs.share"], "Share of device time"),
         METRICS.figure("graph_tied_ratio", tied),
         METRICS.figure("graphs", facts["graphs.count"]),
         METRICS.figure("replays", facts["graphs.replays"]),
@@ -127,7 +110,7 @@ def _coverage(account: Account, facts: Mapping[str, int | float | None]) -> Brea
         if times[tie]
     ]
     total = int(facts["graphs.device_ns"] or 0)
-    return Breakdown("coverage", "Where the operators of replays are known from", "", "ns", total, slices, "bar")
+    return Breakdown("coverage", "Source of operators of replays", "", "ns", total, slices, "bar")
 
 
 def _title(tie: Tie) -> str:
@@ -140,9 +123,7 @@ def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float 
     device, known = facts["graphs.device_ns"] or 0, facts["graphs.with_operator_ns"] or 0
     if trace.captured.source and not trace.captured:
         source = METRICS.figure("graph_source", trace.captured.source)
-        text = (
-            "{graph_source} holds neither captures nor device work: it tells nothing of the graphs that are replayed."
-        )
+        text = "{graph_source} contains no captures and no device work, so it cannot name operators of replayed graphs."
         found.append(Notice("graphs.capture_empty", "medium", text, "Choose another capture, or none.", [source]))
     elif known < LITTLE_KNOWN * device and not trace.captured.source:
         text = "A replay runs no operators: they are those of the capture, which is not known here."

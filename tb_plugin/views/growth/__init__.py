@@ -1,1 +1,42 @@
 """The view ``growth``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.snapshot.table import Snapshot
+
+
+def _missing(snapshot: Snapshot) -> Missing | None:
+    from tb_plugin.analysis.snapshot.device_levels import devices_of
+
+    if any(held.count for held in devices_of(snapshot)):
+        return None
+    return Missing("The snapshot contains no event history.", snapshot.recorder.todo("view.growth"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "growth",
+    "Growth",
+    order=220,
+    model=SNAPSHOT,
+    traits=Traits("Memory", tables=("growth_stacks",), whole="A snapshot has no phases."),
+    missing=_missing,
+    http=ViewText(
+        parameters=(
+            "`device`, `stack` (a `stack_number` for the curve; default: the one that grows most, else all), `at`, "
+            "`against` (numbers of events; the two moments after them are compared, in any order; default: the ends "
+            "of the first and the last step, or the whole history without steps)."
+        ),
+        payloads=(
+            "For memory snapshots. `answer` (Notices about `answer`), `summary` (Figures), `live` (Series, lines; "
+            "absent without steps), `compared` (Figures: both moments), `devices` (Figures, one per device)."
+        ),
+        tables="`growth_stacks`, `changed_stacks`, `changed_blocks` (the largest 100,000), `growth_steps`.",
+    ),
+)

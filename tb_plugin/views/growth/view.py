@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view, int_param
+from tb_plugin.analysis.base import Params, Part, answer_view, int_param
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, devices_of, levels_of_device, moment_of
 from tb_plugin.analysis.snapshot.growth import WARM_UP, growth_of, live_of, rise_of
 from tb_plugin.analysis.snapshot.labels import NO_STACK, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.steps import Steps, steps_of
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import NotFoundError
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Link, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.views.growth import VIEW
 from tb_plugin.views.growth.tables import blocks_frame, changes_frame, growth_frame, steps_frame
 
 OWN = ("device", "stack", "at", "against")
@@ -24,21 +26,8 @@ OWN = ("device", "stack", "at", "against")
 END = "end"
 
 
-class GrowthAnalysis:
+class GrowthAnalysis(DeclaredView, entry=VIEW):
     """Growth from step to step, and the difference of two moments."""
-
-    id = "growth"
-    title = "Growth"
-    model = Snapshot
-    traits = Traits("Memory", tables=("growth_stacks",), whole="A snapshot has no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns the reason if the snapshot has no history, else None."""
-        if any(held.count for held in devices_of(snapshot)):
-            return None
-        return Missing("The snapshot contains no event history.", snapshot.recorder.todo("view.growth"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the device, the chosen stack and both moments."""

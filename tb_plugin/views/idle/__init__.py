@@ -1,1 +1,44 @@
 """The view ``idle``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.analysis.busy_intervals import device_busy
+    from tb_plugin.analysis.reported_steps import missing_computation
+
+    if not device_busy(trace):
+        return Missing("The trace holds no work of a device.", trace.recorder.todo("view.idle"))
+    if missing_computation(trace) is not None:
+        return Missing("Kernels reported by the profiler are missing, so idle time is unknown.", "")
+    return None
+
+
+VIEW = ViewEntry(
+    __name__,
+    "idle",
+    "Idle time",
+    order=160,
+    model=TRACE,
+    traits=Traits("Time", whole="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",)),
+    missing=_missing,
+    http=ViewText(
+        payloads=(
+            "Why devices had nothing to do in the chosen steps: `summary` (Figures), `answer` (Notices), `steps` "
+            "(Series, stacked bars by cause; absent without recorded steps), `average_idle` (Breakdown: causes, a "
+            "mean over the steps), `idle_pieces` (Table)."
+        ),
+        tables=(
+            "`idle_causes`, `idle_steps` (by step and device), `idle_pieces` (the 200 longest of each cause and "
+            "device)."
+        ),
+    ),
+)

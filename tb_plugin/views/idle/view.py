@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import structs
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.busy_intervals import device_busy
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.account import Account, idle_account
@@ -20,9 +20,9 @@ from tb_plugin.analysis.idle.metrics import METRICS, TITLES, idle_slices, word_o
 from tb_plugin.analysis.metrics import CHOSEN_STEPS
 from tb_plugin.analysis.parallelism.roles import WORDS, Role, roles_of
 from tb_plugin.analysis.recomputation import recomputed
-from tb_plugin.analysis.reported_steps import missing_computation
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.unrecorded_work import unrecorded_work
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.intervals import Ranges, measure_within, union
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
@@ -40,6 +40,7 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
+from tb_plugin.views.idle import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
@@ -47,32 +48,13 @@ AGAIN = "computed again"
 """The role of forward work that a backward pass repeats."""
 LISTED = 200
 """So many pieces of each cause are listed: the longest."""
-_NEXT = Metric(
-    "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
-)
-_BEGINS_IN = (
-    "Step in which it begins. None: it begins outside of the chosen steps and reaches into them; its time is whole."
-)
+_NEXT = Metric("event", "Event", "count", "Timeline number of the event after the gap.")
+_BEGINS_IN = "Step in which it starts. None: it starts outside the selected steps; its full time counts."
 _COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "operator", "idle_line", "next_work")
 
 
-class IdleTime:
+class IdleTime(DeclaredView, entry=VIEW):
     """The view of idle time."""
-
-    id = "idle"
-    title = "Idle time"
-    model = TraceTable
-    traits = Traits("Time", whole="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs device work, all of it."""
-        if not device_busy(trace):
-            return Missing("The trace holds no work of a device.", trace.recorder.todo("view.idle"))
-        if missing_computation(trace) is not None:
-            return Missing("Kernels are missing that the profile states: nobody knows when the device was idle.", "")
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps."""

@@ -1,1 +1,43 @@
 """The view ``kernels``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.model.trace.schema import DEVICE_WORK, of_kind
+
+    if of_kind(trace.kind, *DEVICE_WORK).any():
+        return None
+    return Missing("The trace holds no device events.", trace.recorder.todo("view.kernels"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "kernels",
+    "Kernels",
+    order=60,
+    model=TRACE,
+    traits=Traits("Work", whole="", tables=("kernels", "kernels_by_launch")),
+    missing=_missing,
+    http=ViewText(
+        parameters="`communication` (`0` leaves kernels that communicate out of everything).",
+        payloads=(
+            "`classes` (donut), `kernels_total` (donut), `types`, `cores` (donuts; absent where the profile "
+            "states no types and cores of kernels), `matrix_unit` (donut; absent where no device has matrix "
+            "units), `kernels` (Table)."
+        ),
+        tables=(
+            "`kernels`, `kernels_by_launch`, `copies` (memcpy and memset with bytes and bandwidth), of profiles "
+            "that state facts of kernels also `kernels_by_type`, `kernels_by_type_shape` and `kernel_rows` (the "
+            "longest 100,000 kernels, each with its facts under `args.<name>`)."
+        ),
+    ),
+)

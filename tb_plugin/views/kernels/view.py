@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.donuts import donut
 from tb_plugin.analysis.graphs.attribution import is_eligible, operator_names
@@ -18,23 +18,22 @@ from tb_plugin.analysis.matrix_unit import matrix_time, matrix_units, matrix_use
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.phrases import capital
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import Groups, group, ratio
-from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, KernelClass, of_kind
+from tb_plugin.model.trace.schema import MISSING, NO_OPERATOR, EventKind, KernelClass
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Column, Payload, Slice, Sort, Table, View
+from tb_plugin.views.kernels import VIEW
 from tb_plugin.views.kernels.reported_kernels import STATISTICS, cores, frames_of, statistics
 
 METRICS = SHARED.adding(
-    define("", "code", {"direction": ("Direction", "Where the copies go, as recorded beside their name.")}),
+    define("", "code", {"direction": ("Direction", "Recorded copy direction.")}),
     define(
         CHOSEN,
         "ratio",
         {
-            "mean_occupancy": (
-                "Occupancy",
-                "Estimated achieved occupancy, mean weighted by duration; kernels without a value count as 0.",
-            ),
+            "mean_occupancy": ("Occupancy", "Estimated occupancy, weighted by duration; unknown counts as 0."),
         },
     ),
     define(
@@ -43,7 +42,7 @@ METRICS = SHARED.adding(
         {
             "mean_blocks_per_sm": (
                 "Blocks per SM",
-                "Blocks of a launch per streaming multiprocessor, mean weighted by duration; no value counts as 0.",
+                "Blocks per multiprocessor, weighted by duration; unknown counts as 0.",
             ),
         },
     ),
@@ -51,17 +50,14 @@ METRICS = SHARED.adding(
         CHOSEN,
         "bool",
         {
-            "uses_matrix_unit": (
-                "Matrix units",
-                "The kernel uses matrix units, by its name; unknown where the name does not tell.",
-            ),
+            "uses_matrix_unit": ("Matrix units", "Use of matrix units, by the kernel's name."),
         },
     ),
     define(
         CHOSEN,
         "bytes_per_second",
         {
-            "bandwidth": ("Bandwidth", "Bytes over duration."),
+            "bandwidth": ("Bandwidth", "Bytes divided by duration."),
         },
     ),
 )
@@ -72,21 +68,8 @@ Float64 = npt.NDArray[np.float64]
 LAUNCH = ("grid", "block", "registers", "shared_memory")
 
 
-class Kernels:
+class Kernels(DeclaredView, entry=VIEW):
     """The kernel tables."""
-
-    id = "kernels"
-    title = "Kernels"
-    model = TraceTable
-    traits = Traits("Work", whole="", tables=("kernels", "kernels_by_launch"))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs device events."""
-        if of_kind(trace.kind, *DEVICE_WORK).any():
-            return None
-        return Missing("The trace holds no device events.", trace.recorder.todo("view.kernels"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, and on whether communication counts."""

@@ -1,1 +1,42 @@
 """The view ``launches``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.model.trace.schema import EventKind
+
+    if (trace.kind == EventKind.RUNTIME).any():
+        return None
+    return Missing("The trace holds no calls of a device's runtime.", trace.recorder.todo("view.launches"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "launches",
+    "Launches",
+    order=150,
+    model=TRACE,
+    traits=Traits("Time", whole="", tables=("runtime_calls", "runtime_calls_by_caller")),
+    missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`launch_answer` (Notices), `launch_summary` (Figures), `api_times`, `queue_times`, "
+            "`launch_latencies` (Series, histograms; absent without launches, the last one without any on an "
+            "empty queue), `summary` (Figures), `longest_call` and `longest_caller` (Figures: the first row, and "
+            "who made most of it; absent without calls), `runtime_calls` (Table)."
+        ),
+        tables=(
+            "`runtime_calls`, `runtime_calls_by_caller`, `launch_operators`, `launch_kernels`, `late_launches`, "
+            "`queue_depths`, `kernel_sequences`."
+        ),
+    ),
+)

@@ -10,19 +10,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.forest import Spans, outermost_of
 from tb_plugin.analysis.launches.launch_table import launched
 from tb_plugin.analysis.launches.queue_depth import queue_depths
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.runtime_calls import callers, runtime_calls
 from tb_plugin.analysis.selection import Selection, chosen_steps, select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.lib.intervals import union
-from tb_plugin.model.trace.schema import MISSING, EventKind
+from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import nest
 from tb_plugin.payloads import Figure, Figures, Payload, Sort, Table, View
+from tb_plugin.views.launches import VIEW
 from tb_plugin.views.launches.summary import launch_facts, launch_payloads, totals
 from tb_plugin.views.launches.tables import by_kernel, by_operator, late, queues, sequences
 
@@ -31,33 +33,24 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "device_idle_ns": (
-                "Device idle meanwhile",
-                "Part of the calls' host self time in which the device had nothing to do: no kernel, copy or set ran on any "
-                "stream of the devices that the thread launches work on.",
-            ),
+            "device_idle_ns": ("Device idle", "Host self time of the calls with all streams idle."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "launched": (
-                "Launched",
-                "Kernels, copies and sets that the calls launched, as far as launches are recorded.",
-            ),
+            "launched": ("Launched", "Kernels, copies and sets launched by the calls."),
         },
     ),
     define(
         "",
         "code",
         {
-            "caller_phase": ("Phase", "Innermost annotation (not a step) open on the thread when the call began."),
+            "caller_phase": ("Phase", "Innermost annotation at the call start, without steps."),
             "caller_frame": (
-                "Python",
-                "Innermost Python function open on the thread when the call began, outside of the framework and the standard "
-                "library where there is one; where no Python calls are recorded, that of the call stack recorded with an "
-                "operator around it.",
+                "Python line",
+                "Python line of the call, outside the framework if possible.",
             ),
         },
     ),
@@ -86,21 +79,8 @@ class _Chosen:
     """What rows are told apart by: numbers and the texts that they count into, -1 = none."""
 
 
-class Launches:
+class Launches(DeclaredView, entry=VIEW):
     """The tables of launches, and of runtime and driver calls."""
-
-    id = "launches"
-    title = "Launches"
-    model = TraceTable
-    traits = Traits("Time", whole="", tables=("runtime_calls", "runtime_calls_by_caller"))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs runtime calls."""
-        if (trace.kind == EventKind.RUNTIME).any():
-            return None
-        return Missing("The trace holds no calls of a device's runtime.", trace.recorder.todo("view.launches"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps and phase."""
@@ -234,7 +214,7 @@ def _summary(facts: dict[str, int | None]) -> list[Figure]:
     """How many calls there are, their time on all threads, and how much of it a device idled."""
     figures = [
         METRICS.figure("calls", facts["launches.calls"]),
-        METRICS.figure("host_self_ns", facts["launches.host_ns"], "In runtime calls"),
+        METRICS.figure("host_self_ns", facts["launches.host_ns"], "Runtime calls"),
     ]
     idle = facts["launches.device_idle_ns"]
     return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle)]

@@ -10,14 +10,10 @@ import pyarrow as pa
 from msgspec import structs
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
     int_param,
 )
@@ -32,13 +28,14 @@ from tb_plugin.analysis.memory.owners import Owners, owners_of
 from tb_plugin.analysis.memory.tables import Scene, operator_frame, outermost_frame
 from tb_plugin.analysis.out_of_memory import Failures, failures_of, marks_of
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.intervals import intersect
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Payload, Series, Table, View
-from tb_plugin.views.memory import summary
+from tb_plugin.views.memory import VIEW, summary
 from tb_plugin.views.memory.blocks import block_frame, every_block
 from tb_plugin.views.memory.findings import findings_of
 from tb_plugin.views.memory.live_blocks import live_at, live_frame
@@ -53,21 +50,8 @@ _WINDOW = ("device", "start_ns", "end_ns")
 OWN = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
 
-class Memory:
+class Memory(DeclaredView, entry=VIEW):
     """The memory view."""
-
-    id = "memory"
-    title = "Memory"
-    model = TraceTable
-    traits = Traits("Memory", whole="Memory outlives the phase that allocates it.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns the reason if the trace has no allocator events and no totals, else None."""
-        if len(trace.memory.time_ns) or len(trace.totals.time_ns) or len(trace.components.time_ns):
-            return None
-        return Missing("The trace contains no memory events.", trace.recorder.todo("view.memory"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the selected steps and the view's own parameters."""

@@ -7,21 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
     int_param,
 )
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.snapshot.curve import WIDTH
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.memory_flow import MemoryFlow, levels_of
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
+from tb_plugin.views.memory_flow import VIEW
 from tb_plugin.views.memory_flow.metrics import METRICS
 from tb_plugin.views.memory_flow.picture import curve_of, map_of, part_of
 from tb_plugin.views.memory_flow.tables import all_tensors_frame, producers_frame, tensors_frame, used_by
@@ -30,19 +28,8 @@ from tb_plugin.views.memory_flow.tensor_names import NO_NAME, origins_of
 OWN = ("start_ns", "end_ns", "low", "high", "at_ns", "width")
 
 
-class MemoryFlowAnalysis:
+class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
     """The view of tensors over addresses and time."""
-
-    id = "memory_flow"
-    title = "Memory flow"
-    model = MemoryFlow
-    traits = Traits("Memory", whole="A memory flow has no phases.", tables=("tensors_at", "flow_producers"))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, flow: MemoryFlow) -> Missing | None:
-        """Returns None: a memory flow always has this view."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the selected part, the moment and the width."""

@@ -6,22 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.device_memory.records import devices_of
 from tb_plugin.analysis.memory.categories import block_categories
 from tb_plugin.analysis.memory.owners import owners_of
 from tb_plugin.analysis.replicas import states_frame
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Table, View
+from tb_plugin.views.memory_states import VIEW
 
 
-class MemoryStates(Detail):
+class MemoryStates(DeclaredView, entry=VIEW):
     """The training states on the rank's accelerator with most allocator events, or on its host without accelerators."""
-
-    id = "memory_states"
-    title = "Memory states"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the steps; they select nothing here and are only reported."""

@@ -1,1 +1,41 @@
 """The view ``modules``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.analysis.compiled.regions import has_regions
+    from tb_plugin.analysis.graphs.origins import origins_of
+    from tb_plugin.model.trace.schema import EventKind
+
+    modules = (trace.kind == EventKind.MODULE).any() or (origins_of(trace).scopes.kind == EventKind.MODULE).any()
+    if modules or has_regions(trace):
+        return None
+    return Missing("The trace holds no calls of nn.Module.", trace.recorder.todo("view.modules"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "modules",
+    "Modules",
+    order=70,
+    model=TRACE,
+    traits=Traits("Work", whole="", tables=("modules", "compiled")),
+    missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`tree` (Tree), `data_quality` (Notices: what of the backward pass counts for no module; absent where "
+            "all does), `replayed` (Breakdown: what tells the modules of replayed graphs; absent where nothing "
+            "does), `modules` (Table); without calls of modules `compiled` (Table) alone."
+        ),
+        tables="`modules` (per module, over all its places), `compiled` (compiled code by region; where any ran).",
+    ),
+)

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.compiled.graph_breaks import number_of
-from tb_plugin.analysis.compiled.regions import has_regions
 from tb_plugin.analysis.forest import NODES_SENT, Forest, cut, preorder
 from tb_plugin.analysis.graphs.attribution_payload import attribution_shares
 from tb_plugin.analysis.graphs.origins import origins_of
@@ -19,10 +18,12 @@ from tb_plugin.analysis.host_calls import Called, HostCalls, UnmatchedBackward, 
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import Selection, select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Payload, Scalar, Sort, Table, Tree, View
+from tb_plugin.views.modules import VIEW
 from tb_plugin.views.modules.compiled import Compiled, compiled_in, compiled_summary, regions_frame
 from tb_plugin.views.modules.metrics import METRICS
 from tb_plugin.views.modules.region_nodes import region_nodes
@@ -47,22 +48,8 @@ TIMES = (
 )
 
 
-class Modules:
+class Modules(DeclaredView, entry=VIEW):
     """The module tree."""
-
-    id = "modules"
-    title = "Modules"
-    model = TraceTable
-    traits = Traits("Work", whole="", tables=("modules", "compiled"))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns why a trace without module calls and compiled code has no such view, else None."""
-        modules = (trace.kind == EventKind.MODULE).any() or (origins_of(trace).scopes.kind == EventKind.MODULE).any()
-        if modules or has_regions(trace):
-            return None
-        return Missing("The trace holds no calls of nn.Module.", trace.recorder.todo("view.modules"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the chosen steps: nothing else matters."""

@@ -1,1 +1,43 @@
 """The view ``operators``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.model.trace.reported_operators import stated_operators
+    from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
+
+    if of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any() or stated_operators(trace.stated) is not None:
+        return None
+    return Missing("The trace holds no operators.", trace.recorder.todo("view.operators"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "operators",
+    "Operators",
+    order=50,
+    model=TRACE,
+    traits=Traits("Work", whole="", tables=("operators", "operators_by_shape")),
+    missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`device_self`, `device_total`, `host_self`, `host_total` (Breakdown, donut, top 10 and the rest: "
+            "self of all operators, total of outermost ones; device ones absent without device time), "
+            "`no_operator` (Breakdown: why device time has no operator; absent where it has), `replayed` "
+            "(Breakdown: what tells the operators of replayed graphs; absent where nothing does), `left_out` "
+            "(Figures: what Host self leaves out of runtime calls; absent without any), `operators` (Table)."
+        ),
+        tables=(
+            "`operators`, `operators_outermost`, `operators_by_shape`, `no_operator`, `stacks` (use `where=name:...`)."
+        ),
+    ),
+)

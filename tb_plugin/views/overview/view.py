@@ -8,17 +8,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
-    Frame,
-    Missing,
-    Number,
-    Params,
-    Part,
-    Scope,
-    Traits,
-    answer_view,
-)
+from tb_plugin.analysis.base import Frame, Number, Params, Part, answer_view
 from tb_plugin.analysis.device_time import (
     DeviceRatios,
     DeviceTime,
@@ -34,6 +24,7 @@ from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.reported_steps import missing_computation, reported_step_length, reported_steps
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
 from tb_plugin.analysis.step_shares import UNRECORDED, StepShares, active_rows, break_down
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.isolation import Isolation
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
@@ -55,6 +46,7 @@ from tb_plugin.payloads import (
 from tb_plugin.rules._dismissed import LeftOut, left_out, unknown_notices
 from tb_plugin.rules._savings import Findings, findings_of
 from tb_plugin.rules._verdict import verdict_of
+from tb_plugin.views.overview import VIEW
 from tb_plugin.views.overview.configuration import configuration
 from tb_plugin.views.overview.core_kinds import core_facts
 from tb_plugin.views.overview.data_quality import crossings, data_notices
@@ -77,21 +69,8 @@ EVIDENCE = {
 TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, METRICS["step_total_ns"].window)
 
 
-class Overview:
+class Overview(DeclaredView, entry=VIEW):
     """The first page."""
-
-    id = "overview"
-    title = "Overview"
-    model = TraceTable
-    traits = Traits(
-        "Summary", kept=True, whole="Its figures are those of whole steps and of devices.", tables=("steps",)
-    )
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns None: the overview applies to every trace."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the chosen steps and what is left out of the findings: nothing else matters."""
@@ -115,7 +94,7 @@ class Overview:
         known = missing_computation(trace) is None
         whole, shown = trace.report.complete and known, times if known else {}
         on_devices = run(
-            "Device time of a step", lambda: steps_of_devices(trace, steps, params.steps), OfDevices({}, {}, {})
+            "Device time per step", lambda: steps_of_devices(trace, steps, params.steps), OfDevices({}, {}, {})
         )
         out = left_out(params)
 
@@ -158,7 +137,7 @@ class Overview:
                 lambda: {"average_step": _average(breakdown, bool(times), _step_title(steps))} if known else {},
                 nothing,
             ),
-            **run("Outside of steps", outside, nothing),
+            **run("Outside steps", outside, nothing),
             **run("Findings", found, nothing),
             **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
             **cards_of_devices(trace, times, shown, ratios if known else {}, meant, parts),
@@ -220,7 +199,7 @@ def _left_out(findings: Findings, out: LeftOut) -> Figures:
         METRICS.figure("findings_dismissed", len(findings.left_out) - ignored),
         METRICS.figure("findings_ignored", ignored),
     ]
-    return Figures("left_out", "Left out of the findings", "", figures)
+    return Figures("left_out", "Dismissed findings", "", figures)
 
 
 def _step_title(steps: Steps) -> str:
@@ -259,7 +238,7 @@ def _stated_headline(trace: TraceTable, params: Params) -> Figures:
     """What the profile states, where steps cannot be told from what was recorded."""
     length = reported_step_length(reported_steps(trace, params.steps))
     figures = [METRICS.figure("stated_step_ns", length, window=CHOSEN_STEPS if params.steps else "")]
-    return Figures("headline", "Headline", "as the profile states it", figures, "headline")
+    return Figures("headline", "Headline", "reported by the profiler", figures, "headline")
 
 
 def _share(breakdown: StepShares, category: str) -> float | None:
@@ -300,7 +279,7 @@ def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     views = {c: view for c, view in EVIDENCE.items() if c != "runtime" or breakdown.parts[c].any()}
     parts = [
         Slice(
-            metric=METRICS.metric(f"{c}_ns", window="mean of the steps"),
+            metric=METRICS.metric(f"{c}_ns", window="mean per step"),
             category=c,
             value=int(breakdown.parts[c].sum()) / count,
             link=Link(*views.get(c, ("timeline", {})), "Show evidence"),
@@ -328,7 +307,7 @@ def _frame(breakdown: StepShares) -> Frame:
 def _facts(
     trace: TraceTable, breakdown: StepShares, times: dict[str, DeviceTime], ratios: dict[str, DeviceRatios]
 ) -> dict[str, Number]:
-    """The flat facts of the machine interface (docs/metrics.md)."""
+    """The flat facts of the machine interface (docs/reference/facts.md)."""
     operator_category = trace.strings.where(lambda text: text.lower() in ("cpu_op", "operator"))[trace.category]
     facts: dict[str, Number] = {
         "trace.events": len(trace),

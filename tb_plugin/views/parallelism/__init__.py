@@ -1,1 +1,34 @@
 """The view ``parallelism``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.analysis.parallelism.roles import roles_of
+
+    if len(roles_of(trace)):
+        return None
+    return Missing("Nothing in the trace shards, hands on, offloads or serves experts.", "")
+
+
+VIEW = ViewEntry(
+    __name__,
+    "parallelism",
+    "Parallelism",
+    order=140,
+    model=TRACE,
+    traits=Traits("Work", hidden=True, whole="", tables=("roles",)),
+    missing=_missing,
+    http=ViewText(
+        payloads="`summary` (Figures), `roles` (Table); where work has a role.",
+        tables="`roles` (device work by what a training on many devices does with it).",
+    ),
+)

@@ -9,14 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
 )
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
@@ -24,10 +20,12 @@ from tb_plugin.analysis.parallelism.experts import dispatched
 from tb_plugin.analysis.parallelism.roles import METHODS, PIPELINE, WORDS, Role, exposed_ns, roles_of
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.selection import Selection, select_rows, steps_of
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Sort, Table, View
+from tb_plugin.views.parallelism import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
@@ -36,46 +34,28 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
-            "method": ("Method", "What the work serves: sharding, a pipeline, offloading, or experts."),
-            "role": (
-                "Role",
-                "What the work does for it. Of experts: route sorts tokens by expert, dispatch sends them to the ranks that "
-                "have these experts, combine brings the results back.",
-            ),
+            "method": ("Method", "Sharding, pipeline, offloading or experts."),
+            "role": ("Role", "Purpose of the work in its method."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "role_device_ns": ("Device", "Time of the work with this role. Concurrent streams add up."),
-            "role_exposed_ns": (
-                "Exposed",
-                "Of communication: time in which nothing else computed or copied; of offloading copies: time in which "
-                "nothing else ran. Concurrent streams count once. Other roles have none.",
-            ),
-            "stage_bubble_ns": (
-                "Waits of the pipeline (bubble)",
-                "Time in which the device does nothing but send to other stages of the pipeline, or receive: waiting for "
-                "them, and moving data.",
-            ),
-            "sharding_exposed_ns": ("Sharding, exposed", "Communication of shards that nothing hides."),
-            "offload_exposed_ns": ("Offload, exposed", "Offloading copies beside which nothing else runs."),
+            "role_device_ns": ("Device", "Device time of the role; concurrent streams add up."),
+            "role_exposed_ns": ("Exposed", "Role time not overlapped by other work; concurrent streams count once."),
+            "stage_bubble_ns": ("Pipeline bubble", "Exposed time of pipeline sends and receives."),
+            "sharding_exposed_ns": ("Sharding, exposed", "Exposed communication of shards."),
+            "offload_exposed_ns": ("Offload, exposed", "Offloading copy time with nothing else running."),
         },
     ),
-    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "What work with this role moves, where it is stated.")}),
+    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "Recorded bytes moved by the role.")}),
     define(
         CHOSEN,
         "count",
         {
-            "micro_batches": (
-                "Micro-batches",
-                "Ranges of one micro-batch in one stage of a pipeline, forward and backward.",
-            ),
-            "dispatches_untold": (
-                "Dispatches without sizes",
-                "Dispatches of tokens of which no sizes are recorded, or only the first of them.",
-            ),
+            "micro_batches": ("Micro-batches", "Ranges of one micro-batch in one stage, forward and backward."),
+            "dispatches_untold": ("Dispatches without sizes", "Token dispatches without complete sizes."),
         },
     ),
     define(
@@ -83,30 +63,16 @@ METRICS = SHARED.adding(
         "number",
         {
             "expert_imbalance": (
-                "Imbalance of experts",
-                "What the rank that gets most tokens gets over the mean of all ranks, by the time of the experts' products "
-                "behind each dispatch; 1 is even.",
+                "Expert imbalance",
+                "Tokens of the busiest rank divided by the mean rank's.",
             )
         },
     ),
 )
 
 
-class Parallelism:
+class Parallelism(DeclaredView, entry=VIEW):
     """The view of device work with a role."""
-
-    id = "parallelism"
-    title = "Parallelism"
-    model = TraceTable
-    traits = Traits("Work", hidden=True, whole="", tables=("roles",))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs work with a role."""
-        if len(roles_of(trace)):
-            return None
-        return Missing("Nothing in the trace shards, hands on, offloads or serves experts.", "")
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps and phase."""

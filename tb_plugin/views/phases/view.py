@@ -7,15 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.annotations import COUNTERS, annotation_rows
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.annotations import COUNTERS
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.forest import NODES_SENT, Forest, cut, preorder
-from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import chosen_steps, select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Payload, Scalar, Sort, Table, Tree, View
+from tb_plugin.views.phases import VIEW
 from tb_plugin.views.phases.calls import PhaseCalls, phase_calls, sums_of
 from tb_plugin.views.phases.metrics import METRICS
 from tb_plugin.views.phases.steps import bars, by_step, steps_table
@@ -24,23 +25,8 @@ PHASES_DRAWN = 200
 """Phases that have bars, those with most time."""
 
 
-class PhasesAnalysis:
+class PhasesAnalysis(DeclaredView, entry=VIEW):
     """The phases as a tree and as a table."""
-
-    id = "phases"
-    title = "Phases"
-    model = TraceTable
-    traits = Traits("Time", whole="", tables=("phases", "phase_steps"))
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns why a trace without annotations has no such view, else None."""
-        if annotation_rows(trace).any():
-            return None
-        if is_range_trace(trace):
-            return Missing("The trace holds no ranges that the program named.", "")
-        return Missing("The trace holds no annotations.", trace.recorder.todo("view.phases"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the chosen steps, the phase and the pattern."""
@@ -119,7 +105,7 @@ def _hidden(found: PhaseCalls, groups: Groups) -> tuple[str, ...]:
 
 
 def _titles(found: PhaseCalls) -> dict[str, str]:
-    return {} if found.recorded else {"phase_step_ratio": "Of the trace"}
+    return {} if found.recorded else {"phase_step_ratio": "Share of trace"}
 
 
 def _labels(found: PhaseCalls, groups: Groups) -> list[str]:

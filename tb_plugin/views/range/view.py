@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import Detail, Frame, Params, Part, answer_view, bounds_of
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view, bounds_of
 from tb_plugin.analysis.metrics import SHARED, WHOLE, define
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, own_times, thread_numbers
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import group, numbered, places_of, ratio, side_by_side
 from tb_plugin.lib.intervals import measure, union
 from tb_plugin.model.trace.order import touching
@@ -20,6 +21,7 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, OP_TREE, EventKin
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.model.trace.tree import self_time
 from tb_plugin.payloads import Column, Figure, Figures, Sort, Table, View
+from tb_plugin.views.range import VIEW
 
 HERE = "the marked range"
 METRICS = SHARED.adding(
@@ -27,36 +29,24 @@ METRICS = SHARED.adding(
         WHOLE,
         "ns",
         {
-            "busy_ns": ("Busy", "Length of the union of all kernels, copies and sets."),
+            "busy_ns": ("Busy", "Time with kernels, copies or sets running."),
         },
     ),
     define(
         HERE,
         "ns",
         {
-            "range_length_ns": ("Length", "From the begin of the range to its end."),
-            "inside_ns": (
-                "Inside",
-                "Of the events what lies in the range, summed up; of events of one name on one thread that cover a time "
-                "together it counts once. Concurrent threads and streams add up.",
-            ),
-            "inside_self_ns": (
-                "Self inside",
-                "Inside, less what lies in the calls beneath: of operators and runtime calls those of the operator tree, of "
-                "Python calls other Python calls. Annotations only lie around others and have none, but in a trace with "
-                "nothing but ranges, where it is the time in which no later one is open.",
-            ),
+            "range_length_ns": ("Length", "End minus start of the range."),
+            "inside_ns": ("Inside", "Event time inside the range; threads and streams add up."),
+            "inside_self_ns": ("Self inside", "Inside minus nested calls."),
         },
     ),
     define(
         HERE,
         "ratio",
         {
-            "inside_ratio": (
-                "Of the range",
-                "Inside over the length of the range; above 1 where events ran side by side.",
-            ),
-            "busy_ratio": ("Busy share", "Busy over the length of the range."),
+            "inside_ratio": ("Share of range", "Inside divided by range length."),
+            "busy_ratio": ("Busy share", "Busy divided by range length."),
         },
     ),
 )
@@ -65,18 +55,19 @@ Int64 = npt.NDArray[np.int64]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE)
 _AROUND = (
-    EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC, EventKind.INSTANT,
-)  # fmt: skip
+    EventKind.DEVICE_ANNOTATION,
+    EventKind.WINDOW,
+    EventKind.UNKNOWN,
+    EventKind.ASYNC,
+    EventKind.INSTANT,
+)
 """Kinds that only lie around others, or have no time: none is their own. So are annotations, unless there is nothing else."""
 _ON_THREADS = (*FRAMES["both"], EventKind.OVERHEAD)
 """Kinds of which those of one name on one thread lie inside each other: a call of a call of it."""
 
 
-class Range(Detail):
+class Range(DeclaredView, entry=VIEW):
     """Statistics of a range of time."""
-
-    id = "range"
-    title = "Range"
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the range; the steps are said, not applied."""

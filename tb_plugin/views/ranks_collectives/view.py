@@ -10,14 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.flight_recorder.calls import calls_of, columns_of, group_text, members_of, ranks_text, unneeded
 from tb_plugin.analysis.flight_recorder.headline import answered
 from tb_plugin.analysis.flight_recorder.metrics import METRICS
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.skipped_workers import left_out
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Table, View
+from tb_plugin.views.ranks_collectives import VIEW
 from tb_plugin.views.ranks_collectives.matching import (
     DIFFERS,
     FINISHED,
@@ -46,21 +48,8 @@ _Group = tuple[str | None, str | None]
 _RANK = re.compile(r"rank(\d{1,6})\Z")
 
 
-class RanksCollectives:
+class RanksCollectives(DeclaredView, entry=VIEW):
     """The view of the flight recorders of all ranks of a run."""
-
-    id = "ranks_collectives"
-    title = "Ranks"
-    model = Flight
-    traits = Traits(
-        "Ranks", whole="A flight recorder knows no phases.", tables=("matched_collectives", "rank_progress")
-    )
-    scope: Scope = "workers"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, flight: Flight) -> Missing | None:
-        """Returns None: also one rank has collectives."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns nothing to tell parts apart."""

@@ -1,1 +1,46 @@
 """The view ``ranks_kernels``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.model.trace.schema import EventKind
+
+    if ((trace.kind == EventKind.KERNEL) & ~trace.is_collective).any():
+        return None
+    return Missing("The trace holds no kernels.", trace.recorder.todo("view.kernels"))
+
+
+OF_RANK, ACROSS = "kernels_by_rank", "kernels_across_ranks"
+
+VIEW = ViewEntry(
+    __name__,
+    "ranks_kernels",
+    "Rank kernels",
+    order=260,
+    model=TRACE,
+    traits=Traits("Ranks", "picture", hidden=True, whole="It compares steps of all workers.", tables=(ACROSS, OF_RANK)),
+    scope="workers",
+    missing=_missing,
+    http=ViewText(
+        payloads=(
+            "Of the traces of all workers of a run and span. `answer` (Notices about `answer`: the kernel whose "
+            "total a step differs most, the one whose duration does, the worker that is slowest at most; empty "
+            "with one worker), `slower_map` (Series, a line for each of the 12 kernels that differ most, x = "
+            "workers: by which part the mean is above that of the fastest worker; absent with one worker), "
+            "`data_quality` (Notices; absent where there is nothing to say) and the tables."
+        ),
+        tables=(
+            "`kernels_across_ranks` (by name, input shapes and types; the largest difference of totals a step "
+            "first), `kernels_by_rank` (the same of each worker)."
+        ),
+    ),
+)

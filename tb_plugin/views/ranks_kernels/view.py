@@ -12,23 +12,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
     coverage_of,
 )
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.skipped_workers import left_out
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.groupby import group, ratio
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Line, Metric, Notice, Notices, Payload, Series, Sort, Table, View
+from tb_plugin.views.ranks_kernels import ACROSS, OF_RANK, VIEW
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -43,65 +41,63 @@ _SHAPES, _TYPES = "Input Shapes", "Input Data Types"
 _LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
 _REST = "left_out"
 _KEY = ("name", "input_shape", "kernel_types")
-_OF_RANK, _ACROSS = "kernels_by_rank", "kernels_across_ranks"
 
 METRICS = SHARED.adding(
-    define("", "code", {
-        "kernel_types": ("Input types", "Types of the inputs: the kernel's, else those of the operator that launched it."),
-    }),
-    define("", "text", {
-        "slowest_worker": ("Slowest", "Worker with the largest mean duration."),
-        "fastest_worker": ("Fastest", "Worker with the smallest mean duration."),
-        "longest_worker": ("Most time on", "Worker with the largest total a step."),
-        "only_worker": ("Only on", "Worker on which alone it ran, where no other one may have left it out."),
-    }),
-    define(CHOSEN, "count", {
-        "kernel_workers": ("Workers", "Workers on which it ran."),
-        "slowest_kinds": ("Slowest at", "Kinds of kernels of which the worker has the largest mean duration."),
-        "shared_kinds": ("Of all workers", "Kinds of kernels that ran on all workers and take not as long on each."),
-        "lone_kinds": ("On one worker alone", "Kinds of kernels that ran on one worker alone."),
-        "left_out_kernels": ("Left out", f"Kinds of kernels beyond the {MOST_GROUPS:,} with most time of each worker."),
-    }),
-    define(CHOSEN, "ns", {
-        "ranks_deviation_ns": (
-            "Deviation of ranks",
-            "Root of the variance across workers: of the mean duration on each, around the mean of these means.",
-        ),
-        "rank_deviation_ns": ("Deviation", "Root of the variance of the durations on the worker."),
-        "mean_of_ranks_ns": ("Mean", "Mean of the mean durations of the workers."),
-        "slowest_mean_ns": ("Slowest mean", "Largest mean duration of a worker."),
-        "fastest_mean_ns": ("Fastest mean", "Smallest mean duration of a worker."),
-        "total_apart_ns": (
-            "Totals apart",
-            "Largest total a step of a worker less the smallest; that of a worker on which it did not run is 0.",
-        ),
-        "longest_total_ns": ("Largest total", "Largest total a step of a worker."),
-        "shortest_total_ns": ("Smallest total", "Smallest total a step of a worker, 0 of one on which it did not run."),
-        "left_out_kernels_ns": ("Time left out", "Their durations, of all workers."),
-    }),
-    define(CHOSEN, "ratio", {
-        "slowest_ratio": ("Slower by", "Slowest mean less fastest mean, over the fastest mean."),
-    }),
-)  # fmt: skip
+    define(
+        "",
+        "code",
+        {
+            "kernel_types": ("Input types", "Input types of the kernel, else of its operator."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "slowest_worker": ("Slowest rank", "Rank with the largest mean duration."),
+            "fastest_worker": ("Fastest rank", "Rank with the smallest mean duration."),
+            "longest_worker": ("Most time on", "Rank with the largest time per step."),
+            "only_worker": ("Only on", "The one rank that ran it."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "count",
+        {
+            "kernel_workers": ("Ranks", "Ranks that ran it."),
+            "slowest_kinds": ("Slowest at", "Kernels with their largest mean duration on this rank."),
+            "shared_kinds": ("On all ranks", "Kernels of all ranks with different mean durations."),
+            "lone_kinds": ("On one rank only", "Kernels that only one rank ran."),
+            "left_out_kernels": ("Not listed", f"Kernels beyond the {MOST_GROUPS:,} longest of each rank."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "ranks_deviation_ns": ("Deviation across ranks", "Standard deviation of the mean durations over ranks."),
+            "rank_deviation_ns": ("Deviation", "Standard deviation of durations on the rank."),
+            "mean_of_ranks_ns": ("Mean", "Mean of the mean durations over ranks."),
+            "slowest_mean_ns": ("Slowest mean", "Largest mean duration over ranks."),
+            "fastest_mean_ns": ("Fastest mean", "Smallest mean duration over ranks."),
+            "total_apart_ns": ("Difference", "Largest minus smallest time per step over ranks."),
+            "longest_total_ns": ("Largest total", "Largest time per step over ranks."),
+            "shortest_total_ns": ("Smallest total", "Smallest time per step over ranks, 0 if not run."),
+            "left_out_kernels_ns": ("Time not listed", "Time of unlisted kernels over all ranks."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "slowest_ratio": ("Slower by", "Slowest minus fastest mean, divided by the fastest."),
+        },
+    ),
+)
 
 
-class RanksKernels:
+class RanksKernels(DeclaredView, entry=VIEW):
     """The view of the kernels of all workers of a run and span."""
-
-    id = "ranks_kernels"
-    title = "Rank kernels"
-    model = TraceTable
-    traits = Traits(
-        "Ranks", "picture", hidden=True, whole="It compares steps of all workers.", tables=(_ACROSS, _OF_RANK)
-    )
-    scope: Scope = "workers"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns None where a kernel ran that is no communication."""
-        if len(_kernels(trace, np.arange(len(trace)))):
-            return None
-        return Missing("The trace holds no kernels.", trace.recorder.todo("view.kernels"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps: kernels are summed up for them."""
@@ -111,13 +107,13 @@ class RanksKernels:
         """Returns the kinds of kernels of one worker with most time. Raises BadRequest for unknown steps."""
         selection = select_rows(trace, params.steps)
         data, left_out, left_out_ns = _kinds(trace, _kernels(trace, selection.of(trace, EventKind.KERNEL)))
-        frame = Frame(_OF_RANK, "Kernels", METRICS.columns(*data.column_names), data, _KEY, "name")
+        frame = Frame(OF_RANK, "Kernels", METRICS.columns(*data.column_names), data, _KEY, "name")
         rest = pa.table({_LEFT_OUT: pa.array([left_out]), _LEFT_OUT_NS: pa.array([left_out_ns])}).slice(
             0, bool(left_out)
         )
         others = Frame(_REST, "Left out", METRICS.columns(*rest.column_names), rest, (_LEFT_OUT,), _LEFT_OUT)
         labels = tuple(trace.steps.label) if trace.steps.recorded else ()
-        return Part(selection.coverage, {}, {_OF_RANK: frame, _REST: others}, {}, (_OF_RANK,), steps=labels)
+        return Part(selection.coverage, {}, {OF_RANK: frame, _REST: others}, {}, (OF_RANK,), steps=labels)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
         """Returns the page of all workers, or one of its tables."""
@@ -237,9 +233,9 @@ def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
 def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
     found: dict[tuple[str, str, str], list[tuple[str, int, int, float]]] = defaultdict(list)
     # Of a worker without any kernel they were not recorded: nobody knows that these did not run.
-    parts = [part for part in parts if part.frames[_OF_RANK].data.num_rows]
+    parts = [part for part in parts if part.frames[OF_RANK].data.num_rows]
     for part in parts:
-        data, steps = part.frames[_OF_RANK].data, max(len({*(params.steps or part.steps)}), 1)
+        data, steps = part.frames[OF_RANK].data, max(len({*(params.steps or part.steps)}), 1)
         for *key, calls, total in zip(*(data[name].to_pylist() for name in (*_KEY, "calls", "total_ns")), strict=True):
             name, shape, types = (text or "" for text in key)
             found[name, shape, types].append((part.worker, calls, total, total / steps))
@@ -284,16 +280,16 @@ def _frame_across(kinds: Sequence[Kind]) -> Frame:
     }
     order = Sort("total_apart_ns", descending=True)
     data = pa.table(columns)
-    return Frame(_ACROSS, "Kernels", _columns(data), data, _KEY, "name", order)
+    return Frame(ACROSS, "Kernels", _columns(data), data, _KEY, "name", order)
 
 
 def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
     tables = []
     for part in parts:
-        own = part.frames[_OF_RANK].data
+        own = part.frames[OF_RANK].data
         tables.append(own.add_column(0, "worker", pa.repeat(pa.scalar(part.worker), own.num_rows)))
     data = pa.concat_tables(tables)
-    return Frame(_OF_RANK, "Kernels of each worker", _columns(data), data, ("worker", *_KEY), "name")
+    return Frame(OF_RANK, "Kernels of each worker", _columns(data), data, ("worker", *_KEY), "name")
 
 
 def _columns(data: pa.Table) -> list[Column]:

@@ -1,1 +1,25 @@
 """The view ``ranks_memory``."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Traits
+from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry, ViewText
+
+VIEW = ViewEntry(
+    __name__,
+    "ranks_memory",
+    "Ranks",
+    order=280,
+    model=SNAPSHOT,
+    traits=Traits("Ranks", whole="A snapshot has no phases.", tables=("rank_memory",)),
+    scope="workers",
+    http=ViewText(
+        payloads=(
+            "Of the memory snapshots of all workers of a run and span; of each the device with most events. "
+            "`answer` (Notices about `answer`), `headline` (Figures), `advice` (Notices), `rank_categories` "
+            "(Series, stacked_bars: what each peak consists of), `data_quality` (Notices; absent where there is "
+            "nothing to say), `rank_memory` (Table)."
+        ),
+        tables="`rank_memory`.",
+    ),
+)

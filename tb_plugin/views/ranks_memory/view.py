@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.memory_categories import ORDER
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.replicas import FRAME, alike_in, counts_of, redundant, repeated, states_frame
@@ -16,27 +16,18 @@ from tb_plugin.analysis.skipped_workers import left_out
 from tb_plugin.analysis.snapshot.categories import categories_of_blocks
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device, ooms_of
 from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Line, Notice, Notices, Payload, Series, Table, View
+from tb_plugin.views.ranks_memory import VIEW
 
 _LEVELS = ("most_allocated_bytes", "most_reserved_bytes", "allocated_at_end_bytes", "oom_count", "history_events")
 _AT_PEAK = "peak_states"
 _CATEGORIES = tuple(f"rank_{name}_bytes" for name in ORDER)
 
 
-class RanksMemory:
+class RanksMemory(DeclaredView, entry=VIEW):
     """The view of the snapshots of all workers of a run and span."""
-
-    id = "ranks_memory"
-    title = "Ranks"
-    model = Snapshot
-    traits = Traits("Ranks", whole="A snapshot has no phases.", tables=("rank_memory",))
-    scope: Scope = "workers"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: every snapshot has a peak."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns nothing to tell parts apart: each is about the device of the rank with most events."""
@@ -100,7 +91,7 @@ def _headline(data: pa.Table) -> Figures:
         peaks = (("Largest peak", int(np.argmax(most))), ("Smallest peak", int(np.argmin(most))))
         for title, place in peaks[: len(names)]:
             figures.append(METRICS.figure("most_allocated_bytes", most[place], title, f"of {names[place]}"))
-        figures.append(METRICS.figure("most_reserved_bytes", max(reserved), "Most reserved"))
+        figures.append(METRICS.figure("most_reserved_bytes", max(reserved), "Peak reserved"))
         figures.append(METRICS.figure("oom_count", sum(ooms)))
     return Figures("headline", "All ranks", "", figures, "headline")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view, int_param
+from tb_plugin.analysis.base import Params, Part, answer_view, int_param
 from tb_plugin.analysis.phrases import counted, noun
 from tb_plugin.analysis.snapshot.device_levels import (
     DeviceLevels,
@@ -21,6 +21,7 @@ from tb_plugin.analysis.snapshot.labels import NO_HISTORY, pool_texts, stream_te
 from tb_plugin.analysis.snapshot.metrics import METRICS
 from tb_plugin.analysis.snapshot.moment import Moment, moment_at, pinned_by, stuck_of
 from tb_plugin.analysis.snapshot.out_of_memory import RunningOut, in_way_of, last_ooms, ran_out, sentence_of
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import NEVER, Action, Snapshot
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import (
@@ -37,6 +38,7 @@ from tb_plugin.payloads import (
     Table,
     View,
 )
+from tb_plugin.views.segments import VIEW
 from tb_plugin.views.segments.out_of_memory import obstacles_frame, oom_moments_frame
 from tb_plugin.views.segments.picture import picture_of
 from tb_plugin.views.segments.summary import gap_sizes_of, oom_of, place_of, summary_of, usual_request
@@ -45,19 +47,8 @@ from tb_plugin.views.segments.tables import blocks_frame, pinning_frame, pools_f
 OWN = ("device", "at", "size")
 
 
-class Segments:
+class Segments(DeclaredView, entry=VIEW):
     """The state of memory at any moment, which shows fragmentation."""
-
-    id = "segments"
-    title = "Segments"
-    model = Snapshot
-    traits = Traits("Memory", tables=("pools_at", "oom_moments"), whole="A snapshot has no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: every snapshot has segments at its end."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the device, the moment and the request size that gaps are compared with."""
@@ -83,7 +74,7 @@ class Segments:
             "gap_counts": by_count,
             "request": Figures("request", "Request", "", [METRICS.figure("request_bytes", request)]),
             "devices": Figures("devices", "Devices", "", [
-                Figure(Metric(f"device.{each.name}", each.name, "count", "Events of the device."), each.count)
+                Figure(Metric(f"device.{each.name}", each.name, "count", "Events on the device."), each.count)
                 for each in devices_of(snapshot)
             ]),
         }  # fmt: skip

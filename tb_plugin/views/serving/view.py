@@ -6,37 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.selection import chosen_steps, select_rows
 from tb_plugin.analysis.served_steps import is_served
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Payload, Table, View
+from tb_plugin.views.serving import VIEW
 from tb_plugin.views.serving.pictures import classes, scatters, times
 from tb_plugin.views.serving.served_selection import taken
 from tb_plugin.views.serving.summary import answer_of, facts, headline
 from tb_plugin.views.serving.tables import by_class, by_mode, by_step
 
 
-class Serving:
+class Serving(DeclaredView, entry=VIEW):
     """The view of a server's steps."""
-
-    id = "serving"
-    title = "Serving"
-    model = TraceTable
-    traits = Traits(
-        "Summary",
-        hidden=True,
-        whole="It is about steps: choose those of a mode.",
-        tables=("serving_steps", "serving_modes", "serving_classes"),
-    )
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs steps of which it is known what a server did in them."""
-        if is_served(trace):
-            return None
-        return Missing("No step says what a server did in it.", trace.recorder.todo("view.serving"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, and on whether the figures are about all of them."""

@@ -1,1 +1,24 @@
 """The view ``snapshot_diff``."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Traits
+from tb_plugin.analysis.view_entry import SNAPSHOT, ViewEntry, ViewText
+
+VIEW = ViewEntry(
+    __name__,
+    "snapshot_diff",
+    "Diff",
+    order=330,
+    model=SNAPSHOT,
+    traits=Traits("Compare", whole="It compares two snapshots."),
+    scope="pair",
+    http=ViewText(
+        parameters="`device`.",
+        payloads=(
+            "For two memory snapshots: P is the experiment; `base_run`, `base_worker`, `base_span` name the baseline "
+            "as for `diff`. `answer` (Notices about `answer`), `headline` (Figures), and the tables' first pages."
+        ),
+        tables="`snapshot_figures`, `peak_stacks`, `end_stacks`.",
+    ),
+)

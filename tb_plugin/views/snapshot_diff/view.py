@@ -10,21 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import (
-    NO_BORROWED_NUMBERS,
     Frame,
-    Missing,
     Number,
     Params,
     Part,
-    Scope,
-    Traits,
     answer_view,
 )
 from tb_plugin.analysis.snapshot.device_levels import DeviceLevels, levels_of, levels_of_device
 from tb_plugin.analysis.snapshot.labels import NO_STACK, changes_of, stack_words
 from tb_plugin.analysis.snapshot.metrics import METRICS
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, View
+from tb_plugin.views.snapshot_diff import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
@@ -42,19 +40,8 @@ _HELD = ("bytes", "blocks")
 _HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allocation_stack")
 
 
-class SnapshotDiff:
+class SnapshotDiff(DeclaredView, entry=VIEW):
     """The view of two snapshots: the first part is the baseline, the second the experiment."""
-
-    id = "snapshot_diff"
-    title = "Diff"
-    model = Snapshot
-    traits = Traits("Compare", whole="It compares two snapshots.")
-    scope: Scope = "pair"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, snapshot: Snapshot) -> Missing | None:
-        """Returns None: any two snapshots can be compared."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the device."""

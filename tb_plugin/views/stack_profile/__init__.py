@@ -1,1 +1,24 @@
 """The view ``stack_profile``."""
+
+from __future__ import annotations
+
+from tb_plugin.analysis.base import Traits
+from tb_plugin.analysis.view_entry import STACK_PROFILE, ViewEntry, ViewText
+
+VIEW = ViewEntry(
+    __name__,
+    "stack_profile",
+    "Stacks",
+    order=120,
+    model=STACK_PROFILE,
+    traits=Traits("Time", whole="A file of stacks has no phases."),
+    http=ViewText(
+        parameters="`thread` (repeatable: number of a profile of the file), `function` as for `stacks`.",
+        payloads=(
+            "For stack files. `answer` (Notices), `summary` (Figures: totals), `stacks` (Tree), `functions`, "
+            "`stack_threads` (Tables); with `function` (a name of the table): its `callers` and `callees` (Trees) "
+            "instead."
+        ),
+        tables="`functions`, `stack_threads`.",
+    ),
+)

@@ -8,18 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.forest import Forest
 from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
 from tb_plugin.analysis.merged_stacks.places import Laid, above, ordered
 from tb_plugin.analysis.merged_stacks.terms import Terms
 from tb_plugin.analysis.metrics import SHARED, define
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import group, places_of
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.stack_profile import StackProfile
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
+from tb_plugin.views.stack_profile import VIEW
 
 # Places with the largest values; ``Tree.total_nodes`` counts all.
 NODES_SENT = 10_000
@@ -33,9 +35,9 @@ def _definitions(kind: str) -> dict[str, tuple[str, str]]:
     return {
         f"stack_{kind}": (
             f"Total {what}",
-            f"The {what} of it and of what it called; of calls inside itself the outer one.",
+            f"Recorded {what} including nested calls; recursive calls count once.",
         ),
-        f"stack_self_{kind}": (f"Self {what}", f"The {what} of itself: of nothing that it called."),
+        f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} without nested calls."),
     }
 
 
@@ -45,35 +47,24 @@ METRICS = SHARED.adding(
         FILE,
         "count",
         {
-            "stack_lines": ("Stacks", "Stacks that the file lists and that could be used."),
-            "stack_functions": ("Functions", "Names that frames have."),
-            "stack_threads": ("Profiles", "Profiles that the file holds: threads, or what its writer put apart."),
+            "stack_lines": ("Stacks", "Valid stacks in the file."),
+            "stack_functions": ("Functions", "Distinct frame names."),
+            "stack_threads": ("Profiles", "Profiles in the file."),
         },
     ),
     define(
         FILE,
         "text",
         {
-            "stack_thread": ("Profile", "Name of the profile, as the file states it."),
-            "stack_thread_key": ("Profile number", "Number of the profile in the file, from 0 on."),
+            "stack_thread": ("Profile", "Name of the profile in the file."),
+            "stack_thread_key": ("Profile number", "Profile number in the file, from 0."),
         },
     ),
 )
 
 
-class StackProfileAnalysis:
+class StackProfileAnalysis(DeclaredView, entry=VIEW):
     """The view of a stack file."""
-
-    id = "stack_profile"
-    title = "Stacks"
-    model = StackProfile
-    traits = Traits("Time", whole="A file of stacks has no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, profile: StackProfile) -> Missing | None:
-        """Returns None: a stack file always has this view."""
-        return None
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the requested function and profiles of the file."""

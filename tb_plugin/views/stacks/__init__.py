@@ -1,1 +1,45 @@
 """The view ``stacks``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    from tb_plugin.analysis.graphs.origins import origins_of
+    from tb_plugin.analysis.stack_frames import FRAMES
+    from tb_plugin.model.trace.schema import of_kind
+
+    if of_kind(trace.kind, *FRAMES["both"]).any() or len(origins_of(trace).scopes):
+        return None
+    return Missing("The trace holds no calls on the host.", trace.recorder.todo("view.stacks"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "stacks",
+    "Stacks",
+    order=110,
+    model=TRACE,
+    traits=Traits("Time", "picture", whole=""),
+    missing=_missing,
+    http=ViewText(
+        parameters=(
+            "`of` (`both`, `python`, `operators`), `weight` (`host`, `device`), `thread` (repeatable: its key, id "
+            "or name; `all`; default: those that are not idle), `fold` (`none`, `framework`), `order` (`heavy`: "
+            "merged, most time first; `time`: only calls that follow each other are one, threads apart)."
+        ),
+        payloads=(
+            "`stacks` (Tree), `data_quality` (Notices: scopes of several threads that are one place, frames of "
+            "call stacks; absent without any), `functions`, `threads` (Tables); all places: `download/stacks`. "
+            "With `function` (a name of the table): `callers` and `callees` (Trees) of it instead."
+        ),
+        tables="`functions`, `threads`.",
+    ),
+)

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
-from tb_plugin.analysis.graphs.origins import origins_of
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.host_threads import Thread, threads_of
 from tb_plugin.analysis.merged_stacks.functions import functions_of, sandwich, tree_of_places
 from tb_plugin.analysis.merged_stacks.places import Places
@@ -22,9 +21,11 @@ from tb_plugin.analysis.merged_stacks.terms import Terms
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.selection import Selection, select_rows
 from tb_plugin.analysis.stack_frames import FRAMES, labels_of, rows_with_stacks, stack_frames
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, Sort, Table, View
+from tb_plugin.views.stacks import VIEW
 from tb_plugin.views.stacks.metrics import METRICS
 from tb_plugin.views.stacks.options import FOLDS, WEIGHTS, Choice, choice_of, chosen_threads
 from tb_plugin.views.stacks.places import all_places, merged
@@ -37,21 +38,8 @@ NODES_SENT = 10_000
 """A page gets the places with most time; ``Tree.total_nodes`` counts all. Exports hold every one."""
 
 
-class Stacks:
+class Stacks(DeclaredView, entry=VIEW):
     """Merged stacks of Python calls and operators."""
-
-    id = "stacks"
-    title = "Stacks"
-    model = TraceTable
-    traits = Traits("Time", "picture", whole="")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs calls on the host, or those of a capture."""
-        if of_kind(trace.kind, *FRAMES["both"]).any() or len(origins_of(trace).scopes):
-            return None
-        return Missing("The trace holds no calls on the host.", trace.recorder.todo("view.stacks"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Depends on the chosen steps, frames, time, threads and function."""
@@ -173,10 +161,11 @@ def _of_backtraces(trace: TraceTable, choice: Choice, row: Int64) -> Notice | No
     if choice.of == "operators" or not np.isin(rows_with_stacks(trace), row).any():
         return None
     text = (
-        "An operator with a recorded call stack stands beneath its frames, with its device time, and not in the scope around "
-        "it. Those frames count 0 calls: nobody recorded when they began."
+        "Frames come from recorded call stacks of operators, so they have no call counts of their own."
         if choice.of == "both"
-        else "Time and calls of an operator with a recorded call stack are those of the line that called it. Frames around "
-        "it count 0 calls: nobody recorded when they began."
+        else (
+            "Time and calls of an operator with a recorded call stack belong to the calling line. Frames "
+            "above it have no call counts."
+        )
     )
     return Notice("backtrace_frames", "info", text, "")

@@ -9,33 +9,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Frame, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.extra_columns import SINCE_1970, StatedColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Table, Unit, View
+from tb_plugin.views.stated import VIEW
 
 # Units in profiles -> units of pages of the same size.
 _UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes", "B/s": "bytes_per_second"}
-ROW = Metric("stated_row", "Row", "count", "Place of the row in the table that the profile states.")
+ROW = Metric("stated_row", "Row", "count", "Row number in the reported table.")
 
 
-class VendorTables:
+class VendorTables(DeclaredView, entry=VIEW):
     """Tables that the profiler reports ready-made."""
-
-    id = "stated"
-    title = "Vendor tables"
-    model = TraceTable
-    traits = Traits("Work", hidden=True, whole="Vendor tables have no phases.")
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Returns None if the profile contains a table, a block or a total, else the reason."""
-        if trace.stated or len(trace.blocks.start_ns) or len(trace.totals.time_ns):
-            return None
-        return Missing("The profile contains no vendor tables.", "")
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the steps; they do not change the tables."""
@@ -111,7 +100,7 @@ def _unit(values: pa.Array) -> Unit:
 
 
 def _frame(name: str, title: str, columns: Sequence[tuple[str, str, Unit, pa.Array]]) -> Frame:
-    metrics = [Metric(key, head, unit, "As the profile states it.") for key, head, unit, _ in columns]
+    metrics = [Metric(key, head, unit, "Reported by the profiler.") for key, head, unit, _ in columns]
     data = {key: values for key, _, _, values in columns}
     data[ROW.key] = pa.array(np.arange(len(columns[0][3]) if columns else 0))
     all_columns = [*map(Column, metrics), Column(ROW, hidden=True)]

@@ -1,1 +1,35 @@
 """The view ``timeline``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tb_plugin.analysis.base import Missing, Traits
+from tb_plugin.analysis.view_entry import TRACE, ViewEntry, ViewText
+
+if TYPE_CHECKING:
+    from tb_plugin.model.trace.table import TraceTable
+
+
+def _missing(trace: TraceTable) -> Missing | None:
+    return None if len(trace) else Missing("The trace holds no events.", trace.recorder.todo("view.timeline"))
+
+
+VIEW = ViewEntry(
+    __name__,
+    "timeline",
+    "Timeline",
+    order=40,
+    model=TRACE,
+    traits=Traits(
+        "Time", "picture", kept=True, whole="It draws everything; what it finds and highlights lies in the phase."
+    ),
+    missing=_missing,
+    http=ViewText(
+        payloads=(
+            "`timeline` (Timeline): the lanes and the levels of detail of the whole trace, whatever steps are "
+            "chosen; what is drawn comes from `tiles`. `out_of_memory` (Series: times and bytes of failed "
+            "requests; absent without any)."
+        ),
+    ),
+)

@@ -6,36 +6,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Missing, Params, Part, Scope, Traits, answer_view
+from tb_plugin.analysis.base import Params, Part, answer_view
 from tb_plugin.analysis.out_of_memory import failures_of, marks_of
 from tb_plugin.analysis.range_traces import is_range_trace
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.timeline.pyramid import MOST_NS, Pyramid, pyramid_of, tile_ns
 from tb_plugin.analysis.timeline.tiles import CATEGORIES
+from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.lib.intervals import measure_within, union
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Payload, Table, Timeline, TimelineLevel, View
+from tb_plugin.views.timeline import VIEW
 
 SLICES = 1200
 """Slices of the strip above the timeline: about as many as it is pixels wide."""
 
 
-class TimelineAnalysis:
+class TimelineAnalysis(DeclaredView, entry=VIEW):
     """What the timeline of a trace consists of, whatever steps are chosen."""
-
-    id = "timeline"
-    title = "Timeline"
-    model = TraceTable
-    traits = Traits(
-        "Time", "picture", kept=True, whole="It draws everything; what it finds and highlights lies in the phase."
-    )
-    scope: Scope = "profile"
-    borrows = NO_BORROWED_NUMBERS
-
-    def missing(self, trace: TraceTable) -> Missing | None:
-        """Needs any event."""
-        return None if len(trace) else Missing("The trace holds no events.", trace.recorder.todo("view.timeline"))
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Always about all of the trace; the steps are said, not applied."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tb_plugin.analysis.job_tables.stages import ranks_in, ranks_text
-from tb_plugin.formats.ascend import AscendClusterReader
+from tb_plugin.formats.ascend.cluster.reader import AscendClusterReader
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tb_plugin.formats.ascend import AscendReader
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.model.trace.table import RawTrace
 

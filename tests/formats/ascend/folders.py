@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from tb_plugin.formats.ascend import AscendReader
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import Candidate, ListedFile, ReadOptions, no_progress
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace, TraceTable

@@ -15,7 +15,8 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.job_tables.stages import TIMES, stage_rows, stages_of
 from tb_plugin.analysis.job_tables.traffic import link_totals
 from tb_plugin.errors import CacheFileLost, UnreadableTrace
-from tb_plugin.formats.ascend import AscendClusterReader, AscendReader
+from tb_plugin.formats.ascend.cluster.reader import AscendClusterReader
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
 from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, stated_in

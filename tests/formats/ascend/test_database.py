@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tb_plugin.errors import UnreadableTrace
-from tb_plugin.formats.ascend import AscendReader
 from tb_plugin.formats.ascend.communication.groups import number_of
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import ListedFile
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import EventKind, MatrixUse

@@ -351,7 +351,7 @@ def test_the_copy_is_removed_and_progress_may_stop(
     def stop(state: object) -> None:
         raise Stop
 
-    from tb_plugin.formats.ascend import AscendReader
+    from tb_plugin.formats.ascend.reader import AscendReader
 
     with pytest.raises(Stop):
         AscendReader().read(Folder({ROWS: good}), ReadOptions(), stop)

@@ -13,7 +13,7 @@ import pytest
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.operator_calls import operator_calls
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.formats.ascend import AscendReader
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import Candidate, ListedFile
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.views import ANALYSES

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 import pytest
 
 from tb_plugin.errors import StorageError
-from tb_plugin.formats.ascend import AscendReader
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.storage.files import FileSource

@@ -154,7 +154,7 @@ def test_without_what_makes_a_kernel_none_is_read_and_the_rest_opens(missing: st
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6000)), max_size=8),
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6000)), max_size=8),
 )
-@examples(40, 2000)
+@examples(25, 2000)
 def test_places_are_of_the_same_name_and_near_and_taken_once(
     ours: list[tuple[int, int]], theirs: list[tuple[int, int]]
 ) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import StorageError, UnreadableTrace
-from tb_plugin.formats.ascend import AscendReader
 from tb_plugin.formats.ascend.profile_info import metadata_of
+from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.kernel_rules import RuleFile

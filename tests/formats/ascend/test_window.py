@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.errors import WindowUnsupported
-from tb_plugin.formats.ascend import AscendReader
-from tb_plugin.formats.base import FileSize, ReadOptions, no_progress, windowed
+from tb_plugin.formats.ascend.reader import AscendReader
+from tb_plugin.formats.base import FileSize, ReadOptions, no_progress
+from tb_plugin.formats.format_entry import windowed
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from tb_plugin.errors import UnreadableTrace
+from tb_plugin.formats.ascend import CLUSTER
 from tb_plugin.formats.ascend.cluster import filenames as files
-from tb_plugin.formats.ascend.cluster.filenames import READER_ID, candidates, kind_of
+from tb_plugin.formats.ascend.cluster.filenames import READER_ID, kind_of
 from tb_plugin.formats.ascend.cluster.rows import Rows
 from tb_plugin.formats.ascend.cluster.tables import tables_into
 from tb_plugin.formats.ascend.cluster.texts import (
@@ -26,7 +27,8 @@ from tb_plugin.formats.ascend.cluster.texts import (
 )
 from tb_plugin.formats.ascend.csv_table import read_table
 from tb_plugin.formats.ascend.open_files import OpenedFiles
-from tb_plugin.formats.base import Candidate, FileSize, ListedFile, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
+from tb_plugin.formats.format_entry import DeclaredReader
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import storable
 from tb_plugin.model.cluster import Cluster
@@ -41,21 +43,8 @@ _AGAIN = "Make it again: msprof-analyze cluster -d <folder of the profiles> -m a
 _LOST = frozenset({"file_lost", "truncated_tail", "database_cut", "database_damaged"})
 
 
-class AscendClusterReader:
+class AscendClusterReader(DeclaredReader, entry=CLUSTER):
     """Reads what ``msprof-analyze cluster`` (once ``cluster_analysis.py``) writes about all ranks of a job."""
-
-    id = READER_ID
-    title = "Ascend cluster analysis"
-    raw = Cluster
-    endings: tuple[str, ...] = (f"{files.OUTPUT}/", files.STEPS, files.DATABASE)
-
-    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the analyses among the listed files, judged by name alone."""
-        return candidates(listing)
-
-    def sniff(self, head: bytes) -> bool:
-        """Returns False: a folder is known by the names of its files."""
-        return False
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the memory that reading files of these sizes takes at its peak."""

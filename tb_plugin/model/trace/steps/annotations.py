@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tb_plugin import settings
 from tb_plugin.model.trace.recorder import StepPattern
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.served_work import MODES, Mode, Served
@@ -233,7 +234,7 @@ def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPatter
 
 def with_own(patterns: tuple[StepPattern, ...], own: str) -> tuple[StepPattern, ...]:
     """Returns the patterns with a person's own before them, where it is one (see ``own_problem``)."""
-    return (StepPattern("TORCH_TRACE_STEPS", own), *patterns) if own and not own_problem(own) else patterns
+    return (StepPattern(settings.STEPS.name, own), *patterns) if own and not own_problem(own) else patterns
 
 
 def own_problem(own: str) -> str:

@@ -1,0 +1,138 @@
+"""Declaration of a view: what is known of it without its code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from tb_plugin.analysis.base import NO_BORROWED_NUMBERS, Analysis, Joining, Missing, Params, Part, Scope, Traits
+from tb_plugin.lib.lazy import class_named, name_of
+from tb_plugin.payloads import Table, View
+
+TRACE = "tb_plugin.model.trace.table:TraceTable"
+SNAPSHOT = "tb_plugin.model.snapshot.table:Snapshot"
+CATEGORY_MEMORY = "tb_plugin.model.category_memory:CategoryMemory"
+MEMORY_FLOW = "tb_plugin.model.memory_flow:MemoryFlow"
+FLIGHT = "tb_plugin.model.flight_recorder:Flight"
+STACK_PROFILE = "tb_plugin.model.stack_profile:StackProfile"
+EXECUTION_TRACE = "tb_plugin.model.execution_trace:ExecutionTrace"
+CLUSTER = "tb_plugin.model.cluster:Cluster"
+"""Names of the models (``lib/lazy.py``)."""
+
+
+class ViewText(NamedTuple):
+    """What docs/reference/http.md says about a view, as Markdown: what a machine cannot know of its answers."""
+
+    parameters: str = ""
+    """Parameters of its own."""
+    payloads: str = ""
+    tables: str = ""
+
+
+NO_TEXT = ViewText()
+
+
+def _applies(model: Any) -> Missing | None:
+    return None
+
+
+class ViewEntry:
+    """A view as its folder declares it: ``VIEW = ViewEntry(__name__, ...)`` in ``views/<id>/__init__.py``.
+
+    The entry is an ``Analysis``: it imports ``views/<id>/view.py``, and asks the class there, when a part or an answer is
+    needed. ``order`` is the place in the navigation, ``model`` the name of the class that the view is about, and
+    ``missing`` says why the view does not apply; without it the view always applies. ``http`` is documentation.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        id: str,
+        title: str,
+        *,
+        order: int,
+        model: str,
+        traits: Traits,
+        scope: Scope = "profile",
+        borrows: Mapping[str, Sequence[str]] = NO_BORROWED_NUMBERS,
+        missing: Callable[[Any], Missing | None] = _applies,
+        http: ViewText = NO_TEXT,
+    ) -> None:
+        self.id = id
+        self.title = title
+        self.order = order
+        self.model_name = model
+        self.traits = traits
+        self.scope: Scope = scope
+        self.borrows = borrows
+        self.missing = missing
+        self.http = http
+        self.implementation: type[Any] | None = None
+        """The class of the view, as soon as it is defined."""
+        self._module = module
+
+    @property
+    def model(self) -> type[Any]:
+        """Returns the class that the view is about."""
+        return class_named(self.model_name)
+
+    @cached_property
+    def view(self) -> Analysis[Any]:
+        """Returns the view; its code is imported now."""
+        if self.implementation is None:
+            import_module(f"{self._module}.view")
+        assert self.implementation is not None
+        made: Analysis[Any] = self.implementation()
+        return made
+
+    def part_key(self, params: Params) -> tuple[object, ...]:
+        """Returns the parameters that ``part`` depends on."""
+        return self.view.part_key(params)
+
+    def part(self, model: Any, params: Params, /) -> Part:
+        """Returns all numbers of one profile. Raises BadRequest."""
+        return self.view.part(model, params)
+
+    def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
+        """Returns the payload for a request."""
+        return self.view.answer(parts, params)
+
+
+class DeclaredView:
+    """The class of a view takes from its entry what is declared there: ``class Kernels(DeclaredView, entry=VIEW)``."""
+
+    entry: ViewEntry
+    id: str
+    title: str
+    traits: Traits
+    scope: Scope
+    borrows: Mapping[str, Sequence[str]]
+
+    def __init_subclass__(cls, entry: ViewEntry, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        entry.implementation = cls
+        cls.entry = entry
+        cls.id, cls.title, cls.traits = entry.id, entry.title, entry.traits
+        cls.scope, cls.borrows = entry.scope, entry.borrows
+
+    @property
+    def model(self) -> type[Any]:
+        """Returns the class that the view is about."""
+        return self.entry.model
+
+    def missing(self, model: Any, /) -> Missing | None:
+        """Returns None when the view applies."""
+        return self.entry.missing(model)
+
+
+def model_name(analysis: Analysis[Any]) -> str:
+    """Returns the name of the class that a view is about, without an import of it."""
+    return analysis.model_name if isinstance(analysis, ViewEntry) else name_of(analysis.model)
+
+
+def joining(analysis: Analysis[Any]) -> Joining | None:
+    """Returns the view as one that joins the parts of all workers, None when it does not."""
+    view = analysis.view if isinstance(analysis, ViewEntry) else analysis
+    return view if isinstance(view, Joining) else None

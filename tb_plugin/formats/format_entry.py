@@ -1,0 +1,131 @@
+"""Declaration of a format: which files it claims, without the code that decodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from tb_plugin.formats.base import (
+    Candidate,
+    FileSize,
+    Identifying,
+    ListedFile,
+    Progress,
+    Reader,
+    ReadOptions,
+    Source,
+    Windowed,
+)
+from tb_plugin.lib.lazy import class_named, name_of
+
+TRACE = "tb_plugin.model.trace.table:RawTrace"
+"""Name of what readers of traces return (``lib/lazy.py``)."""
+
+
+class FormatEntry:
+    """A format as its folder declares it: ``FORMATS = (FormatEntry(__name__, ...),)`` in ``formats/<format>/__init__.py``.
+
+    The entry is a ``Reader``: it imports ``reader.py`` beside it, and asks the class there, when a file is measured or
+    read. ``order`` decides who is asked first about an uncertain file: formats that look for a tool's marks come before
+    those that take any trace. ``raw`` is the name of the class that ``read`` returns, ``uses`` names formats whose readers
+    the class gets.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        id: str,
+        title: str,
+        *,
+        order: int,
+        raw: str,
+        endings: tuple[str, ...],
+        find: Callable[[Sequence[ListedFile]], list[Candidate]],
+        sniff: Callable[[bytes], bool],
+        uses: tuple[str, ...] = (),
+    ) -> None:
+        self.id = id
+        self.title = title
+        self.order = order
+        self.raw_name = raw
+        self.endings = endings
+        self.find = find
+        self.sniff = sniff
+        self.implementation: type[Any] | None = None
+        """The class that reads, as soon as it is defined."""
+        self._module = module
+        self._uses = uses
+
+    @property
+    def raw(self) -> type[Any]:
+        """Returns the class that ``read`` returns."""
+        return class_named(self.raw_name)
+
+    @cached_property
+    def reader(self) -> Reader[Any]:
+        """Returns the reader; its code is imported now."""
+        if self.implementation is None:
+            import_module(f"{self._module}.reader")
+        assert self.implementation is not None
+        every = {each.id: each for each in import_module("tb_plugin.formats").READERS} if self._uses else {}
+        made: Reader[Any] = self.implementation(*(every[name].reader for name in self._uses))
+        return made
+
+    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+        """Returns how many bytes of memory ``read`` will take at its peak."""
+        return self.reader.need_bytes(sizes)
+
+    def read(self, source: Source, options: ReadOptions, progress: Progress) -> Any:
+        """Returns the source, or a window of it. Raises UnreadableTrace."""
+        return self.reader.read(source, options, progress)
+
+
+class DeclaredReader:
+    """The class that reads takes from its entry what is declared there: ``class X(DeclaredReader, entry=FORMATS[0])``."""
+
+    entry: FormatEntry
+    id: str
+    title: str
+    endings: tuple[str, ...]
+
+    def __init_subclass__(cls, entry: FormatEntry, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        entry.implementation = cls
+        cls.entry = entry
+        cls.id, cls.title, cls.endings = entry.id, entry.title, entry.endings
+
+    @property
+    def raw(self) -> type[Any]:
+        """Returns the class that ``read`` returns."""
+        return self.entry.raw
+
+    def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
+        """Returns the profiles among the listed files, judged by name alone."""
+        return self.entry.find(listing)
+
+    def sniff(self, head: bytes) -> bool:
+        """Returns True when a file that begins with these (uncompressed) bytes may hold this format."""
+        return self.entry.sniff(head)
+
+
+def raw_name(reader: Reader[Any]) -> str:
+    """Returns the name of the class that a reader returns, without an import of it."""
+    return reader.raw_name if isinstance(reader, FormatEntry) else name_of(reader.raw)
+
+
+def windowed(reader: Reader[Any]) -> Windowed | None:
+    """Returns the reader as one that opens windows; None when it opens a whole profile or nothing."""
+    able = _loaded(reader)
+    return able if isinstance(able, Windowed) else None
+
+
+def identifying(reader: Reader[Any]) -> Identifying | None:
+    """Returns the reader as one that identifies profiles, None when it is not."""
+    able = _loaded(reader)
+    return able if isinstance(able, Identifying) else None
+
+
+def _loaded(reader: Reader[Any]) -> Reader[Any]:
+    return reader.reader if isinstance(reader, FormatEntry) else reader
