@@ -1,4 +1,4 @@
-"""Input shapes that change from step to step, and driver calls for them."""
+"""Driver calls for input shapes that change from step to step."""
 
 from __future__ import annotations
 
