@@ -158,20 +158,20 @@ class Repeated:
         ]
 
 
-def repeated(held: Sequence[Counts]) -> Repeated | None:
+def repeated(by_rank: Sequence[Counts]) -> Repeated | None:
     """Returns the replicated states if they are most of any rank's states; None for a single rank."""
-    if len(held) < 2:
+    if len(by_rank) < 2:
         return None
-    total = max(sum(size * count for (_, size), count in counts.items()) for counts in held)
-    found = Repeated(len(held), alike_in(held), total)
+    total = max(sum(size * count for (_, size), count in counts.items()) for counts in by_rank)
+    found = Repeated(len(by_rank), alike_in(by_rank), total)
     return found if found.bytes and found.bytes >= ALIKE * total else None
 
 
-def alike_in(held: Sequence[Counts]) -> dict[str, int]:
+def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
     """Returns the bytes of each state that all ranks have in blocks of the same sizes."""
     alike = dict.fromkeys(STATES, 0)
-    for (name, size), count in held[0].items():
-        alike[name] += size * min(count, *(other.get((name, size), 0) for other in held[1:]))
+    for (name, size), count in by_rank[0].items():
+        alike[name] += size * min(count, *(other.get((name, size), 0) for other in by_rank[1:]))
     return alike
 
 

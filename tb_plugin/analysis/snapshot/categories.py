@@ -57,22 +57,22 @@ class BlockCategories:
         return pa.array(self.names, pa.large_string()).take(pa.array(self.of[rows]))
 
 
-def categories_of_blocks(held: DeviceLevels) -> BlockCategories:
+def categories_of_blocks(device: DeviceLevels) -> BlockCategories:
     """Returns the category of each block of a device."""
-    return _categories(held.snapshot, held.place) if devices_of(held.snapshot) else _none(0, "no stacks")
+    return _categories(device.snapshot, device.place) if devices_of(device.snapshot) else _none(0, "no stacks")
 
 
 @remembered
 def _categories(snapshot: Snapshot, place: int) -> BlockCategories:
-    held = devices_of(snapshot)[place]
-    stated = held.block("category")
+    device = devices_of(snapshot)[place]
+    stated = device.block("category")
     if (stated != MISSING).any():
         return _recorded(snapshot, stated)
     if not len(snapshot.stacks.frame):
         return _none(len(stated), "no stacks")
-    if not tells_stages(held):
+    if not tells_stages(device):
         return _none(len(stated), "no stages")
-    lives = lives_of(held)
+    lives = lives_of(device)
     if not passes_of(lives):
         return _none(len(stated), "no pass")
     return BlockCategories(categories_of(lives), ORDER, "derived")
@@ -96,17 +96,17 @@ def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCateg
     return BlockCategories(codes[of], names, "recorded")
 
 
-def bytes_by_category(held: DeviceLevels, rows: Int64) -> dict[str, int]:
+def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
     """Returns the bytes of some blocks by category; categories without blocks are missing."""
-    found = categories_of_blocks(held)
+    found = categories_of_blocks(device)
     size = np.zeros(len(found.names), np.int64)
-    np.add.at(size, found.of[rows], held.block("size")[rows])
+    np.add.at(size, found.of[rows], device.block("size")[rows])
     return {name: value for name, value in zip(found.names, size.tolist(), strict=True) if value}
 
 
-def category_bar(held: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
+def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
     """Returns the allocated memory by category after an event, as a payload; empty if categories are unknown."""
-    found = categories_of_blocks(held)
+    found = categories_of_blocks(device)
     if not found.known:
         return {}
     parts = [
@@ -120,17 +120,17 @@ def category_bar(held: DeviceLevels, levels: Levels, at: int, when: str) -> dict
             name if name in TITLES else "unknown",
             size,
         )
-        for name, size in bytes_by_category(held, held.allocated(at)).items()
+        for name, size in bytes_by_category(device, device.allocated(at)).items()
     ]
     total = int(levels.allocated[at + 1])
     title = f"Allocated {when} by category"
-    return {"held_categories": Breakdown("held_categories", title, held.name, "bytes", total, parts, "bar")}
+    return {"held_categories": Breakdown("held_categories", title, device.name, "bytes", total, parts, "bar")}
 
 
-def category_notes(held: DeviceLevels) -> list[Notice]:
+def category_notes(device: DeviceLevels) -> list[Notice]:
     """Returns the reason why categories are unknown; empty if they are known or there are no blocks."""
-    found = categories_of_blocks(held)
-    if found.known or not len(held.block("size")):
+    found = categories_of_blocks(device)
+    if found.known or not len(device.block("size")):
         return []
-    todo = held.snapshot.recorder.todo("categories_missing")
+    todo = device.snapshot.recorder.todo("categories_missing")
     return [Notice("categories_missing", "info", WHY[found.source], todo)]

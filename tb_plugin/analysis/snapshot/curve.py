@@ -17,14 +17,14 @@ Int64 = npt.NDArray[np.int64]
 WIDTH = 800
 
 
-def curve_of(held: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
+def curve_of(device: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
     """Returns allocated, active, reserved and free bytes after the events of a part of the history.
 
     Each of ``width`` columns has its first and last value and the extremes of every line.
     """
     first, last = span
     events = np.arange(first, last + 1)
-    place = np.append(held.time_ns[:1], held.time_ns)[events + 1] if by_time else events
+    place = np.append(device.time_ns[:1], device.time_ns)[events + 1] if by_time else events
     lines = {
         "allocated_bytes": ("kernel", levels.allocated),
         "active_bytes": ("communication", levels.active),
@@ -38,7 +38,7 @@ def curve_of(held: DeviceLevels, levels: Levels, span: tuple[int, int], width: i
         Line(METRICS.metric(key, window="selected part of the history, else all"), color, values[kept].tolist())
         for (key, (color, _)), values in zip(lines.items(), inside, strict=True)
     ]
-    return Series("curve", "Memory over time" if by_time else "Memory by event", held.name, x_metric,
+    return Series("curve", "Memory over time" if by_time else "Memory by event", device.name, x_metric,
                   place[kept].tolist(), drawn, "lines")  # fmt: skip
 
 

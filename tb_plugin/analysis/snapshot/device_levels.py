@@ -96,17 +96,17 @@ class Levels:
 def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
     """Returns the devices with blocks, segments or events, the host last."""
     found = []
-    for place, device in enumerate(snapshot.device_ids):
-        name = HOST_NAME if device == HOST else device_name(snapshot.device_type, device)
+    for place, number in enumerate(snapshot.device_ids):
+        name = HOST_NAME if number == HOST else device_name(snapshot.device_type, number)
         events = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
-        blocks, segments = (_part(table.device, device) for table in (snapshot.blocks, snapshot.segments))
+        blocks, segments = (_part(table.device, number) for table in (snapshot.blocks, snapshot.segments))
         found.append(DeviceLevels(snapshot, place, name, events, blocks, segments))
     return tuple(found)
 
 
-def _part(device: npt.NDArray[np.int16], number: int) -> slice:
+def _part(ids: npt.NDArray[np.int16], number: int) -> slice:
     """Returns the rows of a device; tables list one device after the other."""
-    rows = np.flatnonzero(device == number)
+    rows = np.flatnonzero(ids == number)
     return slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
 
 
@@ -116,18 +116,20 @@ def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
     asked = params.get("device")
     if not asked:
         return (
-            max(devices, key=lambda held: held.count) if devices else DeviceLevels(snapshot, 0, "", *[slice(0, 0)] * 3)
+            max(devices, key=lambda device: device.count)
+            if devices
+            else DeviceLevels(snapshot, 0, "", *[slice(0, 0)] * 3)
         )
-    for held in devices:
-        if held.name == asked:
-            return held
-    known = ", ".join(held.name for held in devices) or "none"
+    for device in devices:
+        if device.name == asked:
+            return device
+    known = ", ".join(device.name for device in devices) or "none"
     raise BadRequest(f"The snapshot has no device {asked[:40]}.", "device", f"It has: {known}.")
 
 
-def levels_of(held: DeviceLevels) -> Levels:
+def levels_of(device: DeviceLevels) -> Levels:
     """Returns the allocated, active and reserved bytes after every event of a device."""
-    return _levels(held.snapshot, held.place)
+    return _levels(device.snapshot, device.place)
 
 
 @remembered
@@ -136,13 +138,13 @@ def _levels(snapshot: Snapshot, place: int) -> Levels:
     if not devices:
         nothing = np.zeros(1, np.int64)
         return Levels(nothing, nothing, nothing)
-    held = devices[place]
-    size, begin = held.block("size"), held.block("begin")
-    segments = held.segment("begin"), held.segment("end"), held.segment("size")
+    device = devices[place]
+    size, begin = device.block("size"), device.block("begin")
+    segments = device.segment("begin"), device.segment("end"), device.segment("size")
     return Levels(
-        level(held.count, begin, held.block("freed"), size),
-        level(held.count, begin, held.block("end"), size),
-        level(held.count, *segments),
+        level(device.count, begin, device.block("freed"), size),
+        level(device.count, begin, device.block("end"), size),
+        level(device.count, *segments),
     )
 
 
@@ -155,30 +157,30 @@ def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
     return np.cumsum(change)
 
 
-def moment_of(held: DeviceLevels, params: Params, key: str = "at") -> int | None:
+def moment_of(device: DeviceLevels, params: Params, key: str = "at") -> int | None:
     """Returns the event that a parameter names, limited to existing events; None without the parameter. Raises BadRequest."""
     asked = int_param(params, key)
-    return None if asked is None else min(max(asked, -1), held.count - 1)
+    return None if asked is None else min(max(asked, -1), device.count - 1)
 
 
-def span_of(held: DeviceLevels, params: Params) -> tuple[int, int]:
+def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
     """Returns the first and last event of the selected part of the history, by default of all. Raises BadRequest.
 
     ``from`` and ``to`` name events, ``from_ns`` and ``to_ns`` times. A part by time starts with the state at that time.
     """
-    low, high = moment_of(held, params, "from"), moment_of(held, params, "to")
+    low, high = moment_of(device, params, "from"), moment_of(device, params, "to")
     low_ns, high_ns = int_param(params, "from_ns"), int_param(params, "to_ns")
-    low = held.at_time(low_ns) if low is None and low_ns is not None else low
-    high = held.at_time(high_ns) if high is None and high_ns is not None else high
-    first, last = -1 if low is None else low, held.count - 1 if high is None else high
+    low = device.at_time(low_ns) if low is None and low_ns is not None else low
+    high = device.at_time(high_ns) if high is None and high_ns is not None else high
+    first, last = -1 if low is None else low, device.count - 1 if high is None else high
     if last < first:
         raise BadRequest("The part of the history ends before it starts.", "to", f"From event {first} to {last}.")
     return first, last
 
 
-def ooms_of(held: DeviceLevels) -> Int64:
+def ooms_of(device: DeviceLevels) -> Int64:
     """Returns the events at which memory ran out."""
-    return np.flatnonzero(held.action == Action.OOM)
+    return np.flatnonzero(device.action == Action.OOM)
 
 
 def columns_of(blocks: Blocks, rows: Int64, *names: str) -> tuple[npt.NDArray[np.int64], ...]:

@@ -45,9 +45,9 @@ class Free:
         return int(gaps.max(initial=0))
 
 
-def free_of(held: DeviceLevels, event: int) -> Free:
+def free_of(device: DeviceLevels, event: int) -> Free:
     """Returns the free memory after an event."""
-    moment = moment_at(held, event)
+    moment = moment_at(device, event)
     rows = moment.rows
     used = moment.by_row(moment.size, moment.row)
     gaps = moment.gaps

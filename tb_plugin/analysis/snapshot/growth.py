@@ -77,9 +77,9 @@ class Growth:
         return rows[self.confidence[rows] >= LEAK_CONFIDENCE]
 
 
-def growth_of(held: DeviceLevels) -> Growth:
+def growth_of(device: DeviceLevels) -> Growth:
     """Returns the memory that stacks of a device retain from step to step; empty without steps."""
-    return _growth(held.snapshot, held.place) if held.count else _none()
+    return _growth(device.snapshot, device.place) if device.count else _none()
 
 
 def _none() -> Growth:
@@ -89,16 +89,16 @@ def _none() -> Growth:
 
 @remembered
 def _growth(snapshot: Snapshot, place: int) -> Growth:
-    held = devices_of(snapshot)[place]
-    steps = steps_of(held)
+    device = devices_of(snapshot)[place]
+    steps = steps_of(device)
     count = len(steps)
     if count < 2:
         return _none()
     last = int(steps.moments[-1])
-    begin, freed = held.block("begin").astype(np.int64), held.block("freed").astype(np.int64)
+    begin, freed = device.block("begin").astype(np.int64), device.block("freed").astype(np.int64)
     mine = np.flatnonzero(begin <= last)
     begin, freed = begin[mine], freed[mine]
-    stack, size = held.block("stack")[mine].astype(np.int64), held.block("size")[mine]
+    stack, size = device.block("stack")[mine].astype(np.int64), device.block("size")[mine]
     groups = group(stack)
     born, left = steps.of(begin), freed > last
     counted = np.maximum(count - WARM_UP - _longest(steps, groups, born, freed, left), 0)
@@ -173,19 +173,19 @@ class Rise:
         ]
 
 
-def rise_of(held: DeviceLevels) -> Rise | None:
+def rise_of(device: DeviceLevels) -> Rise | None:
     """Returns the rise of step peaks; None if they do not rise, or if retained memory explains most of it."""
-    steps = steps_of(held)
+    steps = steps_of(device)
     count = len(steps) - WARM_UP
     if count <= MIN_RISES:
         return None
     moments = steps.moments[WARM_UP:]
-    allocated = levels_of(held).allocated[moments[0] + 2 : moments[-1] + 2]
+    allocated = levels_of(device).allocated[moments[0] + 2 : moments[-1] + 2]
     starts = moments[:-1] - moments[0]
     peaks = np.maximum.reduceat(allocated, starts)
     rising = float((np.diff(peaks) > 0).mean())
     grown = int(peaks[-1] - peaks[0])
-    live = levels_of(held).allocated[moments + 1]
+    live = levels_of(device).allocated[moments + 1]
     stays = int(live[-2] - live[0])  # at the start of the first counted and of the last step
     if rising < RISING or grown < RISEN * peaks[0] or 2 * stays > grown:
         return None
@@ -202,10 +202,10 @@ class Live:
     blocks: Int64
 
 
-def live_of(held: DeviceLevels, steps: Steps, stack: int | None) -> Live:
+def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
     """Returns the memory allocated at the moments of the steps; ``stack`` None means all stacks."""
-    begin, freed, size = (held.block(column) for column in ("begin", "freed", "size"))
-    rows = slice(None) if stack is None else np.flatnonzero(held.block("stack") == stack)
+    begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
+    rows = slice(None) if stack is None else np.flatnonzero(device.block("stack") == stack)
     begin, freed, size = begin[rows], freed[rows], size[rows]
     moments = steps.moments
     # The first moment at which a block is live, and the first at which it is not any more.
@@ -232,13 +232,13 @@ class Change:
     both_bytes: Int64
 
 
-def change_of(held: DeviceLevels, first: int, second: int) -> Change:
+def change_of(device: DeviceLevels, first: int, second: int) -> Change:
     """Returns the change of allocated blocks from one moment to another."""
-    begin, freed = held.block("begin"), held.block("freed")
+    begin, freed = device.block("begin"), device.block("freed")
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
     rows = np.flatnonzero(one | other)
-    one, other, size = one[rows], other[rows], held.block("size")[rows]
-    stack = held.block("stack")[rows].astype(np.int64)
+    one, other, size = one[rows], other[rows], device.block("size")[rows]
+    stack = device.block("stack")[rows].astype(np.int64)
     groups = group(stack)
     both = one & other
     sums = [(groups.sum(np.where(flags, size, 0)), groups.sum(flags.astype(np.int64))) for flags in (one, other, both)]

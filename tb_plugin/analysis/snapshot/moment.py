@@ -119,11 +119,11 @@ class Moment:
         return total
 
 
-def moment_at(held: DeviceLevels, event: int) -> Moment:
+def moment_at(device: DeviceLevels, event: int) -> Moment:
     """Returns the memory of a device after an event."""
-    rows = _rows(held, event)
-    live = held.live(event)
-    address, size = held.block("address")[live].astype(np.int64), held.block("size")[live].astype(np.int64)
+    rows = _rows(device, event)
+    live = device.live(event)
+    address, size = device.block("address")[live].astype(np.int64), device.block("size")[live].astype(np.int64)
     row = np.searchsorted(rows.address, address, side="right") - 1
     inside = row >= 0
     inside[inside] = (address + size)[inside] <= (rows.address + rows.size)[row[inside]]
@@ -132,16 +132,16 @@ def moment_at(held: DeviceLevels, event: int) -> Moment:
     start = rows.first[row] + address - rows.address[row]
     order = np.argsort(start, kind="stable")
     live, size, row, start = live[order], size[order], row[order], start[order]
-    is_pending = held.block("freed")[live] <= event
-    return Moment(held, event, rows, live, row, start, size, is_pending, outside, _gaps(rows, start, size))
+    is_pending = device.block("freed")[live] <= event
+    return Moment(device, event, rows, live, row, start, size, is_pending, outside, _gaps(rows, start, size))
 
 
-def _rows(held: DeviceLevels, event: int) -> Rows:
-    live = np.flatnonzero((held.segment("begin") <= event) & (held.segment("end") > event))
-    live = live[np.argsort(held.segment("address")[live], kind="stable")]
+def _rows(device: DeviceLevels, event: int) -> Rows:
+    live = np.flatnonzero((device.segment("begin") <= event) & (device.segment("end") > event))
+    live = live[np.argsort(device.segment("address")[live], kind="stable")]
     names = ("address", "size", "stream", "pool", "is_large", "is_expandable", "stack")
     address, size, stream, pool, is_large, is_expandable, stack = (
-        held.segment(name)[live].astype(np.int64) for name in names
+        device.segment(name)[live].astype(np.int64) for name in names
     )
     fresh = np.ones(len(live), np.bool_)
     fresh[1:] = (

@@ -71,10 +71,10 @@ class RunningOut:
         return "one" if self.asked > self.moment.allocated + self.moment.pending else "full"
 
 
-def ran_out(held: DeviceLevels, event: int) -> RunningOut:
+def ran_out(device: DeviceLevels, event: int) -> RunningOut:
     """Returns the state and the obstacles of a failed request."""
-    events, at = held.snapshot.events, held.events.start + event
-    moment = moment_at(held, event)
+    events, at = device.snapshot.events, device.events.start + event
+    moment = moment_at(device, event)
     serves = _same(moment.rows.stream, int(events.stream[at])) & _same(moment.rows.pool, int(events.pool[at]))
     asked = int(events.size[at])
     # Small segments serve small requests only, and large segments large ones.
@@ -89,9 +89,9 @@ def _same(values: Int64, value: int) -> Bool:
     return found
 
 
-def last_ooms(held: DeviceLevels) -> list[RunningOut]:
+def last_ooms(device: DeviceLevels) -> list[RunningOut]:
     """Returns the last failed requests, in order of time."""
-    return [ran_out(held, event) for event in ooms_of(held)[-MOST_OOMS:].tolist()]
+    return [ran_out(device, event) for event in ooms_of(device)[-MOST_OOMS:].tolist()]
 
 
 _CAUSES = {

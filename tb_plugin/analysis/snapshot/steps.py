@@ -37,20 +37,20 @@ class Steps:
 NO_STEPS = Steps(np.empty(0, np.int64), (), "")
 
 
-def steps_of(held: DeviceLevels) -> Steps:
+def steps_of(device: DeviceLevels) -> Steps:
     """Returns the annotated steps of a device; repeated layers or parameters are no steps."""
-    return _steps(held.snapshot, held.place) if held.count else NO_STEPS
+    return _steps(device.snapshot, device.place) if device.count else NO_STEPS
 
 
 @remembered
 def _steps(snapshot: Snapshot, place: int) -> Steps:
-    held = devices_of(snapshot)[place]
-    return _annotated(held) or NO_STEPS
+    device = devices_of(snapshot)[place]
+    return _annotated(device) or NO_STEPS
 
 
-def _annotated(held: DeviceLevels) -> Steps | None:
+def _annotated(device: DeviceLevels) -> Steps | None:
     """Returns steps from one annotation's start to the next; the last ends with its annotation, if that is recorded."""
-    marks = marks_of(held)
+    marks = marks_of(device)
     if not len(marks.label):
         return None
     # Events at the start of a step belong to it.
@@ -59,7 +59,7 @@ def _annotated(held: DeviceLevels) -> Steps | None:
         moments.append(int(marks.end[-1]) - 1)
     # Steps before the history and steps without events are skipped.
     kept = [i for i in range(len(moments) - 1) if moments[i + 1] > moments[i]]
-    if held.snapshot.device_ids[held.place] in held.snapshot.overflowed:
+    if device.snapshot.device_ids[device.place] in device.snapshot.overflowed:
         kept = [i for i in kept if moments[i] >= 0]
     if len(kept) < 2:
         return None

@@ -27,10 +27,10 @@ SILENT = -1
 DATA = int(max(When)) + 1
 
 
-def tells_stages(held: DeviceLevels) -> bool:
+def tells_stages(device: DeviceLevels) -> bool:
     """Returns whether any allocation stack of a device has a training stage."""
-    stacks = held.block("stack")
-    stack_stages = _stages(held.snapshot)[stacks[(held.block("begin") != MISSING) & (stacks != MISSING)]]
+    stacks = device.block("stack")
+    stack_stages = _stages(device.snapshot)[stacks[(device.block("begin") != MISSING) & (stacks != MISSING)]]
     return bool(np.isin(stack_stages, (When.FORWARD, When.BACKWARD, When.STEP)).any())
 
 
@@ -81,18 +81,18 @@ def _first(stacks: Stacks, hit: Bool) -> Int64:
     return found.astype(np.int64)
 
 
-def lives_of(held: DeviceLevels) -> Lives:
+def lives_of(device: DeviceLevels) -> Lives:
     """Returns the stages of allocation and release of each block of a device."""
-    stack_stages = _stages(held.snapshot)
-    begin, freed, stack = held.block("begin"), held.block("freed"), held.block("stack")
-    action, own = held.action, held.snapshot.events.stack[held.events]
-    event_stages = np.full(held.count, SILENT, np.int8)
+    stack_stages = _stages(device.snapshot)
+    begin, freed, stack = device.block("begin"), device.block("freed"), device.block("stack")
+    action, own = device.action, device.snapshot.events.stack[device.events]
+    event_stages = np.full(device.count, SILENT, np.int8)
     allocs = np.flatnonzero(action == Action.ALLOC)
     event_stages[allocs] = stack_stages[own[allocs]]
     # Annotations of optimizers take precedence over stacks, and apply to releases as well.
     for method, stage in (("step", When.STEP), ("zero_grad", When.CLEAR)):
-        event_stages[contains(_calls(held.snapshot, method), held.time_ns)] = stage
-    edges = _step_edges(held)
+        event_stages[contains(_calls(device.snapshot, method), device.time_ns)] = stage
+    edges = _step_edges(device)
     # A stage is open until another stage or a step starts; only a forward pass continues through stacks without a stage.
     hard = np.isin(event_stages, (When.FORWARD, When.BACKWARD, When.STEP, When.CLEAR))
     mark = np.where(hard, event_stages, SILENT).astype(np.int8)
@@ -101,9 +101,9 @@ def lives_of(held: DeviceLevels) -> Lives:
     opened = np.where(last == When.FORWARD, When.FORWARD, When.BETWEEN)
     at_alloc = np.where(hard, event_stages, np.where(event_stages == DATA, When.BETWEEN, opened)).astype(np.int8)
     state = _before(hard | soft, edges, at_alloc)
-    previous = np.append(np.int8(When.BETWEEN), last[:-1])[: held.count]
-    previous[edges[edges < held.count]] = When.BETWEEN
-    turns = np.concatenate(([True], last[1:] != last[:-1]))[: held.count]
+    previous = np.append(np.int8(When.BETWEEN), last[:-1])[: device.count]
+    previous[edges[edges < device.count]] = When.BETWEEN
+    turns = np.concatenate(([True], last[1:] != last[:-1]))[: device.count]
     passes = np.cumsum(hard & (event_stages == When.FORWARD) & (previous != When.FORWARD))
     run = np.cumsum(turns)
 
@@ -119,7 +119,7 @@ def lives_of(held: DeviceLevels) -> Lives:
     is_recorded = begin != MISSING
     # Remaining older blocks have the stack of their allocation, if it was recorded. Released older blocks have an
     # unknown owner.
-    older = ~is_recorded & (freed == NEVER) & np.append(np.diff(held.snapshot.stacks.first) > 0, False)[stack]
+    older = ~is_recorded & (freed == NEVER) & np.append(np.diff(device.snapshot.stacks.first) > 0, False)[stack]
     begins = np.full(len(begin), When.NEVER, np.int8)
     begins[is_recorded] = at_alloc[begin[is_recorded]]
     begins[older] = np.maximum(
@@ -135,7 +135,7 @@ def lives_of(held: DeviceLevels) -> Lives:
     in_operator = np.zeros(len(begin), np.bool_)
     in_operator[whole] = _is_released_first(begin[whole], freed[whole], begins[whole], allocs, own)
     return Lives(
-        bytes=_comparable_bytes(held),
+        bytes=_comparable_bytes(device),
         begin=begins,
         end=finish,
         begin_pass=begin_pass,
@@ -163,8 +163,8 @@ def _calls(snapshot: Snapshot, method: str) -> Ranges:
     return union(marks.time_ns[rows[paired]], marks.time_ns[rows[paired + 1]])
 
 
-def _step_edges(held: DeviceLevels) -> Int64:
-    marks = marks_of(held)
+def _step_edges(device: DeviceLevels) -> Int64:
+    marks = marks_of(device)
     return np.unique(np.concatenate((marks.first, marks.end[marks.is_ended])))
 
 
@@ -182,8 +182,8 @@ def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, s
     return freed < np.append(allocs, NEVER)[np.minimum(nearest, len(allocs))]
 
 
-def _comparable_bytes(held: DeviceLevels) -> Int64:
+def _comparable_bytes(device: DeviceLevels) -> Int64:
     """Returns comparable bytes of each block: remaining blocks have requested sizes, a history may round them."""
-    size, requested = held.block("size"), held.block("requested")
+    size, requested = device.block("size"), device.block("requested")
     grain = max(int(np.gcd.reduce(size)), 1) if len(size) else 1
     return np.where(requested > 0, -(-requested // grain) * grain, size)

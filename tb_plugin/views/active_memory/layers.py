@@ -55,22 +55,22 @@ class Layer:
     """By row: position among the envelopes, -1 = on top of them."""
 
 
-def layer_of(held: DeviceLevels, kind: str) -> Layer:
+def layer_of(device: DeviceLevels, kind: str) -> Layer:
     """Returns a layer of a device, by name."""
     if kind == "segments":
-        begin, end, size, stack = (held.segment(name) for name in ("begin", "end", "size", "stack"))
-        return Layer(begin, end, end, size, stack, levels_of(held).reserved)
-    begin, freed, end, size, stack = (held.block(name) for name in ("begin", "freed", "end", "size", "stack"))
-    if kind == "pools" and has_private_pools(held):
-        envelopes, of, height = _pooled(held.snapshot, held.place)
+        begin, end, size, stack = (device.segment(name) for name in ("begin", "end", "size", "stack"))
+        return Layer(begin, end, end, size, stack, levels_of(device).reserved)
+    begin, freed, end, size, stack = (device.block(name) for name in ("begin", "freed", "end", "size", "stack"))
+    if kind == "pools" and has_private_pools(device):
+        envelopes, of, height = _pooled(device.snapshot, device.place)
         return Layer(begin, freed, end, size, stack, height, envelopes, of)
-    return Layer(begin, freed, end, size, stack, levels_of(held).active)
+    return Layer(begin, freed, end, size, stack, levels_of(device).active)
 
 
-def has_private_pools(held: DeviceLevels) -> bool:
+def has_private_pools(device: DeviceLevels) -> bool:
     """Returns whether a device has private pools."""
-    private = _private(held.snapshot)
-    return bool(private[held.segment("pool")].any() or private[held.block("pool")].any())
+    private = _private(device.snapshot)
+    return bool(private[device.segment("pool")].any() or private[device.block("pool")].any())
 
 
 def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
@@ -81,16 +81,16 @@ def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
 @remembered
 def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64, Int64]:
     """Returns envelopes of private pools, the envelope of each block, and the total height at every state."""
-    held = devices_of(snapshot)[place]
+    device = devices_of(snapshot)[place]
     private, streams = _private(snapshot), len(snapshot.streams) + 1
-    pools = (_pools_of_blocks(held), held.segment("pool").astype(np.int64))
+    pools = (_pools_of_blocks(device), device.segment("pool").astype(np.int64))
     keys = [
         np.where(private[pool], pool * streams + held_stream + 1, MISSING)
-        for pool, held_stream in zip(pools, (held.block("stream"), held.segment("stream")), strict=True)
+        for pool, held_stream in zip(pools, (device.block("stream"), device.segment("stream")), strict=True)
     ]
     found = np.unique(np.concatenate(keys))
     found = found[found != MISSING]
-    parts = [_grown(held, *rows) for rows in zip(*(_rows_by(key, found) for key in keys), strict=True)]
+    parts = [_grown(device, *rows) for rows in zip(*(_rows_by(key, found) for key in keys), strict=True)]
     order = np.argsort([-int(height[-1]) if len(height) else 0 for _, height in parts], kind="stable")
     number = np.empty(len(found), np.int64)
     number[order] = np.minimum(np.arange(len(found)), MOST_ENVELOPES - 1)
@@ -101,11 +101,11 @@ def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64
         envelopes.append(Envelope(name, *_summed([parts[i] for i in mine])))
     of = np.where(keys[0] == MISSING, MISSING, np.append(number, 0)[np.searchsorted(found, keys[0])])
     inside = np.flatnonzero(of != MISSING)
-    begin, end, size = (held.block(name)[inside] for name in ("begin", "end", "size"))
-    growth = np.zeros(held.count + 1, np.int64)
+    begin, end, size = (device.block(name)[inside] for name in ("begin", "end", "size"))
+    growth = np.zeros(device.count + 1, np.int64)
     for envelope in envelopes:
         growth[envelope.state] += np.diff(envelope.height, prepend=0)
-    height = levels_of(held).active - level(held.count, begin, end, size) + np.cumsum(growth)
+    height = levels_of(device).active - level(device.count, begin, end, size) + np.cumsum(growth)
     return tuple(envelopes), of, height
 
 
@@ -120,29 +120,29 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
     return f"{pool_texts(snapshot, pool)[0].as_py()} pool, stream {stream_texts(snapshot, stream)[0].as_py() or '?'}"
 
 
-def _pools_of_blocks(held: DeviceLevels) -> Int64:
+def _pools_of_blocks(device: DeviceLevels) -> Int64:
     """Returns the pool of each block: as recorded, else that of the remaining segment at its address.
 
     Released segments have a recorded pool only if blocks have one too.
     """
-    pool = held.block("pool").astype(np.int64)
-    left = np.flatnonzero(held.segment("end") == NEVER)
-    left = left[np.argsort(held.segment("address")[left], kind="stable")]
+    pool = device.block("pool").astype(np.int64)
+    left = np.flatnonzero(device.segment("end") == NEVER)
+    left = left[np.argsort(device.segment("address")[left], kind="stable")]
     unknown = np.flatnonzero(pool == MISSING)
     if not len(left) or not len(unknown):
         return pool
-    at, size, begin, known = (held.segment(name)[left] for name in ("address", "size", "begin", "pool"))
-    address = held.block("address")[unknown]
+    at, size, begin, known = (device.segment(name)[left] for name in ("address", "size", "begin", "pool"))
+    address = device.block("address")[unknown]
     near = np.maximum(np.searchsorted(at, address, side="right") - 1, 0)
-    inside = (address >= at[near]) & (address < at[near] + size[near]) & (held.block("begin")[unknown] >= begin[near])
+    inside = (address >= at[near]) & (address < at[near] + size[near]) & (device.block("begin")[unknown] >= begin[near])
     pool[unknown[inside]] = known[near[inside]]
     return pool
 
 
-def _grown(held: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, Int64]:
+def _grown(device: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, Int64]:
     """Returns the states with a new maximum of active and reserved bytes, and these maxima."""
     changes = []
-    for rows, column in ((blocks, held.block), (segments, held.segment)):
+    for rows, column in ((blocks, device.block), (segments, device.segment)):
         begin, end, size = (column(name)[rows].astype(np.int64) for name in ("begin", "end", "size"))
         over = np.flatnonzero((end != NEVER) & (end >= begin))
         changes.append((np.concatenate((begin, end[over])) + 1, np.concatenate((size, -size[over]))))

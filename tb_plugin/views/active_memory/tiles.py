@@ -36,15 +36,15 @@ USUAL = 10_000
 class Axis:
     """The x axis: states of the history (0 is before the first event), or nanoseconds."""
 
-    held: DeviceLevels
+    device: DeviceLevels
     by_time: bool
 
     @property
     def extent(self) -> int:
         """Returns the number of units."""
         if not self.by_time:
-            return self.held.count + 1
-        return int(self.held.time_ns[-1]) + 1 if self.held.count else 1
+            return self.device.count + 1
+        return int(self.device.time_ns[-1]) + 1 if self.device.count else 1
 
     @property
     def levels(self) -> int:
@@ -61,7 +61,7 @@ class Axis:
         edges: Int64 = (np.arange(count + 1) + tile * COLUMNS) << level
         if not self.by_time:
             return np.minimum(edges, self.extent)
-        states = np.searchsorted(self.held.time_ns, edges, side="left") + 1
+        states = np.searchsorted(self.device.time_ns, edges, side="left") + 1
         if not tile:
             states[:1] = 0  # memory older than the first event is in the first column
         return states
@@ -75,11 +75,11 @@ def samples_of(active: Int64, bounds: Int64) -> Int64:
     )
 
 
-def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
+def tile_of(device: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
     """Returns a tile of a layer with blocks of at least the peak over 2 to the power of ``detail`` (None: any size)."""
-    layer = layer_of(held, kind)
+    layer = layer_of(device, kind)
     states = samples_of(layer.height, axis.bounds(level, tile))
-    peak = _peak(held.snapshot, held.place, kind)
+    peak = _peak(device.snapshot, device.place, kind)
     most = int(layer.height[peak])
     least, listed_most = (0, MOST) if detail is None else (most >> detail, min(MOST, _listed(detail)))
     rows, first, end, hidden = _blocks(layer, states - 1, least, listed_most)
@@ -89,18 +89,18 @@ def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int |
     on_top = envelope == MISSING
     rest = _rest(layer, states, first[on_top], end[on_top], size[on_top])
     stacks, stack = np.unique(layer.stack[rows], return_inverse=True)
-    codes, category_names = _categories(held, rows, kind)
+    codes, category_names = _categories(device, rows, kind)
     named, category = np.unique(codes, return_inverse=True)
     lines, modules = (
         texts_of(texts, stacks).to_pylist()
-        for texts in (stack_words(held.snapshot).line, modules_of_stacks(held.snapshot))
+        for texts in (stack_words(device.snapshot).line, modules_of_stacks(device.snapshot))
     )
     names = [category_names[code] if code >= 0 else None for code in named.tolist()]
-    levels = levels_of(held)
+    levels = levels_of(device)
     totals = (levels.reserved if kind == "segments" else levels.active)[states]
-    times = np.append(held.time_ns[:1], held.time_ns) if held.count else np.zeros(1, np.int64)
+    times = np.append(device.time_ns[:1], device.time_ns) if device.count else np.zeros(1, np.int64)
     ended = freed != NEVER
-    timed = ended & (begin != MISSING) & held.snapshot.has_times
+    timed = ended & (begin != MISSING) & device.snapshot.has_times
     life = times[np.where(ended, freed, -1) + 1] - times[begin + 1]
     return Bands(
         name="bands",
@@ -110,7 +110,7 @@ def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int |
         tile=tile,
         width=1 << level,
         extent=axis.extent,
-        has_times=held.snapshot.has_times,
+        has_times=device.snapshot.has_times,
         peak_bytes=most,
         peak_event=peak - 1,
         event=(states - 1).tolist(),
@@ -131,7 +131,7 @@ def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int |
         modules=[module or "" for module in modules],
         categories=[name or "" for name in names],
         hidden=hidden,
-        has_private_pools=has_private_pools(held),
+        has_private_pools=has_private_pools(device),
         envelopes=envelopes,
         envelope=envelope.tolist() if envelopes else [],
     )
@@ -146,9 +146,9 @@ def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) ->
     return rest - sum((one.at(states) for one in layer.envelopes), np.zeros(len(states), np.int64))
 
 
-def _categories(held: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
+def _categories(device: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
     """Returns the categories of rows; segments have none."""
-    found = categories_of_blocks(held)
+    found = categories_of_blocks(device)
     if kind == "segments" or not found.known:
         return np.full(len(rows), MISSING), ()
     return found.of[rows], found.names

@@ -46,8 +46,8 @@ class ActiveMemory(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns a tile, a block, or the curves of a part of the history. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        payloads = _payloads(held, params)
+        device = levels_of_device(snapshot, params)
+        payloads = _payloads(device, params)
         return Part(CoverageInfo(complete=snapshot.report.complete), payloads=payloads, layout=tuple(payloads))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -55,24 +55,24 @@ class ActiveMemory(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _payloads(held: DeviceLevels, params: Params) -> dict[str, Payload]:
-    by_time = params.get("axis") == "time" and held.snapshot.has_times
-    for kind, column, told in (("block", held.block, block_of), ("segment", held.segment, segment_of)):
+def _payloads(device: DeviceLevels, params: Params) -> dict[str, Payload]:
+    by_time = params.get("axis") == "time" and device.snapshot.has_times
+    for kind, column, told in (("block", device.block, block_of), ("segment", device.segment, segment_of)):
         row = int_param(params, kind)
         if row is not None:
             if not 0 <= row < len(column("size")):
-                raise BadRequest(f"{held.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,}.")
-            return {kind: told(held, row)}
+                raise BadRequest(f"{device.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,}.")
+            return {kind: told(device, row)}
     tile = int_param(params, "tile")
     if tile is not None:
         layer = params.get("layer") or ""
         if layer not in LAYERS:
             raise BadRequest(f"layer cannot be {layer[:40]}.", "layer", f"Choose one of {', '.join(LAYERS[1:])}.")
-        return {"bands": tile_of(held, *_tile(Axis(held, by_time), tile, params), detail_of(params), layer)}
-    if not held.count:
+        return {"bands": tile_of(device, *_tile(Axis(device, by_time), tile, params), detail_of(params), layer)}
+    if not device.count:
         return {}
     width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
-    return {"curve": curve_of(held, levels_of(held), span_of(held, params), width, by_time)}
+    return {"curve": curve_of(device, levels_of(device), span_of(device, params), width, by_time)}
 
 
 def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:

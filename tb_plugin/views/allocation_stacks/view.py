@@ -38,20 +38,20 @@ class AllocationStacks(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns the tree and its moments. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        asked, against = moment_of(held, params), moment_of(held, params, "against")
-        at = levels_of(held).peak() if asked is None else asked
+        device = levels_of_device(snapshot, params)
+        asked, against = moment_of(device, params), moment_of(device, params, "against")
+        at = levels_of(device).peak() if asked is None else asked
         of = params.get("of") or ("held" if against is None else "made")
         if of not in OF or (of != "held" and against is None):
             choose = f"Choose {', '.join(OF)}" + ("" if of not in OF else "; with a second moment (against)") + "."
             raise BadRequest(f"of cannot be {of[:40]}.", "of", choose)
         first, last = (at, at) if against is None else (min(at, against), max(at, against))
-        rows = _rows(held, of, at, first, last)
-        usual = "at the peak" if held.count else "at the snapshot"
+        rows = _rows(device, of, at, first, last)
+        usual = "at the peak" if device.count else "at the snapshot"
         when = usual if asked is None and against is None else f"after event {at:,}"
         root = f"{OF[of]} {when}" if of == "held" else f"{OF[of]}, events {first + 1:,} to {last:,}"
         places = places_of_stacks(
-            snapshot, root, held.block("stack")[rows], held.block("size")[rows], params.get("by") or "line"
+            snapshot, root, device.block("stack")[rows], device.block("size")[rows], params.get("by") or "line"
         )
         figures = [
             METRICS.figure("place_bytes", int(places.bytes[0]), root),
@@ -61,7 +61,7 @@ class AllocationStacks(DeclaredView, entry=VIEW):
             figures.append(METRICS.figure("event_number", against, "Against event"))
         devices = [METRICS.figure("history_events", each.count, each.name) for each in devices_of(snapshot)]
         payloads: dict[str, Payload] = {
-            "summary": Figures("summary", held.name, "", figures),
+            "summary": Figures("summary", device.name, "", figures),
             "stacks": _tree(snapshot, places),
             "devices": Figures("devices", "Devices", "", devices),
         }
@@ -72,12 +72,12 @@ class AllocationStacks(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _rows(held: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:
+def _rows(device: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:
     if of == "held":
-        return held.allocated(at)
-    begin = held.block("begin")
+        return device.allocated(at)
+    begin = device.block("begin")
     in_between = (begin > first) & (begin <= last)
-    return np.flatnonzero(in_between & (held.block("freed") > last) if of == "left" else in_between)
+    return np.flatnonzero(in_between & (device.block("freed") > last) if of == "left" else in_between)
 
 
 def _tree(snapshot: Snapshot, places: Places) -> Tree:

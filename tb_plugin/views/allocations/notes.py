@@ -26,31 +26,31 @@ _ODDITIES = {
 }
 
 
-def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
+def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
     """Returns the first sentence: the peak, its time, and the line with most of it."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
-    if len(ooms_of(held)):
-        return Notices("answer", "Out of memory", "answer", [_failure(held, levels)])
+    if len(ooms_of(device)):
+        return Notices("answer", "Out of memory", "answer", [_failure(device, levels)])
     figures = [METRICS.figure("most_allocated_bytes", most)]
-    text = f"Peak of {held.name}: {{most_allocated_bytes}} allocated"
-    if not held.count:
-        text = f"{NO_HISTORY} {held.name} has {{most_allocated_bytes}} allocated"
+    text = f"Peak of {device.name}: {{most_allocated_bytes}} allocated"
+    if not device.count:
+        text = f"{NO_HISTORY} {device.name} has {{most_allocated_bytes}} allocated"
     elif peak == MISSING:
         text += ", before the first recorded event"
     else:
         text += ", after event {event_number}"
         figures.append(METRICS.figure("event_number", peak))
         details = []
-        if held.snapshot.has_times:
+        if device.snapshot.has_times:
             details.append("{event_ns}")
-            figures.append(METRICS.figure("event_ns", int(held.time_ns[peak])))
+            figures.append(METRICS.figure("event_ns", int(device.time_ns[peak])))
         step = steps.at(peak)
         if step is not None:
             details.append("step {step_name}")
             figures.append(METRICS.figure("step_name", step))
         text += f" ({', '.join(details)})" if details else ""
-    line = _largest_line(held, peak)
+    line = _largest_line(device, peak)
     if line is not None and most:
         name, size, unnamed = line
         text += ". Largest known allocation site: {allocation_line} ({line_bytes}, {line_ratio})"
@@ -63,18 +63,18 @@ def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notice
             METRICS.figure("allocation_line", name),
         ]
     notice = Notice("memory_peak", "info", f"{text}.", "", figures, measure="most_allocated_bytes")
-    title = "Peak" if held.count else "At the snapshot"
+    title = "Peak" if device.count else "At the snapshot"
     return Notices("answer", title, "answer", [notice] if most else [])
 
 
-def _failure(held: DeviceLevels, levels: Levels) -> Notice:
-    ooms = ooms_of(held)
+def _failure(device: DeviceLevels, levels: Levels) -> Notice:
+    ooms = ooms_of(device)
     event = int(ooms[-1])
-    at = held.events.start + event
-    line = _lines(held, held.snapshot.events.stack[at : at + 1])[0]
+    at = device.events.start + event
+    line = _lines(device, device.snapshot.events.stack[at : at + 1])[0]
     figures = [
         METRICS.figure("event_number", event),
-        METRICS.figure("asked_bytes", int(held.snapshot.events.size[at])),
+        METRICS.figure("asked_bytes", int(device.snapshot.events.size[at])),
         METRICS.figure("allocated_bytes", int(levels.allocated[event + 1]), window=RAN_OUT),
         METRICS.figure("most_allocated_bytes", int(levels.allocated.max())),
     ]
@@ -87,20 +87,20 @@ def _failure(held: DeviceLevels, levels: Levels) -> Notice:
         text += " Memory ran out {oom_count} times."
         figures.append(METRICS.figure("oom_count", len(ooms)))
     text += " Peak: {most_allocated_bytes}."
-    link = Link("segments", {"device": held.name, "at": str(event)}, "Show the segments at that event")
+    link = Link("segments", {"device": device.name, "at": str(event)}, "Show the segments at that event")
     return Notice("memory_ran_out", "high", text, "", figures, evidence=link)
 
 
-def _largest_line(held: DeviceLevels, event: int) -> tuple[str, int, int] | None:
+def _largest_line(device: DeviceLevels, event: int) -> tuple[str, int, int] | None:
     """Returns the line with most allocated bytes, its bytes, and the bytes without a stack; None if no block has a stack."""
-    rows = held.allocated(event)
-    stack, size = held.block("stack")[rows], held.block("size")[rows]
+    rows = device.allocated(event)
+    stack, size = device.block("stack")[rows], device.block("size")[rows]
     if not len(rows):
         return None
     groups = group(stack)
     sums: dict[str, int] = {}
     unnamed = 0
-    for line, total in zip(_lines(held, stack[groups.first]), groups.sum(size).tolist(), strict=True):
+    for line, total in zip(_lines(device, stack[groups.first]), groups.sum(size).tolist(), strict=True):
         if line is not None:
             sums[line] = sums.get(line, 0) + total
         else:
@@ -109,32 +109,32 @@ def _largest_line(held: DeviceLevels, event: int) -> tuple[str, int, int] | None
     return None if most is None else (*most, unnamed)
 
 
-def _lines(held: DeviceLevels, stack: Ids) -> list[str | None]:
-    lines: list[str | None] = texts_of(stack_words(held.snapshot).line, stack).to_pylist()
+def _lines(device: DeviceLevels, stack: Ids) -> list[str | None]:
+    lines: list[str | None] = texts_of(stack_words(device.snapshot).line, stack).to_pylist()
     return lines
 
 
-def data_notices(held: DeviceLevels, levels: Levels, steps: int) -> Notices:
+def data_notices(device: DeviceLevels, levels: Levels, steps: int) -> Notices:
     """Returns notices about missing or contradictory history of a device."""
-    snapshot = held.snapshot
+    snapshot = device.snapshot
     notices = []
-    if not held.count:
-        of = f" of {held.name}" if snapshot.has_history else ""
+    if not device.count:
+        of = f" of {device.name}" if snapshot.has_history else ""
         text = f"The snapshot contains no history{of}; only the state at its end is known."
-        todo = held.snapshot.recorder.todo("history_missing")
+        todo = device.snapshot.recorder.todo("history_missing")
         notices.append(_notice("history_missing", text, todo))
-    elif (cut := _cut(held, levels)) is not None:
+    elif (cut := _cut(device, levels)) is not None:
         notices.append(cut)
-    if held.count and not snapshot.has_times:
+    if device.count and not snapshot.has_times:
         notices.append(_notice("times_missing", "Events have no times, so charts use event numbers."))
-    stacks = np.unique(held.block("stack"))
-    if len(stacks) and not any(_lines(held, stacks)):
+    stacks = np.unique(device.block("stack"))
+    if len(stacks) and not any(_lines(device, stacks)):
         text = "No block has a stack, so allocation lines are unknown."
-        todo = held.snapshot.recorder.todo("snapshot_stacks_missing")
+        todo = device.snapshot.recorder.todo("snapshot_stacks_missing")
         notices.append(_notice("stacks_missing", text, todo))
-    if held.place < len(snapshot.oddities):
+    if device.place < len(snapshot.oddities):
         for name, text in _ODDITIES.items():
-            count = getattr(snapshot.oddities[held.place], name)
+            count = getattr(snapshot.oddities[device.place], name)
             if count:
                 figure = METRICS.figure("odd_events", count, window=HISTORY)
                 notices.append(_notice("history_odd", text, "", figure))
@@ -142,7 +142,7 @@ def data_notices(held: DeviceLevels, levels: Levels, steps: int) -> Notices:
         text = f"One in {-(-steps // MOST_STEPS)} of the {{snapshot_steps}} steps is listed and marked. "
         text += "Select a part of the history to see all of its steps."
         notices.append(_notice("steps_thinned", text, "", METRICS.figure("snapshot_steps", steps)))
-    notices += category_notes(held)
+    notices += category_notes(device)
     return Notices("data_quality", "About these numbers", "data", notices)
 
 
@@ -150,11 +150,11 @@ def _notice(rule: str, text: str, todo: str = "", *figures: Figure) -> Notice:
     return Notice(rule, "info", text, todo, list(figures))
 
 
-def _cut(held: DeviceLevels, levels: Levels) -> Notice | None:
+def _cut(device: DeviceLevels, levels: Levels) -> Notice | None:
     """Returns the notice on memory older than the history and on dropped events; None if the history is complete."""
-    snapshot = held.snapshot
-    is_cut = held.place < len(snapshot.device_ids) and snapshot.device_ids[held.place] in snapshot.overflowed
-    earlier = held.block("begin") == MISSING
+    snapshot = device.snapshot
+    is_cut = device.place < len(snapshot.device_ids) and snapshot.device_ids[device.place] in snapshot.overflowed
+    earlier = device.block("begin") == MISSING
     if not is_cut and not earlier.any():
         return None
     blocks = int(earlier.sum())
@@ -169,5 +169,5 @@ def _cut(held: DeviceLevels, levels: Levels) -> Notice | None:
         figures.append(METRICS.figure("entry_limit", snapshot.max_entries))
     elif is_cut:
         text += " Older events were dropped."
-    todo = held.snapshot.recorder.todo("history_cut.stated" if is_cut else "history_cut")
+    todo = device.snapshot.recorder.todo("history_cut.stated" if is_cut else "history_cut")
     return _notice("history_cut", text, todo, *figures)

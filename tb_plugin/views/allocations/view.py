@@ -38,36 +38,36 @@ class Allocations(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns facts of all devices, curve and tables of one. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        first, last = span_of(held, params)
+        device = levels_of_device(snapshot, params)
+        first, last = span_of(device, params)
         facts: dict[str, Number] = {}
         for each in devices_of(snapshot):
             facts |= facts_of(each)
-        levels = levels_of(held)
-        asked = moment_of(held, params)
+        levels = levels_of(device)
+        asked = moment_of(device, params)
         at = levels.peak() if asked is None else asked
         width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
-        steps = marks_of(held)
+        steps = marks_of(device)
         step_rows = steps_in(steps, first, last)
         payloads: dict[str, Payload] = {
-            "answer": answer_of(held, levels, steps),
-            "summary": summary_of(held, levels),
-            "data_quality": data_notices(held, levels, len(step_rows)),
+            "answer": answer_of(device, levels, steps),
+            "summary": summary_of(device, levels),
+            "data_quality": data_notices(device, levels, len(step_rows)),
         }
-        if held.count:
-            payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
+        if device.count:
+            payloads["curve"] = curve_of(device, levels, (first, last), width, by_time=params.get("axis") == "time")
         # Reports cover all devices.
-        payloads["advice"] = advice_of(*([held] if params.get("device") else devices_of(snapshot)))
+        payloads["advice"] = advice_of(*([device] if params.get("device") else devices_of(snapshot)))
         payloads["devices"] = _devices(snapshot, facts)
         payloads["settings"] = settings_of(snapshot)
-        when = "at the chosen moment" if asked is not None else "at the peak" if held.count else "at the snapshot"
-        payloads["moment"] = moment_figures(held, levels, at, when)
-        payloads |= category_bar(held, levels, at, when)
+        when = "at the chosen moment" if asked is not None else "at the peak" if device.count else "at the snapshot"
+        payloads["moment"] = moment_figures(device, levels, at, when)
+        payloads |= category_bar(device, levels, at, when)
         frames = {
-            "held_stacks": stacks_frame(held, at, when),
-            "held_blocks": blocks_frame(held, first, last, _filtered_blocks(params)),
-            "history_steps": steps_frame(held, levels, steps, step_rows),
-            "oom_events": ooms_frame(held, levels),
+            "held_stacks": stacks_frame(device, at, when),
+            "held_blocks": blocks_frame(device, first, last, _filtered_blocks(params)),
+            "history_steps": steps_frame(device, levels, steps, step_rows),
+            "oom_events": ooms_frame(device, levels),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, (*payloads, *frames))
 
@@ -84,9 +84,9 @@ def _filtered_blocks(params: Params) -> tuple[int, ...]:
 def _devices(snapshot: Snapshot, facts: dict[str, Number]) -> Figures:
     figures = [
         Figure(
-            Metric(f"device.{held.name}", held.name, "bytes", "Largest allocated memory."),
-            facts[f"memory.{held.name}.peak_allocated_bytes"],
+            Metric(f"device.{device.name}", device.name, "bytes", "Largest allocated memory."),
+            facts[f"memory.{device.name}.peak_allocated_bytes"],
         )
-        for held in devices_of(snapshot)
+        for device in devices_of(snapshot)
     ]
     return Figures("devices", "Devices", "", figures)

@@ -55,10 +55,10 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns one screenful of the matching events. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        rows = _matching_events(snapshot, held.place, params.search) if params.search else None
-        count = held.count if rows is None else len(rows)
-        near, first = moment_of(held, params, "near"), int_param(params, "first")
+        device = levels_of_device(snapshot, params)
+        rows = _matching_events(snapshot, device.place, params.search) if params.search else None
+        count = device.count if rows is None else len(rows)
+        near, first = moment_of(device, params, "near"), int_param(params, "first")
         place = None if near is None else max(near, 0) if rows is None else int(np.searchsorted(rows, near))
         if first is None:
             first = 0 if place is None else place - PAGE // 2
@@ -72,7 +72,7 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
                 METRICS.figure("near_found", place),
             ])
         }  # fmt: skip
-        frames = {"events": _frame(held, page_rows)}
+        frames = {"events": _frame(device, page_rows)}
         coverage = CoverageInfo(complete=snapshot.report.complete)
         return Part(coverage, {}, frames, payloads, ("found", "events"), searched=True)
 
@@ -95,10 +95,10 @@ def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
     return np.flatnonzero(found)
 
 
-def _frame(held: DeviceLevels, rows: Int64) -> Frame:
-    snapshot = held.snapshot
+def _frame(device: DeviceLevels, rows: Int64) -> Frame:
+    snapshot = device.snapshot
     events, words = snapshot.events, stack_words(snapshot)
-    mine = rows + held.events.start
+    mine = rows + device.events.start
     action, stack = events.action[mine], events.stack[mine]
     names = pa.array([one.name.lower() for one in Action], pa.large_string())
     address = np.where(action == Action.OOM, -1, events.address[mine])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def _missing(snapshot: Snapshot) -> Missing | None:
     from tb_plugin.analysis.snapshot.device_levels import devices_of
 
-    if any(held.count for held in devices_of(snapshot)):
+    if any(device.count for device in devices_of(snapshot)):
         return None
     return Missing("The snapshot contains no event history.", snapshot.recorder.todo("view.growth"))
 

@@ -38,15 +38,15 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
 
         Raises BadRequest for an unknown device or moment, NotFound for an unknown stack.
         """
-        held = levels_of_device(snapshot, params)
-        steps = steps_of(held)
-        first, second = _moments(held, steps, params)
+        device = levels_of_device(snapshot, params)
+        steps = steps_of(device)
+        first, second = _moments(device, steps, params)
         payloads: dict[str, Payload] = {
-            "answer": Notices("answer", "Answer", "answer", [_answer(held, steps)]),
-            "summary": _summary(held, steps),
+            "answer": Notices("answer", "Answer", "answer", [_answer(device, steps)]),
+            "summary": _summary(device, steps),
         }
         if len(steps):
-            payloads["live"] = _live(held, steps, params)
+            payloads["live"] = _live(device, steps, params)
         payloads["compared"] = Figures(
             "compared",
             "Compared",
@@ -56,10 +56,10 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
         payloads["devices"] = Figures("devices", "Devices", "", [METRICS.figure("history_events", each.count, each.name)
                                                                 for each in devices_of(snapshot)])  # fmt: skip
         frames = {
-            "growth_stacks": growth_frame(held),
-            "changed_stacks": changes_frame(held, first, second),
-            "changed_blocks": blocks_frame(held, first, second),
-            "growth_steps": steps_frame(held, steps, [*steps.labels, END] if len(steps) else []),
+            "growth_stacks": growth_frame(device),
+            "changed_stacks": changes_frame(device, first, second),
+            "changed_blocks": blocks_frame(device, first, second),
+            "growth_steps": steps_frame(device, steps, [*steps.labels, END] if len(steps) else []),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, (*payloads, *frames))
 
@@ -68,24 +68,24 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _moments(held: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
+def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
     """Returns both moments, the earlier one first.
 
     The default is from the end of the first step to the end of the last, or the whole history without steps.
     """
     known = len(steps) > WARM_UP
-    at, against = moment_of(held, params), moment_of(held, params, "against")
+    at, against = moment_of(device, params), moment_of(device, params, "against")
     if at is None:
-        at = int(steps.moments[-1]) if known else held.count - 1
+        at = int(steps.moments[-1]) if known else device.count - 1
     if against is None:
         against = int(steps.moments[WARM_UP]) if known else MISSING
     return min(at, against), max(at, against)
 
 
-def _summary(held: DeviceLevels, steps: Steps) -> Figures:
-    growth = growth_of(held)
+def _summary(device: DeviceLevels, steps: Steps) -> Figures:
+    growth = growth_of(device)
     leaks = growth.leaks()
-    live = live_of(held, steps, None).bytes if len(steps) else np.zeros(2, np.int64)
+    live = live_of(device, steps, None).bytes if len(steps) else np.zeros(2, np.int64)
     change = int(live[-1] - live[WARM_UP]) if len(steps) > WARM_UP else None
     figures = [
         METRICS.figure("snapshot_steps", len(steps), note=steps.source),
@@ -93,18 +93,18 @@ def _summary(held: DeviceLevels, steps: Steps) -> Figures:
         METRICS.figure("growing_stacks", len(leaks)),
         METRICS.figure("step_growth_bytes", float(growth.step_bytes[leaks].sum()) if len(steps) else None),
     ]
-    return Figures("summary", held.name, "", figures, "headline")
+    return Figures("summary", device.name, "", figures, "headline")
 
 
-def _answer(held: DeviceLevels, steps: Steps) -> Notice:
-    growth = growth_of(held)
+def _answer(device: DeviceLevels, steps: Steps) -> Notice:
+    growth = growth_of(device)
     leaks = growth.leaks()
     if not len(steps):
         text = "No steps were recorded. Choose two moments below to compare them."
         return Notice("growth", "info", text, "")
     if not len(leaks):
-        change = _summary(held, steps).figures[1]
-        rise = rise_of(held)
+        change = _summary(device, steps).figures[1]
+        rise = rise_of(device)
         if rise is not None:
             text = "Retained memory does not grow, but peak memory rises by {peak_growth_bytes} per step, "
             text += "from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} steps."
@@ -120,7 +120,7 @@ def _answer(held: DeviceLevels, steps: Steps) -> Notice:
     text = "{allocation_line} grows by {step_growth_bytes} per step: {left_bytes} in {counted_steps} "
     text += f"{noun(counted, 'step')}."
     figures = [
-        METRICS.figure("allocation_line", stack_words(held.snapshot).line[stack].as_py() or NO_STACK),
+        METRICS.figure("allocation_line", stack_words(device.snapshot).line[stack].as_py() or NO_STACK),
         METRICS.figure("step_growth_bytes", float(growth.step_bytes[row])),
         METRICS.figure("left_bytes", int(growth.left_bytes[row])),
         METRICS.figure("counted_steps", counted),
@@ -138,16 +138,16 @@ def _answer(held: DeviceLevels, steps: Steps) -> Notice:
     )
 
 
-def _live(held: DeviceLevels, steps: Steps, params: Params) -> Series:
+def _live(device: DeviceLevels, steps: Steps, params: Params) -> Series:
     """Returns the bytes of the chosen stack (by default the one that grows most) at the steps."""
-    growth = growth_of(held)
+    growth = growth_of(device)
     asked = int_param(params, "stack")
     leaks = growth.leaks()
     stack = asked if asked is not None else int(growth.stack[leaks[0]]) if len(leaks) else None
-    if stack is not None and not (held.block("stack") == stack).any():
+    if stack is not None and not (device.block("stack") == stack).any():
         raise NotFoundError(f"No block has the stack {stack}.", "stack", "Choose one from the table growth_stacks.")
-    live = live_of(held, steps, stack)
-    words = "all stacks" if stack is None else stack_words(held.snapshot).line[stack].as_py() or NO_STACK
+    live = live_of(device, steps, stack)
+    words = "all stacks" if stack is None else stack_words(device.snapshot).line[stack].as_py() or NO_STACK
     metric = METRICS.metric("live_bytes_at_step")
     return Series("live", "Live memory at the start of each step", words, METRICS.metric("snapshot_step"),
                   [*steps.labels, END], [Line(metric, "kernel", live.bytes.tolist())], "lines")  # fmt: skip

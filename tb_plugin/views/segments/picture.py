@@ -20,8 +20,8 @@ MOST_PIECES = 30_000
 
 def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
     """Returns the map of a moment; ``in_way`` flags the blocks in the way of a request."""
-    held, rows = moment.held, moment.rows
-    snapshot = held.snapshot
+    device, rows = moment.held, moment.rows
+    snapshot = device.snapshot
     of, keys = _groups(moment)
     first, cell = _pieces(moment)
     end = np.append(first, len(moment.block))[1:]
@@ -29,10 +29,10 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
     largest = _largest(moment.size, first, count)
     block = moment.block[largest]
     row = moment.row[first] if len(first) else first
-    known = held.block("requested")[block]
+    known = device.block("requested")[block]
     single = (count == 1) & (known != MISSING)
     words = stack_words(snapshot)
-    stack = held.block("stack")[block]
+    stack = device.block("stack")[block]
     lines, line = _distinct(texts_of(words.line, stack))
     return MemoryMap(
         event=moment.event,
@@ -52,7 +52,7 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
         piece_is_pending=moment.is_pending[first].tolist(),
         piece_line=line.tolist(),
         piece_unused=np.where(single, moment.size[largest] - known, MISSING).tolist(),
-        piece_begin=held.block("begin")[block].tolist(),
+        piece_begin=device.block("begin")[block].tolist(),
         piece_in_way=in_way[largest].tolist(),
         lines=lines,
         cell_bytes=cell,

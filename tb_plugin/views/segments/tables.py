@@ -117,9 +117,9 @@ def pools_frame(moment: Moment, request: int) -> Frame:
 
 def blocks_frame(moment: Moment) -> Frame:
     """Returns the largest live blocks, including those outside known segments."""
-    held = moment.held
+    device = moment.held
     rows = np.concatenate((moment.block, moment.outside))
-    size = held.block("size")[rows]
+    size = device.block("size")[rows]
     rows = rows[np.argsort(-size, kind="stable")[:MOST_BLOCKS]]
     return Frame(
         name="blocks_at",
@@ -160,19 +160,19 @@ def pinning_frame(moment: Moment) -> Frame:
 
 
 def _blocks(moment: Moment, rows: Int64) -> pa.Table:
-    held = moment.held
-    snapshot, words = held.snapshot, stack_words(held.snapshot)
-    stack, begin = held.block("stack")[rows], held.block("begin")[rows]
-    requested = held.block("requested")[rows]
+    device = moment.held
+    snapshot, words = device.snapshot, stack_words(device.snapshot)
+    stack, begin = device.block("stack")[rows], device.block("begin")[rows]
+    requested = device.block("requested")[rows]
     return pa.table(
         {
             "allocation_line": texts_of(words.line, stack),
-            "block_size_bytes": pa.array(held.block("size")[rows]),
+            "block_size_bytes": pa.array(device.block("size")[rows]),
             "requested_bytes": pa.array(requested, mask=requested == MISSING),
-            "is_pending": pa.array(held.block("freed")[rows] <= moment.event),
-            "address": address_texts(held.block("address")[rows]),
-            "stream_name": stream_texts(snapshot, held.block("stream")[rows]),
-            "pool_name": pool_texts(snapshot, held.block("pool")[rows]),
+            "is_pending": pa.array(device.block("freed")[rows] <= moment.event),
+            "address": address_texts(device.block("address")[rows]),
+            "stream_name": stream_texts(snapshot, device.block("stream")[rows]),
+            "pool_name": pool_texts(snapshot, device.block("pool")[rows]),
             "age_events": pa.array((moment.event - begin).astype(np.int64), mask=begin == MISSING),
             "begin_event": pa.array(begin.astype(np.int64), mask=begin == MISSING),
             "allocation_stack": texts_of(words.text, stack),

@@ -56,19 +56,19 @@ class Segments(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns map, figures and tables of one moment of one device. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        asked = moment_of(held, params)
-        at = levels_of(held).peak() if asked is None else asked
-        moment = moment_at(held, at)
-        ooms = last_ooms(held)
-        oom = ran_out(held, at) if at >= 0 and held.action[at] == Action.OOM else None
+        device = levels_of_device(snapshot, params)
+        asked = moment_of(device, params)
+        at = levels_of(device).peak() if asked is None else asked
+        moment = moment_at(device, at)
+        ooms = last_ooms(device)
+        oom = ran_out(device, at) if at >= 0 and device.action[at] == Action.OOM else None
         size = int_param(params, "size")
         request = usual_request(moment, oom) if size is None else max(size, 0)
         by_bytes, by_count = gap_sizes_of(moment)
         payloads: dict[str, Payload] = {
             "answer": _answer_of(moment, oom),
             "moment": summary_of(moment),
-            "place": place_of(held, at),
+            "place": place_of(device, at),
             "map": picture_of(moment, in_way_of(oom, moment)),
             "gap_sizes": by_bytes,
             "gap_counts": by_count,
@@ -80,15 +80,15 @@ class Segments(DeclaredView, entry=VIEW):
         }  # fmt: skip
         if oom is not None:
             payloads["oom"] = oom_of(oom)
-        if held.count:
-            payloads["reserved"] = _reserved_of(held)
+        if device.count:
+            payloads["reserved"] = _reserved_of(device)
         frames = {
             "segments_at": segments_frame(moment),
             "pools_at": pools_frame(moment, request),
             "blocks_in_way": pinning_frame(moment),
             "blocks_at": blocks_frame(moment),
-            "oom_moments": oom_moments_frame(held, ooms),
-            "oom_obstacles": obstacles_frame(held, oom or (ooms[-1] if ooms else None)),
+            "oom_moments": oom_moments_frame(device, ooms),
+            "oom_obstacles": obstacles_frame(device, oom or (ooms[-1] if ooms else None)),
         }
         layout = (*payloads, "pools_at", "blocks_in_way", "oom_moments", "oom_obstacles")
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, layout)
@@ -109,12 +109,12 @@ def _answer_of(moment: Moment, oom: RunningOut | None) -> Notices:
 
 
 def _free(moment: Moment) -> Notice:
-    held, gaps = moment.held, len(moment.gaps.size)
+    device, gaps = moment.held, len(moment.gaps.size)
     stuck = int(stuck_of(moment).sum())
     when = (
-        "After event {event_number}" if moment.event >= 0 else "Before the first recorded event" if held.count else ""
+        "After event {event_number}" if moment.event >= 0 else "Before the first recorded event" if device.count else ""
     )
-    if held.count and moment.event == levels_of(held).peak():
+    if device.count and moment.event == levels_of(device).peak():
         when += ", the peak of allocated bytes"
     if moment.free:
         text = f"{{free_now_bytes}} of {{segment_bytes}} reserved are free: in {{gaps_now}} {noun(gaps, 'gap')}"
@@ -126,7 +126,7 @@ def _free(moment: Moment) -> Notice:
     else:
         text = "all of {segment_bytes} reserved is in use" if moment.reserved else "nothing is reserved"
     text = f"{when}, {text}" if when else f"{text[0].upper()}{text[1:]}"
-    if not held.count:
+    if not device.count:
         text = f"{NO_HISTORY} {text}"
     figures = [
         METRICS.figure("event_number", moment.event),
@@ -162,10 +162,10 @@ COLORS = tuple(f"slice{i}" for i in range(MAX_LINES + 1) if i != 2)
 WIDTH = 1000
 
 
-def _reserved_of(held: DeviceLevels) -> Series:
+def _reserved_of(device: DeviceLevels) -> Series:
     """Returns the bytes of the segments of each stream and pool, at each event that changes them."""
-    begin, end, size = (held.segment(name).astype(np.int64) for name in ("begin", "end", "size"))
-    keys = np.stack((held.segment("pool"), held.segment("stream")), axis=1)
+    begin, end, size = (device.segment(name).astype(np.int64) for name in ("begin", "end", "size"))
+    keys = np.stack((device.segment("pool"), device.segment("stream")), axis=1)
     found, of = np.unique(keys, axis=0, return_inverse=True)
     of = of.reshape(-1)
     over = np.flatnonzero(end != NEVER)
@@ -173,7 +173,7 @@ def _reserved_of(held: DeviceLevels) -> Series:
     change, whose = np.concatenate((size, -size[over])), np.concatenate((of, of[over]))
     at, place = np.unique(event, return_inverse=True)
     place = place.reshape(-1)
-    ends = [MISSING, max(held.count - 1, MISSING)]
+    ends = [MISSING, max(device.count - 1, MISSING)]
     x = np.unique(np.concatenate((at, np.array(ends))))
     total = np.zeros((len(found), len(x)), np.int64)
     np.add.at(total, (whose, np.searchsorted(x, at)[place]), change)
@@ -181,8 +181,8 @@ def _reserved_of(held: DeviceLevels) -> Series:
     kept = _drawn_positions(x, total.sum(axis=0))
     most = np.argsort(-total.max(axis=1, initial=0), kind="stable")
     pools, streams = (
-        pool_texts(held.snapshot, found[:, 0]).to_pylist(),
-        stream_texts(held.snapshot, found[:, 1]).to_pylist(),
+        pool_texts(device.snapshot, found[:, 0]).to_pylist(),
+        stream_texts(device.snapshot, found[:, 1]).to_pylist(),
     )
     whole = Line(METRICS.metric("pool_reserved_bytes"), "memcpy", total.sum(axis=0)[kept].tolist())
     lines = [whole] if len(most) != 1 else []
@@ -193,7 +193,7 @@ def _reserved_of(held: DeviceLevels) -> Series:
         rest = total[most[MAX_LINES:]][:, kept].sum(axis=0)
         title = counted(len(most) - MAX_LINES, "other")
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
-    return Series("reserved", "Reserved by stream and pool", held.name, METRICS.metric("event_number"),
+    return Series("reserved", "Reserved by stream and pool", device.name, METRICS.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip
 
 

@@ -49,16 +49,16 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns the allocated memory of one side by stack. Raises BadRequest for a device that it lacks."""
-        held = levels_of_device(snapshot, params)
-        levels = levels_of(held)
+        device = levels_of_device(snapshot, params)
+        levels = levels_of(device)
         most, reserved = int(levels.allocated.max()), int(levels.reserved.max())
         values = (most, reserved, reserved - int(levels.active.max()), levels.allocated[-1], levels.reserved[-1])
         facts: dict[str, Number] = {
             f"snapshot_diff.{key}": int(value) for key, value in zip(FIGURES, values, strict=True)
         }
-        facts[_EVENTS] = held.count
-        moments = dict(zip(MOMENTS, (levels.peak(), held.count - 1), strict=True))
-        frames = {name: _allocated_by_stack(held, at, name) for name, at in moments.items()}
+        facts[_EVENTS] = device.count
+        moments = dict(zip(MOMENTS, (levels.peak(), device.count - 1), strict=True))
+        frames = {name: _allocated_by_stack(device, at, name) for name, at in moments.items()}
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, {}, tuple(frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
@@ -74,12 +74,12 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
         return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
 
 
-def _allocated_by_stack(held: DeviceLevels, at: int, name: str) -> Frame:
+def _allocated_by_stack(device: DeviceLevels, at: int, name: str) -> Frame:
     """Returns the allocated memory of one side at a moment by stack text; stack numbers differ between files."""
-    rows = held.allocated(at)
-    words = stack_words(held.snapshot)
-    stack = held.block("stack")[rows].astype(np.int64)
-    table = pa.table({"stack": stack, "bytes": held.block("size")[rows]})
+    rows = device.allocated(at)
+    words = stack_words(device.snapshot)
+    stack = device.block("stack")[rows].astype(np.int64)
+    table = pa.table({"stack": stack, "bytes": device.block("size")[rows]})
     sums = table.group_by("stack", use_threads=False).aggregate([("bytes", "sum"), ("bytes", "count")])
     which = pc.if_else(pc.less(sums["stack"], 0), len(words.text) - 1, sums["stack"])
     data = pa.table(

@@ -61,9 +61,9 @@ CHECK = Check(
 )
 
 
-def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
+def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
     """Yields a finding if a large part of the reserved memory was never in use."""
-    levels = levels_of(held)
+    levels = levels_of(device)
     event = levels.most_reserved()
     reserved = int(levels.reserved[event + 1])
     # More may be in use while less is reserved: then the larger reservation was not needed.
@@ -71,17 +71,17 @@ def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
     if (
         not reserved
         or wasted < max(UNUSED_BYTES, UNUSED_SHARE * reserved)
-        or (held.block("size") % ROUNDING_BYTES).any()
+        or (device.block("size") % ROUNDING_BYTES).any()
     ):
         return
-    free = free_of(held, event)
+    free = free_of(device, event)
     unused = int(levels.reserved[event + 1] - levels.active[event + 1])
     pinned, small = int(free.free[free.is_pinned].sum()), int(free.free[free.is_small].sum())
     pinned_segments = int((free.is_pinned & (free.free > 0)).sum())
-    varying = varying_ratio(held)
-    stack, staying = _pinning(held, free)
-    pool, pool_bytes = _private(held, free)
-    line = stack_words(held.snapshot).line[stack].as_py() if stack is not None else None
+    varying = varying_ratio(device)
+    stack, staying = _pinning(device, free)
+    pool, pool_bytes = _private(device, free)
+    line = stack_words(device.snapshot).line[stack].as_py() if stack is not None else None
     figures = [
         METRICS.figure("unused_ratio", unused / reserved),
         METRICS.figure("unused_bytes", unused),
@@ -111,35 +111,35 @@ def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
     else:
         cause = "mixed" if 2 * pinned >= unused else "rest"
     text += CAUSES[cause]
-    recorder = held.snapshot.recorder
-    grows = held.snapshot.settings.get("expandable_segments") is True
+    recorder = device.snapshot.recorder
+    grows = device.snapshot.settings.get("expandable_segments") is True
     todos = [recorder.todo(CHECK.advice_key(cause))]
     todos += [] if grows else [recorder.todo(CHECK.advice_key())]
     yield Notice(
         CHECK.id,
-        "high" if unused >= SEVERE_UNUSED * reserved or len(ooms_of(held)) else "medium",
+        "high" if unused >= SEVERE_UNUSED * reserved or len(ooms_of(device)) else "medium",
         text,
         " ".join(filter(None, todos)),
         figures,
         "unused_ratio",
         UNUSED_SHARE,
-        Link("segments", {"device": held.name, "at": str(event)}, "Show the segments at that event"),
+        Link("segments", {"device": device.name, "at": str(event)}, "Show the segments at that event"),
         references_of(recorder, CHECK.id),
     )
 
 
-def varying_ratio(held: DeviceLevels) -> float | None:
+def varying_ratio(device: DeviceLevels) -> float | None:
     """Returns the share of the allocated bytes whose stacks allocate different bytes in each step; None with too few
     steps."""
-    steps = steps_of(held)
+    steps = steps_of(device)
     count = len(steps) - WARM_UP
     if count < FEWEST_GROWING:
         return None
-    step = steps.of(held.block("begin").astype(np.int64)) - WARM_UP
+    step = steps.of(device.block("begin").astype(np.int64)) - WARM_UP
     rows = np.flatnonzero((step >= 0) & (step < count))
     if not len(rows):
         return None
-    stack, size = held.block("stack")[rows].astype(np.int64), held.block("size")[rows]
+    stack, size = device.block("stack")[rows].astype(np.int64), device.block("size")[rows]
     pairs = group(stack, step[rows])
     of, total = stack[pairs.first], pairs.sum(size).astype(np.float64)
     stacks = group(of)
@@ -151,15 +151,15 @@ def varying_ratio(held: DeviceLevels) -> float | None:
     return float(whole[varies].sum() / whole.sum()) if whole.sum() else None
 
 
-def _pinning(held: DeviceLevels, free: Free) -> tuple[int | None, int]:
+def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
     """Returns the stack that pins most free bytes to the end (None if unknown), and all bytes pinned to the end.
 
     The oldest such block of a range counts.
     """
-    stays = np.flatnonzero(held.block("freed")[free.block] == NEVER)
-    order = stays[np.lexsort((held.block("begin")[free.block[stays]], free.block_range[stays]))]
+    stays = np.flatnonzero(device.block("freed")[free.block] == NEVER)
+    order = stays[np.lexsort((device.block("begin")[free.block[stays]], free.block_range[stays]))]
     first = order[np.diff(free.block_range[order], prepend=-1) > 0]
-    stack, kept = held.block("stack")[free.block[first]].astype(np.int64), free.free[free.block_range[first]]
+    stack, kept = device.block("stack")[free.block[first]].astype(np.int64), free.free[free.block_range[first]]
     known = stack != MISSING
     if not known.any():
         return None, int(kept.sum())
@@ -167,12 +167,12 @@ def _pinning(held: DeviceLevels, free: Free) -> tuple[int | None, int]:
     return int(stack[known][groups.first[groups.sum(kept[known]).argmax()]]), int(kept.sum())
 
 
-def _private(held: DeviceLevels, free: Free) -> tuple[str | None, int]:
+def _private(device: DeviceLevels, free: Free) -> tuple[str | None, int]:
     """Returns the private pool with most free bytes (None if there is none), and these bytes."""
-    is_private = np.array([pair != (0, 0) for pair in held.snapshot.pools] + [False], np.bool_)
+    is_private = np.array([pair != (0, 0) for pair in device.snapshot.pools] + [False], np.bool_)
     rows = np.flatnonzero(is_private[free.pool])
     if not len(rows):
         return None, 0
     by_pool = np.bincount(free.pool[rows], free.free[rows]).astype(np.int64)
     most = int(by_pool.argmax())
-    return pool_texts(held.snapshot, np.array([most]))[0].as_py(), int(by_pool[most])
+    return pool_texts(device.snapshot, np.array([most]))[0].as_py(), int(by_pool[most])

@@ -30,11 +30,11 @@ CHECK = Check(
 )
 
 
-def leaks(held: DeviceLevels) -> Iterator[Notice]:
+def leaks(device: DeviceLevels) -> Iterator[Notice]:
     """Yields the leak candidates with most bytes per step times confidence."""
-    growth = growth_of(held)
-    peak = int(levels_of(held).allocated.max())
-    words = stack_words(held.snapshot)
+    growth = growth_of(device)
+    peak = int(levels_of(device).allocated.max())
+    words = stack_words(device.snapshot)
     for row in growth.leaks()[:MAX_FINDINGS].tolist():
         stack, kept, blocks = int(growth.stack[row]), int(growth.left_bytes[row]), int(growth.left_blocks[row])
         counted, every = int(growth.counted[row]), int(growth.last_blocks[row])
@@ -59,12 +59,12 @@ def leaks(held: DeviceLevels) -> Iterator[Notice]:
             CHECK.id,
             _severity(kept / peak if peak else 0.0),
             text,
-            held.snapshot.recorder.todo(CHECK.advice_key()),
+            device.snapshot.recorder.todo(CHECK.advice_key()),
             figures,
             "leak_confidence",
             LEAK_CONFIDENCE,
-            Link("growth", {"device": held.name, "stack": str(stack), "row": str(stack)}, "Show its growth"),
-            references_of(held.snapshot.recorder, CHECK.id),
+            Link("growth", {"device": device.name, "stack": str(stack), "row": str(stack)}, "Show its growth"),
+            references_of(device.snapshot.recorder, CHECK.id),
         )
 
 

@@ -40,14 +40,14 @@ CHECK = Check(
 )
 
 
-def ran_out(held: DeviceLevels) -> Iterator[Notice]:
+def ran_out(device: DeviceLevels) -> Iterator[Notice]:
     """Yields a finding for each of the first events at which memory ran out."""
-    levels, lines = levels_of(held), _line_numbers(held.snapshot)
-    for event in ooms_of(held)[:MAX_FINDINGS].tolist():
-        one = met_by(held, event)
+    levels, lines = levels_of(device), _line_numbers(device.snapshot)
+    for event in ooms_of(device)[:MAX_FINDINGS].tolist():
+        one = met_by(device, event)
         text, figures = sentence_of(one)
-        blocks = held.allocated(event)
-        by_line = np.bincount(lines.of(held.block("stack")[blocks]), held.block("size")[blocks], len(lines.text))
+        blocks = device.allocated(event)
+        by_line = np.bincount(lines.of(device.block("stack")[blocks]), device.block("size")[blocks], len(lines.text))
         most = int(by_line.argmax()) if len(blocks) else len(lines.text) - 1
         figures += [
             METRICS.figure("allocated_bytes", int(levels.allocated[event + 1]), window=RAN_OUT),
@@ -55,9 +55,9 @@ def ran_out(held: DeviceLevels) -> Iterator[Notice]:
             METRICS.figure("line_held_bytes", int(by_line[most])),
         ]
         text += " Largest allocation site: {holding_line} with {line_held_bytes} of {allocated_bytes}."
-        recorder = held.snapshot.recorder
+        recorder = device.snapshot.recorder
         case = one.cause
-        if one.cause == "pieces" and held.snapshot.settings.get("expandable_segments") is True:
+        if one.cause == "pieces" and device.snapshot.settings.get("expandable_segments") is True:
             case += ".expandable"
         yield Notice(
             CHECK.id,
@@ -65,7 +65,7 @@ def ran_out(held: DeviceLevels) -> Iterator[Notice]:
             text,
             recorder.todo(CHECK.advice_key(case)),
             figures,
-            evidence=Link("segments", {"device": held.name, "at": str(event)}, "Show the segments at that event"),
+            evidence=Link("segments", {"device": device.name, "at": str(event)}, "Show the segments at that event"),
             references=references_of(recorder, CHECK.advice_key(case)),
         )
 

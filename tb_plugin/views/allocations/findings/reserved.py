@@ -28,14 +28,14 @@ CHECK = Check(
 )
 
 
-def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
+def reserved_swings(device: DeviceLevels) -> Iterator[Notice]:
     """Yields a finding if most steps return segments and reserve new ones."""
-    steps = steps_of(held)
+    steps = steps_of(device)
     count = len(steps) - WARM_UP
     if count < FEWEST_GROWING:
         return
-    action, size = held.action, held.snapshot.events.size[held.events]
-    step = steps.of(np.arange(held.count)) - WARM_UP
+    action, size = device.action, device.snapshot.events.size[device.events]
+    step = steps.of(np.arange(device.count)) - WARM_UP
     inside = (step >= 0) & (step < count)
     given, taken = (
         np.flatnonzero(inside & ((action == one) | (action == other)))
@@ -48,7 +48,7 @@ def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
     swinging = np.flatnonzero(both)
     if len(swinging) < max(MIN_SWINGING_SHARE * count, FEWEST_GROWING):
         return
-    recorder = held.snapshot.recorder
+    recorder = device.snapshot.recorder
     first = int(swinging[0]) + WARM_UP
     span = {"from": str(steps.moments[first]), "to": str(steps.moments[min(first + 3, len(steps))])}
     yield Notice(
@@ -68,6 +68,6 @@ def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
         ],
         "swing_ratio",
         MIN_SWINGING_SHARE,
-        Link("allocations", {"device": held.name, **span}, "Show the reserved curve"),
+        Link("allocations", {"device": device.name, **span}, "Show the reserved curve"),
         references_of(recorder, CHECK.id),
     )

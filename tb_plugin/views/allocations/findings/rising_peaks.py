@@ -27,16 +27,16 @@ CHECK = Check(
 )
 
 
-def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
+def rising_peaks(device: DeviceLevels) -> Iterator[Notice]:
     """Yields a finding if the peaks of the steps rise, for example with longer sequences."""
-    rise = rise_of(held)
+    rise = rise_of(device)
     if rise is None:
         return
-    change = change_of(held, rise.first, rise.last)
+    change = change_of(device, rise.first, rise.last)
     more = change.second_bytes - change.first_bytes
-    line = stack_words(held.snapshot).line
+    line = stack_words(device.snapshot).line
     most = int(np.argmax(more))
-    recorder = held.snapshot.recorder
+    recorder = device.snapshot.recorder
     yield Notice(
         CHECK.id,
         "medium",
@@ -53,7 +53,7 @@ def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
         rise.threshold,
         Link(
             "growth",
-            {"device": held.name, "group": "changed_stacks", "against": str(rise.first), "at": str(rise.last)},
+            {"device": device.name, "group": "changed_stacks", "against": str(rise.first), "at": str(rise.last)},
             "Compare both peaks",
         ),
         references_of(recorder, CHECK.id),

@@ -33,14 +33,14 @@ CHECK = Check(
 )
 
 
-def single_peak(held: DeviceLevels) -> Iterator[Notice]:
+def single_peak(device: DeviceLevels) -> Iterator[Notice]:
     """Yields a finding if one short-lived block causes the peak."""
-    levels = levels_of(held)
+    levels = levels_of(device)
     peak, at = int(levels.allocated.max()), levels.peak()
-    steps = steps_of(held)
-    length = float(np.median(np.diff(steps.moments))) if len(steps) else held.count
-    begin, freed = held.block("begin").astype(np.int64), held.block("freed").astype(np.int64)
-    size, stack = held.block("size"), held.block("stack")
+    steps = steps_of(device)
+    length = float(np.median(np.diff(steps.moments))) if len(steps) else device.count
+    begin, freed = device.block("begin").astype(np.int64), device.block("freed").astype(np.int64)
+    size, stack = device.block("size"), device.block("stack")
     short = (begin >= 0) & (freed - begin <= MAX_LIFE_SHARE * length)
     candidates = np.flatnonzero(short & (begin <= at) & (freed > at))
     if not len(candidates):
@@ -50,11 +50,11 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
         return
     # The same line may cause as high a peak in other steps.
     alike = np.flatnonzero(short & (stack == stack[block]))
-    without = int((levels.allocated - level(held.count, begin[alike], freed[alike], size[alike])).max())
+    without = int((levels.allocated - level(device.count, begin[alike], freed[alike], size[alike])).max())
     saved = peak - without
     if saved < MIN_SAVED_SHARE * peak:
         return
-    recorder = held.snapshot.recorder
+    recorder = device.snapshot.recorder
     number = int(stack[block])
     yield Notice(
         CHECK.id,
@@ -65,7 +65,7 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
         recorder.todo(CHECK.advice_key()),
         [
             METRICS.figure("transient_bytes", int(size[block])),
-            METRICS.figure("allocation_line", stack_words(held.snapshot).line[number].as_py() or NO_STACK),
+            METRICS.figure("allocation_line", stack_words(device.snapshot).line[number].as_py() or NO_STACK),
             METRICS.figure("life_events", int(freed[block] - begin[block])),
             METRICS.figure("peak_less_bytes", without),
             METRICS.figure("most_allocated_bytes", peak),
@@ -76,7 +76,7 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
         MIN_SAVED_SHARE,
         Link(
             "allocations",
-            {"device": held.name, "at": str(at), "group": "held_stacks", "where": f"stack_number:{number}"},
+            {"device": device.name, "at": str(at), "group": "held_stacks", "where": f"stack_number:{number}"},
             "Show the allocations at that time",
         ),
         references_of(recorder, CHECK.id),
