@@ -48,9 +48,9 @@ def window_of(trace: TraceTable, params: Params) -> MemoryRange:
         steps = union(trace.steps.host_start_ns[chosen], trace.steps.host_end_ns[chosen])
         if len(steps):
             start, end = int(steps.start[0]), int(steps.end[-1])
-    asked = [int_param(params, key) for key in ("start_ns", "end_ns")]
-    start = start if asked[0] is None else min(max(asked[0], first), last)
-    end = end if asked[1] is None else min(max(asked[1], first), last)
+    requested = [int_param(params, key) for key in ("start_ns", "end_ns")]
+    start = start if requested[0] is None else min(max(requested[0], first), last)
+    end = end if requested[1] is None else min(max(requested[1], first), last)
     if end < start:
         raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
     # The last moment counts, and with it the last event of a trace; a step ends before the next one starts.

@@ -96,30 +96,17 @@ def _reported_calls(trace: TraceTable) -> Int64:
     group = which.astype(np.int32)
     start, end = trace.start_ns[calls], trace.ends(calls)
     parent = nest(group, start, end).parent
-    asked = np.flatnonzero(stated != MISSING)
+    reported = np.flatnonzero(stated != MISSING)
     for track in np.unique(trace.track[calls]).tolist():
         matches = pairs[pairs // width == track] % width
         calls_it = np.zeros(width, np.bool_)
         calls_it[matches] = True
-        event = asked[calls_it[stated[asked]]]
+        event = reported[calls_it[stated[reported]]]
         place = np.searchsorted(pairs, track * width + stated[event].astype(np.int64)).astype(np.int32)
         call = innermost(group, start, end, parent, place, time[event])
         row = np.append(calls, MISSING)[call]
         # Rows are in order of time: of calls on several threads, the latest counts.
         found[event] = np.maximum(found[event], row)
-    return found
-    # Calls and events in one list by name and time: the latest call of its name precedes each event.
-    names = np.concatenate((trace.name[calls], stated[asked]))
-    times = np.concatenate((trace.start_ns[calls], time[asked]))
-    order = np.lexsort((np.arange(len(names)) >= len(calls), times, names))
-    is_call = order < len(calls)
-    last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
-    events = np.flatnonzero(~is_call)
-    before, event = order[last[events]], asked[order[events] - len(calls)]
-    good = np.flatnonzero((last[events] >= 0) & (before < len(calls)))
-    row, event = calls[before[good]], event[good]
-    fits = (trace.name[row] == stated[event]) & (trace.ends(row) >= time[event])
-    found[event[fits]] = row[fits]
     return found
 
 

@@ -113,18 +113,18 @@ def _part(ids: npt.NDArray[np.int16], number: int) -> slice:
 def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
     """Returns the requested device, by default the one with most events. Raises BadRequest."""
     devices = devices_of(snapshot)
-    asked = params.get("device")
-    if not asked:
+    requested = params.get("device")
+    if not requested:
         return (
             max(devices, key=lambda device: device.count)
             if devices
             else DeviceLevels(snapshot, 0, "", *[slice(0, 0)] * 3)
         )
     for device in devices:
-        if device.name == asked:
+        if device.name == requested:
             return device
     known = ", ".join(device.name for device in devices) or "none"
-    raise BadRequest(f"The snapshot has no device {asked[:40]}.", "device", f"It has: {known}.")
+    raise BadRequest(f"The snapshot has no device {requested[:40]}.", "device", f"It has: {known}.")
 
 
 def levels_of(device: DeviceLevels) -> Levels:
@@ -159,8 +159,8 @@ def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
 
 def moment_of(device: DeviceLevels, params: Params, key: str = "at") -> int | None:
     """Returns the event that a parameter names, limited to existing events; None without the parameter. Raises BadRequest."""
-    asked = int_param(params, key)
-    return None if asked is None else min(max(asked, -1), device.count - 1)
+    requested = int_param(params, key)
+    return None if requested is None else min(max(requested, -1), device.count - 1)
 
 
 def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:

@@ -223,7 +223,7 @@ class Obstacles:
     """The free range without these blocks."""
 
 
-def obstacles_to(moment: Moment, asked: int, chosen: Bool) -> Obstacles:
+def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
     """Returns the obstacles to a request in each chosen row that is large enough, least bytes first."""
     rows = moment.rows
     starts, ends, place = _items(rows, moment.start, moment.size)
@@ -233,7 +233,7 @@ def obstacles_to(moment: Moment, asked: int, chosen: Bool) -> Obstacles:
     number[place] = np.arange(len(place))
     before = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))
     left = np.maximum.accumulate(ends)
-    right = np.searchsorted(starts, left + max(asked, 1))
+    right = np.searchsorted(starts, left + max(requested, 1))
     row = rows.of(left)
     # A range that ends with its row: the next border starts the next row.
     ends_row = np.append((number[1:] == MISSING) & (starts[1:] == left[:-1]), True)

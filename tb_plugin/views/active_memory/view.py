@@ -76,8 +76,8 @@ def _payloads(device: DeviceLevels, params: Params) -> dict[str, Payload]:
 
 
 def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
-    asked = int_param(params, "level")
-    level = axis.levels - 1 if asked is None else asked
+    requested = int_param(params, "level")
+    level = axis.levels - 1 if requested is None else requested
     if not 0 <= level < axis.levels:
         raise BadRequest(f"There is no level {level}.", "level", f"The last one is {axis.levels - 1}.")
     last = axis.tiles(level) - 1
@@ -90,7 +90,7 @@ def detail_of(params: Params) -> int | None:
     """Returns the detail: blocks of at least the peak over 2 to this power are listed; None: all. Raises BadRequest."""
     if params.get("detail") == "all":
         return None
-    asked = int_param(params, "detail")
-    if asked is not None and not 0 <= asked <= FINEST:
-        raise BadRequest(f"detail must be all, or from 0 to {FINEST}.", "detail", f"Got {asked}.")
-    return DETAIL if asked is None else asked
+    requested = int_param(params, "detail")
+    if requested is not None and not 0 <= requested <= FINEST:
+        raise BadRequest(f"detail must be all, or from 0 to {FINEST}.", "detail", f"Got {requested}.")
+    return DETAIL if requested is None else requested

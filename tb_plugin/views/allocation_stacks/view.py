@@ -39,8 +39,8 @@ class AllocationStacks(DeclaredView, entry=VIEW):
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns the tree and its moments. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
-        asked, against = moment_of(device, params), moment_of(device, params, "against")
-        at = levels_of(device).peak() if asked is None else asked
+        requested, against = moment_of(device, params), moment_of(device, params, "against")
+        at = levels_of(device).peak() if requested is None else requested
         of = params.get("of") or ("held" if against is None else "made")
         if of not in OF or (of != "held" and against is None):
             choose = f"Choose {', '.join(OF)}" + ("" if of not in OF else "; with a second moment (against)") + "."
@@ -48,7 +48,7 @@ class AllocationStacks(DeclaredView, entry=VIEW):
         first, last = (at, at) if against is None else (min(at, against), max(at, against))
         rows = _rows(device, of, at, first, last)
         usual = "at the peak" if device.count else "at the snapshot"
-        when = usual if asked is None and against is None else f"after event {at:,}"
+        when = usual if requested is None and against is None else f"after event {at:,}"
         root = f"{OF[of]} {when}" if of == "held" else f"{OF[of]}, events {first + 1:,} to {last:,}"
         places = places_of_stacks(
             snapshot, root, device.block("stack")[rows], device.block("size")[rows], params.get("by") or "line"

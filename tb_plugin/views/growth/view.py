@@ -141,9 +141,9 @@ def _answer(device: DeviceLevels, steps: Steps) -> Notice:
 def _live(device: DeviceLevels, steps: Steps, params: Params) -> Series:
     """Returns the bytes of the chosen stack (by default the one that grows most) at the steps."""
     growth = growth_of(device)
-    asked = int_param(params, "stack")
+    requested = int_param(params, "stack")
     leaks = growth.leaks()
-    stack = asked if asked is not None else int(growth.stack[leaks[0]]) if len(leaks) else None
+    stack = requested if requested is not None else int(growth.stack[leaks[0]]) if len(leaks) else None
     if stack is not None and not (device.block("stack") == stack).any():
         raise NotFoundError(f"No block has the stack {stack}.", "stack", "Choose one from the table growth_stacks.")
     live = live_of(device, steps, stack)

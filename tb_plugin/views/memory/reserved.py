@@ -145,11 +145,11 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
         sizes = np.unique(device.blocks.bytes[device.blocks.live(peak.at)])
         text = f"{grown}. The gaps between blocks were too small (distinct block sizes: {{distinct_sizes}})."
         return "sizes", text, [*figures, METRICS.figure("distinct_sizes", len(sizes))]
-    asked = max(int(device.bytes[growth.last]), 0)
-    if asked >= MIN_GAP_GROWTH_SHARE * unused:
+    requested = max(int(device.bytes[growth.last]), 0)
+    if requested >= MIN_GAP_GROWTH_SHARE * unused:
         who = operator_and_place(scene, int(device.record[growth.last]))
         text = f"It last grew for one block of {{block_bytes}}, by {sentence_of(who)}: no free gap was large enough."
-        return "large", text, [METRICS.figure("block_bytes", asked), *who]
+        return "large", text, [METRICS.figure("block_bytes", requested), *who]
     return "other", "It grew by more than the recorded requests.", []
 
 

@@ -59,8 +59,8 @@ class Memory(DeclaredView, entry=VIEW):
 
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns tables of all devices (or of the requested one), and curve and bars of one. Raises BadRequest."""
-        asked = tuple((key, params.get(key)) for key in _WINDOW)
-        seen = _prepare(trace, Params(steps=params.steps, extra=asked))
+        requested = tuple((key, params.get(key)) for key in _WINDOW)
+        seen = _prepare(trace, Params(steps=params.steps, extra=requested))
         scene, every, devices = seen.scene, seen.every, seen.devices
         peaks = seen.peaks
         facts: dict[str, Number] = {}

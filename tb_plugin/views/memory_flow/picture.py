@@ -44,9 +44,9 @@ def part_of(flow: MemoryFlow, params: Params) -> Part:
 
 
 def _within(params: Params, keys: tuple[str, str], first: int, last: int) -> tuple[int, int]:
-    asked = [int_param(params, key) for key in keys]
-    low = first if asked[0] is None else min(max(asked[0], first), last)
-    high = last if asked[1] is None else min(max(asked[1], first), last)
+    requested = [int_param(params, key) for key in keys]
+    low = first if requested[0] is None else min(max(requested[0], first), last)
+    high = last if requested[1] is None else min(max(requested[1], first), last)
     if high < low:
         raise BadRequest(f"{keys[1]} is before {keys[0]}.", keys[1], f"{keys[0]}={low}, {keys[1]}={high}.")
     return low, high

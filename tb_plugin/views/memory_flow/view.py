@@ -41,8 +41,8 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
         levels = levels_of(flow)
         peak_ns = int(levels.time_ns[levels.peak]) if levels.peak != MISSING else 0
         peak = int(levels.used[levels.peak]) if levels.peak != MISSING else 0
-        asked = int_param(params, "at_ns")
-        moment = peak_ns if asked is None else min(max(asked, flow.first_ns), flow.last_ns)
+        requested = int_param(params, "at_ns")
+        moment = peak_ns if requested is None else min(max(requested, flow.first_ns), flow.last_ns)
         alive = flow.alive_at(moment)
         width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
         unreleased = int((~flow.is_released).sum())
@@ -70,7 +70,7 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
             "flow": map_of(flow, part),
             "moment": Figures(
                 "moment",
-                "At the peak" if asked is None else "At the chosen moment",
+                "At the peak" if requested is None else "At the chosen moment",
                 "",
                 [
                     METRICS.figure("flow_moment_ns", moment),
@@ -81,7 +81,7 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
             ),
             "data_quality": _data_notices(flow),
         }
-        when = "at the peak" if asked is None else "at the chosen moment"
+        when = "at the peak" if requested is None else "at the chosen moment"
         frames = {
             frame.name: frame
             for frame in (

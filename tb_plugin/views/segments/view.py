@@ -57,8 +57,8 @@ class Segments(DeclaredView, entry=VIEW):
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns map, figures and tables of one moment of one device. Raises BadRequest."""
         device = levels_of_device(snapshot, params)
-        asked = moment_of(device, params)
-        at = levels_of(device).peak() if asked is None else asked
+        requested = moment_of(device, params)
+        at = levels_of(device).peak() if requested is None else requested
         moment = moment_at(device, at)
         ooms = last_ooms(device)
         oom = ran_out(device, at) if at >= 0 and device.action[at] == Action.OOM else None

@@ -112,11 +112,11 @@ def _terms(profile: StackProfile) -> Terms:
 def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]:
     """Returns the requested profile numbers; none means all. Raises BadRequest for an unknown one."""
     known = {str(number): number for number in range(len(profile.threads))}
-    asked = sorted(set(params.values("thread")) - {""})
-    for each in asked:
+    requested = sorted(set(params.values("thread")) - {""})
+    for each in requested:
         if each not in known:
             raise BadRequest(f"There is no profile {each[:40]}.", "thread", f"Choose one of 0 to {len(known) - 1}.")
-    return tuple(known[each] for each in asked)
+    return tuple(known[each] for each in requested)
 
 
 @remembered
