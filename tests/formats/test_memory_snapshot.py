@@ -162,7 +162,7 @@ def test_code_is_refused_by_name(protocol: int, capsys: pytest.CaptureFixture[st
         UnreadableTrace, match=r"(GLOBAL|STACK_GLOBAL) (__builtin__|builtins)\.print at byte \d+"
     ) as caught:
         read(content)
-    assert "nothing of it was executed" in caught.value.what and "Do not load" in caught.value.do
+    assert "No code was executed" in caught.value.what and "Do not load" in caught.value.do
     assert capsys.readouterr().out == ""
 
 

@@ -230,5 +230,5 @@ def test_ai_core_alone_in_a_trace_view_is_either_kind_of_core() -> None:
     facts = Overview().part(assemble(raw), Params()).facts
     assert {key: value for key, value in facts.items() if ".core." in key} == {
         f"device.4.core.{key}_ns": 2000
-        for key in ("ai_core_cube", "ai_vector_core", "ai_core_cube_or_vector_not_stated", "ai_cpu", "not_stated")
+        for key in ("ai_core_cube", "ai_vector_core", "ai_core_cube_or_vector", "ai_cpu", "not_stated")
     }
