@@ -115,7 +115,7 @@ def _free(moment: Moment) -> Notice:
         "After event {event_number}" if moment.event >= 0 else "Before the first recorded event" if device.count else ""
     )
     if device.count and moment.event == levels_of(device).peak():
-        when += ", the peak of allocated bytes"
+        when += " (the peak of allocated bytes)"
     if moment.free:
         text = f"{{free_now_bytes}} of {{segment_bytes}} reserved are free: in {{gaps_now}} {noun(gaps, 'gap')}"
         text += ", the largest {widest_gap_bytes}" if gaps > 1 else ""
