@@ -14,15 +14,14 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail"),
     http=ViewText(
         parameters=(
-            "`at_ns` (when, from the start of the trace; the microsecond that begins there), `address` (`0x7f20`, "
-            "or decimal), `bytes` (at least so many)."
+            "`at_ns` (start of the allocation's microsecond, from the start of the trace), `address` (`0x7f20`, or "
+            "decimal), `bytes` (minimum size)."
         ),
         payloads=(
-            "In which operator of a trace a block was allocated that another recording of the process tells of, "
-            "such as a snapshot. `matching` (Figures: by what it was "
-            "[matched](../concepts/memory.md#memory), null where the time lies outside of the "
+            "The operator of a trace that allocated a block of another recording of the process, such as a snapshot. "
+            "`matching` (Figures: how it was [matched](../concepts/memory.md#memory); null for times outside of the "
             "trace)."
         ),
-        tables="`allocating_operators` (one row; several where it is ambiguous, none where no operator was open).",
+        tables="`allocating_operators` (one row; several if it is ambiguous, none if no operator was open).",
     ),
 )

@@ -15,9 +15,9 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`thread` (repeatable: number of a profile of the file), `function` as for `stacks`.",
         payloads=(
-            "Of files of stacks. `answer` (Notices), `summary` (Figures: what was counted in all), `stacks` "
-            "(Tree), `functions`, `stack_threads` (Tables); with `function` (a name of the table): `callers` and "
-            "`callees` (Trees) of it instead."
+            "For stack files. `answer` (Notices), `summary` (Figures: totals), `stacks` (Tree), `functions`, "
+            "`stack_threads` (Tables); with `function` (a name of the table): its `callers` and `callees` (Trees) "
+            "instead."
         ),
         tables="`functions`, `stack_threads`.",
     ),

@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 def _missing(trace: TraceTable) -> Missing | None:
     if trace.stated or len(trace.blocks.start_ns) or len(trace.totals.time_ns):
         return None
-    return Missing("The profile states no tables.", "")
+    return Missing("The profile contains no vendor tables.", "")
 
 
 VIEW = ViewEntry(
     __name__,
     "stated",
-    "Stated",
+    "Vendor tables",
     order=240,
     model=TRACE,
-    traits=Traits("Work", hidden=True, whole="The profile states its tables as a whole."),
+    traits=Traits("Work", hidden=True, whole="Vendor tables have no phases."),
     missing=_missing,
     http=ViewText(
         payloads=(
-            "There when the profile states tables of its own: each of them as it is (the columns with the "
-            "profile's titles and units), `allocator_blocks` and `allocator_totals` where it states blocks with "
-            "both times, or totals of several allocators."
+            "Present if the profile contains ready-made tables: each of them unchanged (with the profile's column "
+            "titles and units); `allocator_blocks` and `allocator_totals` if it contains blocks with both times, or "
+            "totals of several allocators."
         ),
-        tables="as the profile names them, `allocator_blocks`, `allocator_totals`.",
+        tables="as named by the profile, `allocator_blocks`, `allocator_totals`.",
     ),
 )
