@@ -94,7 +94,7 @@ def test_any_threads_can_be_chosen(chosen: tuple[str, ...], host: list[tuple[str
 
 
 def test_one_of_several_threads_that_is_not_there_is_said() -> None:
-    with pytest.raises(BadRequest, match="no thread 9"):
+    with pytest.raises(BadRequest, match="No thread matches 9"):
         places(several(), thread=("1:1", "9"))
     assert sum(us for _, us in folded(places(several(), thread=("1:1", "1:0")))) == 150, "idle ones may be chosen"
 
@@ -170,7 +170,7 @@ def test_threads_under_one_id_are_cut_where_one_begins() -> None:
         ("1:0", "thread 0: a.py(1): serve", 100_000), ("1:0#2", "thread 0: b.py(1): watch", 80_000),
     ]  # fmt: skip
     assert folded(places(table, thread="1:0#2")) == [(BOOTSTRAP, 2), (f"{BOOTSTRAP};b.py(1): watch", 78)]
-    with pytest.raises(BadRequest, match="no thread"):
+    with pytest.raises(BadRequest, match="No thread matches"):
         places(table, thread="1:0#3")
 
 

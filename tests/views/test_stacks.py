@@ -189,7 +189,7 @@ def test_a_thread_that_is_not_there_is_said(thread: str) -> None:
 
 def test_a_name_that_two_threads_have_names_neither() -> None:
     table = trace().op("a", 0, 1).op("b", 0, 1, tid=2).thread_name(1, "t").thread_name(2, "t").table()
-    with pytest.raises(BadRequest, match="several"):
+    with pytest.raises(BadRequest, match="Several threads match"):
         places(table, thread="t")
 
 
