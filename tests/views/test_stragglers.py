@@ -619,5 +619,5 @@ def test_an_invented_job_without_a_straggler_has_none(shape: dict[str, Any], see
 
 def test_the_page_tells_causes_on_the_host_from_others_by_every_column_of_a_component() -> None:
     """It chooses the tracks that show why a rank is late: by keys, which no rewording of a cause changes."""
-    text = (REPO / "frontend" / "src" / "lib" / "sight.ts").read_text(encoding="utf-8")
+    text = (REPO / "frontend" / "src" / "lib" / "rankZoom.ts").read_text(encoding="utf-8")
     assert set(re.findall(r"more_\w+_ns", text)) == {f"more_{key}_ns" for key in COMPONENTS}
