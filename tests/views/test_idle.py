@@ -377,7 +377,7 @@ def test_the_view_tells_steps_causes_and_pieces() -> None:
     assert pieces["Python", 60_000]["idle_host"] == pieces["Python", 60_000]["idle_line"] == "train.py(3): loop"
     notice = part(table, "idle", ("1",)).payloads["answer"]
     assert isinstance(notice, Notices)
-    said = "The device has nothing to do for {idle_ns}, {idle_ratio} of the time: {idle_synchronisation_ns} while"
+    said = "The device is idle for {idle_ns}, {idle_ratio} of the time: {idle_synchronisation_ns} while"
     assert notice.notices[0].text.startswith(said)
 
 

@@ -167,21 +167,21 @@ def _summary(idle: _Chosen) -> Figures:
 def _answer(idle: _Chosen) -> Notice:
     """The largest causes in words: at most two, each at least a tenth of the idle time."""
     keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
-    told = [i for i, cause in enumerate(idle.causes[:2]) if not i or 10 * idle.total(cause) >= idle.idle_ns]
-    whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in told]
-    who, runs = ("The device has", "it runs") if len(idle.devices) == 1 else ("The devices have", "they run")
+    largest = [i for i, cause in enumerate(idle.causes[:2]) if not i or 10 * idle.total(cause) >= idle.idle_ns]
+    whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in largest]
+    who, runs = ("The device is", "it runs") if len(idle.devices) == 1 else ("The devices are", "they run")
     earlier = idle.unrecorded_ns
     rest = "remaining " if earlier else ""
-    more = f" For {{unrecorded_ns}} more {runs} unrecorded work, which is no idle time." if earlier else ""
+    more = f" For {{unrecorded_ns}} more {runs} unrecorded work, which is not idle time." if earlier else ""
     return Notice(
         rule="idle_time",
         severity="info",
-        text=f"{who} nothing to do for {{idle_ns}}, {{idle_ratio}} of the {rest}time: {', and '.join(whiles)}.{more}",
+        text=f"{who} idle for {{idle_ns}}, {{idle_ratio}} of the {rest}time: {', and '.join(whiles)}.{more}",
         todo=idle.todo if earlier else "",
         figures=[
             METRICS.figure("idle_ns", idle.idle_ns, f"Idle in {idle.where}", window=CHOSEN_STEPS),
             METRICS.figure("idle_ratio", idle.ratio),
-            *(METRICS.figure(keys[i], idle.total(idle.causes[i])) for i in told),
+            *(METRICS.figure(keys[i], idle.total(idle.causes[i])) for i in largest),
             *([METRICS.figure("unrecorded_ns", earlier, window=CHOSEN_STEPS)] if earlier else ()),
         ],
     )
