@@ -285,7 +285,7 @@ def test_idle_time_is_without_it() -> None:
     (row,) = rows(table, "idle", "idle_steps")
     assert (row["idle_ns"], row["unrecorded_ns"]) == (25 * NS, 125 * NS)
     answer = part(table, "idle").payloads["answer"]
-    assert isinstance(answer, Notices) and "no idle time" in answer.notices[0].text
+    assert isinstance(answer, Notices) and "not idle time" in answer.notices[0].text
     assert "synchronize()" in answer.notices[0].todo
 
 
