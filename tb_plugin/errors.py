@@ -95,7 +95,7 @@ class MissingPackage(UserError):
     """What was asked for needs a package that an extra of this one brings."""
 
 
-REPORT_IT = "The log has the details: please report the error with them."
+REPORT_IT = "Please report the error with the details from the log."
 
 
 class PartFailed(UserError):

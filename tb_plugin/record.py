@@ -69,7 +69,7 @@ def profile(
     Raises MissingPackage without PyTorch, BadRequest for a schedule that is none.
     """
     if wait < 0 or warmup < 0 or active < 1 or repeat < 0 or skip_first < 0:
-        raise BadRequest("This is no schedule.", "profile", "Use active of 1 or more, and no negative numbers.")
+        raise BadRequest("The schedule is not valid.", "profile", "Use active=1 or more, and no negative numbers.")
     _torch()
     import torch.profiler as torch_profiler
 
@@ -114,8 +114,8 @@ def _warn_of_size(size: int, active: int, large_mb: int) -> None:
         return
     fits = max(1, large_mb * 1_000_000 * active // size)
     warnings.warn(
-        f"{active} recorded steps make about {size // 1_000_000:,} MB of trace, more than {large_mb:,} MB (large_mb): it "
-        f"takes long to write and to open. Record fewer (active={fits} fits), or leave out with_stack or profile_memory.",
+        f"{active} recorded steps make about {size // 1_000_000:,} MB of trace, more than {large_mb:,} MB (large_mb). "
+        f"Writing and opening it takes long. Record fewer (active={fits} fits), or drop with_stack or profile_memory.",
         stacklevel=2,
     )
 
@@ -200,7 +200,7 @@ class ModuleRanges(ContextDecorator):
                     self._install(module, name)
             if compiled := [name for module, name in modules if _compiled(module)]:
                 shown = ", ".join(compiled[:3]) + ", ..." * (len(compiled) > 3)
-                warnings.warn(f"Modules inside compiled code make no calls, and get no ranges: {shown}.", stacklevel=2)
+                warnings.warn(f"Modules inside compiled code get no ranges of their own: {shown}.", stacklevel=2)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -76,7 +76,7 @@ def model_of(reader: Reader[Any]) -> Model[Any, Any]:
     for model in models():
         if made_of(model) == raw:
             return model
-    raise NotFoundError(f"No model is made of {raw.partition(':')[2]}.", reader.id, "Add one to MODELS.")
+    raise NotFoundError(f"No model is built from {raw.partition(':')[2]}.", reader.id, "Add one to MODELS.")
 
 
 def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
@@ -109,7 +109,7 @@ def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analys
         if analysis.id == view_id:
             if model is not None and analysis not in views:
                 noun = _noun_of(model_name(analysis))
-                what = f"The view {analysis.title} is about {noun}, and this profile is {model.noun}."
+                what = f"The view {analysis.title} needs {noun}, but this profile is {model.noun}."
                 raise NotFoundError(what, view_id, f"It has: {shown}.")
             return analysis
     raise NotFoundError(f"There is no view {view_id}.", view_id, f"There are: {shown}.")
@@ -138,7 +138,7 @@ def _distinct(items: Sequence[Any], which: str) -> tuple[Any, ...]:
     ids = [item.id for item in items]
     twice = sorted({each for each in ids if ids.count(each) > 1})
     if twice:
-        raise UserError(f"{which} has {', '.join(twice)} twice.", EXTENSIONS_VARIABLE, "Leave one extension out.")
+        raise UserError(f"{which} has {', '.join(twice)} twice.", EXTENSIONS_VARIABLE, "Remove one of the extensions.")
     return tuple(items)
 
 

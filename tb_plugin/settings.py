@@ -72,7 +72,7 @@ FOLLOW_LINKS = _declared(
 HOSTS = _declared(
     "TORCH_TRACE_HOSTS",
     "host names that the server answers to, comma-separated, without ports; `.lab.example` covers all "
-    "names with that ending. Set it if the internet's pages run in the same browser "
+    "names with that ending. Set it if your browser also opens pages of the internet "
     "([security](../security.md))",
     default="every name",
 )

@@ -68,7 +68,7 @@ def _end_in_order() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="torch-trace", description="Where the time of a PyTorch training went.")
+    parser = Parser(prog="torch-trace", description="Show where the time of a PyTorch training run goes.")
     parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_report(commands.add_parser("report", help="print the numbers of profiles"))
@@ -158,7 +158,7 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
         "--thread",
         action="append",
         default=[],
-        help="only this thread: its key (pid:tid), id or name; all: idle threads, too (repeatable)",
+        help="only this thread: its key (pid:tid), id or name; all: also idle threads (repeatable)",
     )
     parser.add_argument(
         "--fold", choices=FOLDS, default="none", help="framework: its internal calls count for the call that entered it"
@@ -182,7 +182,7 @@ def _add_summarize(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=_whole,
         metavar="N",
-        help="number of processes; 0: this process alone (default: by cores and memory, 4 at most)",
+        help="number of processes; 0: only this process (default: by cores and memory, 4 at most)",
     )
     parser.add_argument(
         "--scheduler",

@@ -133,12 +133,12 @@ def _view(base: Entry, exp: Entry) -> str:
     """The view that compares two profiles of their model. Raises BadRequest for two models, or one without such a view."""
     one, other = (registry.model_of(entry.found.reader) for entry in (base, exp))
     if one is not other:
-        what = f"The baseline is {one.noun} and the experiment is {other.noun}: they have nothing in common to compare."
-        raise BadRequest(what, exp.found.url, "Choose two profiles of one kind.")
+        what = f"The baseline is {one.noun} and the experiment is {other.noun}: these cannot be compared."
+        raise BadRequest(what, exp.found.url, "Choose two profiles of the same kind.")
     for analysis in registry.views_of(one):
         if analysis.scope == "pair":
             return analysis.id
-    raise BadRequest(f"No view compares two profiles that are {one.noun}.", exp.found.url, "Use report on each.")
+    raise BadRequest(f"No view compares two profiles of this kind ({one.noun}).", exp.found.url, "Use report on each.")
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
@@ -148,7 +148,7 @@ def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry
     entries = [entry for entry in catalog.entries() if entry.found.root is root]
     if not entries:
         reasons = [reason for where, reason in catalog.skipped() if where.startswith(root.name)]
-        raise NotFoundError(f"The {title} holds no profile.", path, " ".join(reasons[:1]) or "Check the path.")
+        raise NotFoundError(f"The {title} contains no profile.", path, " ".join(reasons[:1]) or "Check the path.")
     for which in ("run", "worker", "span"):
         names = list(dict.fromkeys(_name(entry, which) for entry in entries))
         value = getattr(wanted, which)

@@ -36,7 +36,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     try:
         catalog = workspace.runs()
         looked, found = counted(catalog.scanned_files, "file"), counted(len(entries), "profile")
-        printer.line(f"{catalog.logdir}: {looked} looked through, {found} found.")
+        printer.line(f"{catalog.logdir}: {looked} scanned, {found} found.")
         for run in catalog.runs:
             if run.grouped_by:
                 printer.line(f"{run.name}: {run.grouped_by}")
@@ -109,7 +109,9 @@ def _not_taken(found: int, readable: int, rows: int) -> str:
     bad = found - readable
     told = [f"{bad:,} of {counted(found, 'profile')} cannot be read"] if bad else []
     if others := rows - bad:
-        told.append(f"{counted(others, 'file or folder is', 'files or folders are')} no {noun(others, 'profile')}")
+        told.append(
+            f"{counted(others, 'file or folder is', 'files or folders are')} not {noun(others, 'a profile', 'profiles')}"
+        )
     return f"{'; '.join(told)}."
 
 
@@ -121,7 +123,7 @@ def _diagnose(workspace: Workspace, entry: Entry, printer: Printer) -> None:
     read = summary.read
     printer.heading(f"{found.run} / {found.worker} / span {found.span}", 2)
     size = format_value(found.size_bytes, "bytes")
-    state = "complete" if read.complete else "INCOMPLETE: the file is cut off"
+    state = "complete" if read.complete else "INCOMPLETE: the file is truncated"
     printer.line(f"{found.url} ({read.format}, {size}, {state})")
     counts = ("seen", "kept", "repaired", "dropped", "quarantined", "unknown", "other")
     if read.records:

@@ -47,7 +47,7 @@ def parse_gate(text: str) -> Gate:
     match = _GATE.fullmatch(text)
     if match is None:
         raise BadRequest(
-            "That is no gate.", text, "Write FACT>NUMBER or FACT<NUMBER and one of %, ns, us, ms, B, KiB, MiB."
+            "The gate is not valid.", text, "Write FACT>NUMBER or FACT<NUMBER and one of %, ns, us, ms, B, KiB, MiB."
         )
     name, sign, number, unit = match.groups()
     fact = ALIASES.get(name, name)
@@ -55,7 +55,9 @@ def parse_gate(text: str) -> Gate:
         return Gate(text, fact, sign == ">", Fraction(number) / 100, relative=True)
     ending, factor = _UNITS[unit]
     if not fact.endswith(ending):
-        raise BadRequest(f"{name} is not counted in {unit}.", text, "Its unit is in its name; % fits every fact.")
+        raise BadRequest(
+            f"{name} is not measured in {unit}.", text, "The unit is in the name of the fact; % works for every fact."
+        )
     return Gate(text, fact, sign == ">", Fraction(number) * factor, relative=False)
 
 

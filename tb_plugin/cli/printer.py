@@ -25,7 +25,7 @@ from tb_plugin.format import (
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
 
-MORE = " Set COLUMNS, or --format markdown or json, to see all."
+MORE = " To see all columns, set COLUMNS or use --format markdown or json."
 _LONG = 40
 """Characters from which on the values of figures are wrapped like prose."""
 
@@ -60,7 +60,7 @@ class Printer(ABC):
         if coverage.window is not None:
             self.line(_window_line(coverage.window))
         elif not coverage.complete:
-            self.line("Incomplete: the file is damaged or ends early. The numbers are those of what could be read.")
+            self.line("Incomplete: the file is damaged or truncated. Numbers cover only the part that was read.")
         told: set[tuple[str, Scalar]] = set()
         for payload in view.payloads.values():
             if isinstance(payload, Figures):
@@ -157,7 +157,7 @@ class TextPrinter(Printer):
         for text in table.lines:
             say(text)
         if table.left_out:
-            say(f"Not in {room} columns: {', '.join(table.left_out)}.{more}")
+            say(f"No room in {room} columns: {', '.join(table.left_out)}.{more}")
 
 
 class MarkdownPrinter(Printer):
@@ -196,7 +196,7 @@ def _window_line(window: WindowInfo) -> str:
     steps = inside if window.steps else ""
     need, budget = (format_value(size, "bytes") for size in (window.need_bytes, window.budget_bytes))
     return (
-        f"Only a window was opened: {steps}{start} to {end} of {whole}. All of it would take about {need} of memory; "
+        f"Only a window was opened: {steps}{start} to {end} of {whole}. The whole trace needs about {need} of memory; "
         f"{budget} are allowed (TORCH_TRACE_MEMORY_MB)."
     )
 
@@ -207,7 +207,7 @@ def _saves(saving: Saving | None) -> str:
         return ""
     bounds = format_range(saving.low_ns, saving.high_ns, "ns")
     share = f", {format_value(saving.high_ns / saving.step_ns, 'ratio')}" if saving.step_ns else ""
-    return f", saves {bounds} a step{share}"
+    return f", saves {bounds} per step{share}"
 
 
 def _note(note: str) -> str:

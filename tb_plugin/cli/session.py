@@ -107,7 +107,7 @@ def open_workspace(
 def no_profiles_message() -> str:
     """Returns the sentence for a place where no name speaks for a profile."""
     *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
-    return f"No name ends in {', '.join(most)} or {last}: nothing here looks like a profiler trace."
+    return f"No profiler trace was found: no name ends in {', '.join(most)} or {last}."
 
 
 def scanned(path: str) -> ProfileCatalog:
@@ -208,9 +208,9 @@ def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[s
     if info.own:
         lines.append("capture: in this trace")
     if info.names:
-        lines.append(f"capture: {_few(info.names)}{' (beside the trace)' if info.how == 'beside' else ''}")
+        lines.append(f"capture: {_few(info.names)}{' (next to the trace)' if info.how == 'beside' else ''}")
     elif info.how != "named" and info.beside:
-        lines.append(f"capture: none; beside the trace lie, for {option}: {_few(info.beside)}")
+        lines.append(f"capture: none; recordings next to the trace, for {option}: {_few(info.beside)}")
     if info.problem is not None:
         lines.append(f"capture not used: {UserError(info.problem.what, info.problem.where, info.problem.do)}")
     return lines

@@ -57,12 +57,13 @@ def summarize(arguments: argparse.Namespace) -> int:
             if not outcome.is_complete:
                 incomplete += 1
                 progress_bar.tell(
-                    f"{outcome.name}: Incomplete: the file is damaged or ends early. The summary is of what could be read."
+                    f"{outcome.name}: Incomplete: the file is damaged or truncated. The summary covers "
+                    "the part that was read."
                 )
             if not progress_bar.is_shown and time.monotonic() - told >= LINE_SECONDS:
                 told = time.monotonic()
                 complain(f"{outcomes.total():,} of {counted(len(jobs), 'rank')}, {outcomes['failed']:,} failed")
-    where = arguments.to or "beside their traces"
+    where = arguments.to or "next to their traces"
     say(
         f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "
         f"{outcomes['failed']:,} failed{f', {incomplete:,} incomplete' if incomplete else ''}; "
@@ -72,7 +73,7 @@ def summarize(arguments: argparse.Namespace) -> int:
         try:
             _join(arguments.to or arguments.path, {place_of(job.files[0].path) for job in jobs})
         except TorchTraceError as error:  # the summaries are there all the same
-            complain(f"The ranks are not joined yet; TensorBoard will do it. {error}")
+            complain(f"The ranks are not combined yet; TensorBoard will do it. {error}")
     return NOTHING if outcomes["failed"] else OK
 
 
@@ -98,7 +99,7 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
             for place, listed in ranks.items()
             if len(listed) > 1 and None not in listed and not summaries.isdisjoint(listed)
         ]
-        with progress_bar.shown(f"Joining the ranks of {counted(len(places), 'run')}"):
+        with progress_bar.shown(f"Combining the ranks of {counted(len(places), 'run')}"):
             for done, place in enumerate(places, 1):
                 view = msgspec.json.decode(workspace.group(place, VIEW, Params()), type=View)
                 for finding in findings(view.payloads.values()):
@@ -121,7 +122,7 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
     )
     if arguments.scheduler:
         if arguments.workers is not None:
-            raise BadRequest("A scheduler has workers of its own.", "--workers", "Leave one of the two out.")
+            raise BadRequest("A scheduler has its own workers.", "--workers", "Use one of the two options only.")
         return Scheduler(arguments.scheduler, *files)
     return dask_cluster.from_environment() if arguments.workers is None else None
 

@@ -25,7 +25,7 @@ from tb_plugin.model.trace.strings import StringTable
 Made = TypeVar("Made")
 Lookup = Callable[[str], Recorder | None]
 """Finds a profiler by its id."""
-_AGAIN = "It is made anew from its source: ask again."
+_AGAIN = "It will be created again from its source: repeat the request."
 _POSITION = re.compile(r"\.\d+")
 
 
@@ -46,7 +46,7 @@ def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
     with kept("The column file is", path, _AGAIN), _as_value_error():
         table, header = read_columns(path)
         if (header["model"], header["version"]) != (kind.__name__, version):
-            raise CacheFileLost("The column file is of another version.", path, _AGAIN)
+            raise CacheFileLost("The column file has another version.", path, _AGAIN)
         model: Made = _Join(table, profiler).value(kind, header["fields"], "")
         return model
 

@@ -25,7 +25,7 @@ from tb_plugin.storage.checksum import is_stamped, stamp
 
 VERSION = 1
 _ITEMS = [field.name for field in fields(Items)]
-_AGAIN = "It is made anew: ask again."
+_AGAIN = "It will be computed again: repeat the request."
 
 
 def beside(path: str) -> str:

@@ -349,7 +349,9 @@ def _span_info(entry: Entry) -> SpanInfo:
     found = entry.found
     problem = problem_of(entry.problem) if entry.problem is not None else None
     if entry.vanished:
-        problem = Problem("The file is gone.", found.url, "What was read of it is still shown, until TensorBoard ends.")
+        problem = Problem(
+            "The file was deleted.", found.url, "The data already read stays available until TensorBoard ends."
+        )
     return SpanInfo(
         id=found.span,
         time_unix_ms=found.time_unix_ms,

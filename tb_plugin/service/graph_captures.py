@@ -154,7 +154,7 @@ class Captures:
                 return _with(entry, asked)
             except Cancelled:
                 time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
-        raise Cancelled(f"A capture of {entry.found.url} changes all the time.")
+        raise Cancelled(f"A capture of {entry.found.url} keeps changing.")
 
     def key(self, entry: Entry, text: str) -> str:
         """Names the captures that a profile would be told with, if it replays anything: empty for none."""
@@ -221,7 +221,10 @@ def _refused(capture: Entry) -> UserError | None:
     """Why a profile that could be loaded tells nothing all the same, or why it could not be."""
     now = capture.now
     if now.summary is not None and now.summary.window is not None:
-        what, do = "The capture is too large to be opened whole.", f"Raise {MEMORY_VARIABLE}, or name a smaller one."
+        what, do = (
+            "The capture is too large to be opened completely.",
+            f"Raise {MEMORY_VARIABLE}, or name a smaller one.",
+        )
         return UserError(what, capture.found.url, do)
     return now.problem
 
@@ -238,11 +241,13 @@ def _none_of(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> U
     if not entries:
         return NotFoundError(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
     if fitting:
-        return BadRequest("A trace is no capture of its own graphs.", text, "What it captured itself is used anyway.")
+        return BadRequest(
+            "A trace cannot be the capture of its own graphs.", text, "Captures inside the trace are used anyway."
+        )
     if any(_tells(each.found) for each in entries):
-        return BadRequest("The captures are those of other workers.", text, "Name the one that is meant.")
+        return BadRequest("The captures belong to other workers.", text, "Name one of them.")
     noun = model_of(entries[0].found.reader).noun
-    return BadRequest(f"The capture is {noun}: it tells nothing of graphs.", text, "Name a trace.")
+    return BadRequest(f"The capture is {noun}; it contains no graphs.", text, "Name a trace.")
 
 
 def _under(entries: Iterable[Entry], text: str) -> list[Entry]:

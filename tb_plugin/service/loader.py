@@ -168,7 +168,7 @@ class Loader:
             if known is not None:
                 _settle(entry, load, known, str(columns))
                 return
-            log.warning("What the cache kept of %s is gone or damaged; it is read again.", entry.found.url)
+            log.warning("The cached data of %s is missing or damaged; the file is read again.", entry.found.url)
             self._store.remove(columns)
             self._store.remove(summary)
             self._read(entry, load)
@@ -202,7 +202,7 @@ class Loader:
 
         def watch(done_bytes: int) -> None:
             if entry.load is not load:
-                raise Cancelled(f"Nobody waits for {found.url}.")
+                raise Cancelled(f"The request for {found.url} was cancelled.")
             fraction = min(1.0, (before_bytes + done_bytes) / max(1, found.size_bytes))
             load.copying(progress._replace(fraction=fraction))
 

@@ -47,7 +47,7 @@ def write(part: Part, path: Path) -> None:
 def read(path: str) -> Part:
     """Returns the part that ``write`` wrote; its tables lie in the file. Raises OSError, ValueError where it is damaged."""
     if not is_stamped(path):
-        raise ValueError("The checksum does not fit.")
+        raise ValueError("The checksum does not match.")
     with pa.memory_map(path) as file:
         content = file.read_buffer()
     end = content.size - STAMP_BYTES - _LENGTH_BYTES

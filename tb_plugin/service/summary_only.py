@@ -28,9 +28,9 @@ from tb_plugin.storage.checksum import Seal
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
 
-WHY = "The trace is not here: the log directory holds the summary of this rank, for the view Distributed alone."
+WHY = "The trace is missing. The log directory has only the summary of this rank, for the view Distributed."
 DO = "Open the log directory that has the trace."
-_ANEW = "Compute it anew: torch-trace summarize."
+_ANEW = "Compute it again: torch-trace summarize."
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class OpenSummary:
             else:
                 check(about, self.wanted)
         except SummaryRefused as error:
-            raise UnreadableTrace(f"The trace is not here, and its summary {error}.", self.where, _ANEW) from error
+            raise UnreadableTrace(f"The trace is missing, and its summary {error}.", self.where, _ANEW) from error
         return _summary(about, self.model)
 
 
@@ -71,5 +71,5 @@ def _view(view: ViewInfo) -> ViewInfo:
 def missing_trace_error(found: ProfileFiles, refused: str = "") -> NotFoundError:
     """Returns why nothing of one rank can be answered: its summary may be ``refused``, too."""
     if refused:
-        return NotFoundError(f"The trace is not here, and its summary {refused}.", found.url, _ANEW)
+        return NotFoundError(f"The trace is missing, and its summary {refused}.", found.url, _ANEW)
     return NotFoundError(WHY, found.url, DO)

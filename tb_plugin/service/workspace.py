@@ -177,7 +177,7 @@ class Workspace:
                 if not entry.gone:
                     raise
                 time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
-        raise Cancelled(f"{entry.found.url} changes all the time.")
+        raise Cancelled(f"{entry.found.url} keeps changing.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "", known: bool = False) -> bytes | Profile:
         """Returns the JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError.
@@ -241,7 +241,7 @@ class Workspace:
         """Returns ``view`` about several profiles; waits until they are loaded. Raises UserError."""
         analysis = multi_profile_view(view_id)
         if analysis is None:
-            raise NotFoundError(f"{view_id} is no view of several profiles.", view_id, "Ask for one profile.")
+            raise NotFoundError(f"{view_id} is not a view of several profiles.", view_id, "Choose one profile.")
         return self._waited(AskMultiView, place, analysis, params, steps)
 
     def window(

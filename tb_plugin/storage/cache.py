@@ -120,7 +120,7 @@ class FileStore:
             old, self.folder = self.folder, private.path
             self._is_private = True
             weakref.finalize(self, private.remove)
-        log.warning("The cache folder %s cannot be written; %s is used until the end.", old, self.folder)
+        log.warning("The cache folder %s cannot be written; %s is used until this process ends.", old, self.folder)
         return True
 
     @contextmanager
@@ -201,9 +201,9 @@ def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
 
 def refused(path: Path, error: OSError) -> CacheRefused:
     """Returns why a file of the cache could not be written, in words."""
-    do = f"Make room, or name another folder with {DIR_VARIABLE}."
+    do = f"Free space, or choose another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return CacheRefused("There is no room left in the cache folder.", str(path.parent), do)
+        return CacheRefused("The cache folder is full.", str(path.parent), do)
     reason = error.strerror or str(error)
     return CacheRefused(f"The cache folder cannot be written: {reason}.", str(path.parent), do)
 

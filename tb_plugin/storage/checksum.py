@@ -46,7 +46,7 @@ def unsealed(content: Content) -> Content:
     """Returns what ``sealed`` was given. Raises ValueError when the content is damaged."""
     body = content[_DIGITS + 1 :]
     if content[: _DIGITS + 1] != b"%08x\n" % isal_zlib.crc32(body):
-        raise ValueError("The checksum does not fit.")
+        raise ValueError("The checksum does not match.")
     return body
 
 

@@ -132,7 +132,9 @@ class Folder:
         if self.is_local:
             return open_local(self.located(file))
         if not self._is_still(file):
-            raise StorageError("The file changed since it was listed.", self.locate(file.path), "It is listed anew.")
+            raise StorageError(
+                "The file changed since it was listed.", self.locate(file.path), "It will be listed again."
+            )
         fs, place = self._place(file.path)
         try:
             return cast(BinaryIO, fs.open(place, "rb", block_size=_BLOCK_BYTES))
@@ -168,12 +170,12 @@ class Folder:
                 continue
             # Also after a good copy: it would be kept as what the listing said, and may be what came after it.
             if not self._is_still(file):
-                what, do = "The file changed while it was copied.", "It is listed anew by itself."
+                what, do = "The file changed while it was copied.", "It will be listed again automatically."
                 raise StorageError(what, self.locate(file.path), do)
             if whole:
                 return
-            what = f"The copy has {target.stat().st_size} bytes, the listing said {file.size}."
-            failure = StorageError(what, self.locate(file.path), "It may still be written; try again.")
+            what = f"The copy has {target.stat().st_size} bytes, but the listing reported {file.size}."
+            failure = StorageError(what, self.locate(file.path), "The file may still be growing; try again.")
         raise failure
 
     def _download(self, file: StoredFile, target: Path, watch: Callable[[int], None]) -> bool:
@@ -226,7 +228,7 @@ class Folder:
     def _refused(self, error: Exception, path: str = "") -> StorageError:
         refused = _refused(self.locate(path) if path else self.url, error)
         if self._anonymous:
-            refused.do = f"No credentials were found, so it was asked without any. {refused.do}"
+            refused.do = f"No credentials were found, so the request was anonymous. {refused.do}"
         return refused
 
     def _list_local(self) -> Listing:
@@ -283,7 +285,9 @@ class Folder:
         except FutureTimeout as error:
             if not listing.done():
                 what = f"The storage has not answered for {LIST_SECONDS:.0f} seconds."
-                raise StorageError(what, self.url, "It is asked again; check the network and the endpoint.") from error
+                raise StorageError(
+                    what, self.url, "It will be tried again; check the network and the endpoint."
+                ) from error
             self._listing = None
             raise self._refused(error) from error
         except FileNotFoundError as error:
@@ -386,8 +390,8 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
 
 def _refused(url: str, error: Exception) -> StorageError:
     if getattr(error, "errno", None) == errno.ENOSPC:
-        do = "Make room, or name another folder with TORCH_TRACE_CACHE."
-        return StorageError("There is no room left for the local copy.", redact(url), do)
+        do = "Free space, or choose another folder with TORCH_TRACE_CACHE."
+        return StorageError("No space is left for the local copy.", redact(url), do)
     reason = redact(getattr(error, "strerror", None) or str(error) or type(error).__name__)
     reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")
     do = "Check that it exists, that you may read it, and that the storage can be reached."

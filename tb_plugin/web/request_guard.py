@@ -29,9 +29,7 @@ def check_host(environ: Mapping[str, object], allowed: str | None = None) -> Non
         return
     host = _without_port(str(environ.get("HTTP_HOST", "")).lower())
     if not any(host == name or (name.startswith(".") and host.endswith(name)) for name in known):
-        raise Forbidden(
-            "This name of the server is not answered.", host[:200], f"Add it to {HOSTS_VARIABLE}, or use another."
-        )
+        raise Forbidden("This host name is not allowed.", host[:200], f"Add it to {HOSTS_VARIABLE}, or use another.")
 
 
 def check_site(environ: Mapping[str, object]) -> None:
@@ -41,7 +39,7 @@ def check_site(environ: Mapping[str, object]) -> None:
     embedded, do not say so.
     """
     if str(environ.get("HTTP_SEC_FETCH_SITE", "")).lower() == "cross-site":
-        raise Forbidden("Pages of other sites get no answer.", "Sec-Fetch-Site", "Open TensorBoard itself.")
+        raise Forbidden("Requests from pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard itself.")
 
 
 def _without_port(host: str) -> str:

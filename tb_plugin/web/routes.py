@@ -76,7 +76,7 @@ class Routes:
         try:
             check_host(environ)
             if request.method not in ("GET", "HEAD"):
-                raise MethodNotAllowed(f"{request.method} is not answered.", request.path, "Use GET.")
+                raise MethodNotAllowed(f"{request.method} is not supported.", request.path, "Use GET.")
             with waiting_for(partial(_has_gone, environ.get("werkzeug.socket"))):
                 response = self._answer(request)
         except Exception as error:  # the edge of HTTP
@@ -123,7 +123,7 @@ class Routes:
     def _table(self, request: Request, rest: str) -> Response:
         view_id, _, table = rest.partition("/")
         if not table or "/" in table:
-            raise NotFoundError("There is no such route.", request.path, "Ask for table/<view>/<table>.")
+            raise NotFoundError("There is no such route.", request.path, "Use table/<view>/<table>.")
         params, steps = _params(request, table), _arg(request, "steps")
         if _choice(request, "format", "json", ("json", "csv")) == "json":
             return _payload(request, self._workspace().view(_place(request), view_id, params, steps))
@@ -192,7 +192,7 @@ def _params(request: Request, table: str | None) -> Params:
     for item in request.args.getlist("where"):
         column, separator, value = item.partition(":")
         if not separator or not column:
-            raise BadRequest("A filter is not column:value.", f"where={item}", "Write for example where=name:aten::mm.")
+            raise BadRequest("A filter must be column:value.", f"where={item}", "Example: where=name:aten::mm.")
         where.append((column, value))
     return Params(
         phase=_arg(request, "phase"),

@@ -135,7 +135,7 @@ def test_views_that_a_capture_makes_possible_are_offered(tmp_path):
     first = workspace.profile(place)
     assert modules(workspace.offered(place)) == (True, "")
     assert first.state in ("loading", "ready") and modules(workspace.profile(place).views) == (True, "")
-    assert modules(workspace.offered(without)) == (False, "The trace holds no calls of nn.Module.")
+    assert modules(workspace.offered(without)) == (False, "The trace contains no calls of nn.Module.")
     assert modules(workspace.profile(without).views) == modules(workspace.offered(without))
     told, alone = (workspace.numbers(where, ["modules"]) for where in (place, without))
     assert len(msgspec.json.decode(told.tables["modules"])) == told.facts["modules.names"] > 0

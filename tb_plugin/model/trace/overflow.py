@@ -85,6 +85,6 @@ def told(report: ReadReport, cut: ClippedRows) -> ReadReport:
     count = len(cut.row)
     if not count:
         return report
-    text = "Durations that cannot be right were cut: longer than all of the trace, though their stream went on."
+    text = "Impossible durations were shortened: longer than the trace, although their stream went on."
     issue = Issue(code=CODE, outcome="repaired", text=text, count=count)
     return replace(report, events_repaired=report.events_repaired + count, issues=(*report.issues, issue))

@@ -18,9 +18,8 @@ Int64 = npt.NDArray[np.int64]
 _MOST_OF_A_RATE = 1e18
 """Blocks on a multiprocessor, or an occupancy, that no sum over a trace turns into infinity."""
 _IMPOSSIBLE = {
-    "impossible_time": "Events whose time cannot be right (over a year away, negative, or a device event at 0): left out of "
-    "all numbers.",
-    "impossible_size": "Allocator events of more bytes than there can be: left out, or only their total where that alone is.",
+    "impossible_time": "Events with impossible times (a year off, negative, a device event at 0) are excluded.",
+    "impossible_size": "Allocator events with impossible sizes are excluded, or only their impossible totals.",
 }
 
 

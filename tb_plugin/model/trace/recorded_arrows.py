@@ -100,5 +100,5 @@ def told(report: ReadReport, unbound: int) -> ReadReport:
     """Returns the report with arrows that could not be bound."""
     if not unbound:
         return report
-    text = "Arrows that begin or end where no event is were left out."
+    text = "Arrows without an event at each end were left out."
     return replace(report, issues=(*report.issues, Issue("unbound_arrow", "note", text, unbound)))

@@ -49,7 +49,7 @@ def parse_window(text: str) -> Asked:
         if end is None or end > begin:
             return Asked(times_ns=(begin, end))
     raise BadRequest(
-        "That is no window.", "window", "Write steps (7 or 7-9) or times from the start of the trace (0ns-500ns)."
+        "The window is not valid.", "window", "Write steps (7 or 7-9) or times from the start of the trace (0ns-500ns)."
     )
 
 
@@ -115,7 +115,7 @@ def choose(survey: Survey, asked: Asked, room_bytes: int, need_bytes: int, budge
     elif survey.label:
         begin, end = _whole_steps(survey, asked, room_bytes)
     elif asked.steps is not None:
-        raise BadRequest("The trace has no steps.", "window", "Name times from its start, such as 0ns-500ns.")
+        raise BadRequest("The trace has no steps.", "window", "Use times from its start, such as 0ns-500ns.")
     else:
         begin, end = 0, _fitting(survey, 0, None, room_bytes)
     whole = Whole(survey.end_ns, survey.label, need_bytes, budget_bytes, survey.first_work_ns)

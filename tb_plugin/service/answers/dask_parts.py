@@ -139,7 +139,9 @@ class ClusterParts:
                 return
             if not isinstance(error, UserError):
                 log.exception("The cluster at %s failed.", self._scheduler.address)
-            self._give_up(f"{error.what}" if isinstance(error, UserError) else "The cluster failed; the log says how.")
+            self._give_up(
+                f"{error.what}" if isinstance(error, UserError) else "The cluster failed; see the log for details."
+            )
         finally:
             while self._taking:
                 self._store.remove(self._taking.pop().copy)
@@ -191,7 +193,7 @@ class ClusterParts:
             except TorchTraceError as error:
                 self._end(taking.part, f"the cluster: {error}")
             else:
-                self._end(taking.part, f"what the cluster computed {refused}" if refused else "")
+                self._end(taking.part, f"the result of the cluster {refused}" if refused else "")
 
     def _end(self, part: _Part, refused: str) -> None:
         """Forgets a part that is there, or ``refused``, unless its lease ended before."""

@@ -88,7 +88,7 @@ class MultiProfileAnswers:
                 return gather(ask, place, analysis, params, steps, wait)
             except CacheFileLost as error:  # a part; it is computed again
                 self._store.remove(Path(error.where))
-        raise Cancelled("The cache is cleared all the time.")
+        raise Cancelled("The cache is cleared again and again.")
 
     def known(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
@@ -204,7 +204,7 @@ class MultiProfileAnswers:
                 self._team.summaries.let_go(summaries)
                 self._store.evict(keep=target)
                 return target
-        raise Cancelled("The cache is cleared all the time.")
+        raise Cancelled("The cache is cleared again and again.")
 
     def _of_pair(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool

@@ -98,7 +98,7 @@ class WriteMergedPart:
         analysis = analysis_named(self.view_id)
         view = joining(analysis)
         if view is None:
-            raise NotFoundError("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
+            raise NotFoundError("The parts of this view are not combined.", self.view_id, "Request its answer instead.")
         read, refused = _read(models, (*self.parts, *self.beside))
         if refused:
             return refused
@@ -135,7 +135,7 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
     budget = budget_bytes()
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
     if kept > budget:
-        what = f"The parts of the ranks take {kept / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed."
+        what = f"The parts of the ranks need {kept / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
         raise UserError(what, do=f"Allow more with {MEMORY_VARIABLE}={kept / 1e6 + 1:.0f}, or record fewer ranks.")
     places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
     taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)], budget)
@@ -168,7 +168,7 @@ class _Together:
         """A table and which of its rows are asked for. Raises NotFound."""
         table = replace(self, params=replace(self.params, limit=None, whole=True))._answer(models)
         if not isinstance(table, ColumnTable):
-            raise NotFoundError("That is no table.", self.view_id, "Name a table.")
+            raise NotFoundError("This is not a table.", self.view_id, "Name a table.")
         return table
 
 

@@ -36,9 +36,7 @@ def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> N
     # A flame graph lays all threads over each other; speedscope lets one choose a thread.
     places = merged(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
     if not len(places):
-        raise NotFoundError(
-            f"No stack has any {choice.weight} time.", "weight", "Choose other frames or another weight."
-        )
+        raise NotFoundError(f"No stack has {choice.weight} time.", "weight", "Choose other frames or another weight.")
     own = (places.host_ns if choice.weight == "host" else places.device_ns).tolist()
     pieces = _folded(places, own) if form == "folded" else _speedscope(trace, places, own)
     with gzip.open(target, "wb", compresslevel=3) as out:

@@ -47,7 +47,7 @@ def window_of(
         start_ns = first if start_ns is None else max(first, start_ns)
         end_ns = last if end_ns is None else min(last, end_ns)
     if start_ns is not None and end_ns is not None and start_ns >= end_ns:
-        raise BadRequest("The window is empty.", "start_ns, end_ns", "Let it end after it begins.")
+        raise BadRequest("The window is empty.", "start_ns, end_ns", "Choose an end after the start.")
     return start_ns, end_ns
 
 

@@ -241,8 +241,8 @@ def _renamed(run: str, group: Sequence[_Process]) -> dict[ProfileFiles, ProfileF
     """The profiles of a job as workers and spans of a run."""
     _, _, world, backend, _ = group[0].key
     why = (
-        f"{len(group)} of {world} ranks of one {backend} job: their files state the same world size, backend and group,"
-        f" distinct ranks and overlapping times. {GROUP_VARIABLE}=folders leaves folders apart."
+        f"{len(group)} of {world} ranks of one {backend} job: their files report the same world size, backend and group,"
+        f" distinct ranks and overlapping times. Set {GROUP_VARIABLE}=folders to keep folders separate."
     )
     cycles = _cycles(group)
     spans = span_names([{process.profiles[i].recording for process, i in cycle} for cycle in cycles])

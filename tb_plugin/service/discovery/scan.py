@@ -35,7 +35,7 @@ NOT_A_TRACE = (
 )
 _DAMAGED = "The archive is damaged: copy it again, or record it again."
 _EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
-_NOTHING = "The file holds nothing: copy it again, or stop the profiler before the program ends."
+_NOTHING = "The file has no content: copy it again, or stop the profiler before the program ends."
 _File = tuple["Root", str, str]
 """Root, path, fingerprint."""
 _SniffKey = tuple["Root", str, str, str]

@@ -21,7 +21,7 @@ SUFFIX = ".ttsummary"
 """Behind the name of the trace's main file."""
 SUMMARIES_VARIABLE = settings.SUMMARIES.name
 """Environment variable: a folder or URL that holds summaries of the log directory's ranks, each where its trace is there."""
-NOTHING_LIKE_IT = "A rank summary of a file whose name no reader knows."
+NOTHING_LIKE_IT = "A rank summary of a file with an unknown name."
 _HEAD_BYTES = 1024 * 1024
 
 

@@ -43,7 +43,7 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         if not self.address.startswith(("tcp://", "tls://")):
-            raise BadRequest("A scheduler is named as tcp://HOST:PORT or tls://HOST:PORT.", self.address, "Correct it.")
+            raise BadRequest("The scheduler must be tcp://HOST:PORT or tls://HOST:PORT.", self.address, "Correct it.")
         files = (self.ca_file, self.cert, self.key)
         if any(files) != all(files):
             raise BadRequest(
@@ -149,7 +149,7 @@ class Cluster:
         finally:
             future.release()
         if not isinstance(outcome, Outcome):
-            return Outcome(job.name, "failed", reason="The cluster answered something else than what was asked.")
+            return Outcome(job.name, "failed", reason="The cluster sent an unexpected answer.")
         return outcome
 
     def _check_versions(self) -> None:
@@ -161,7 +161,7 @@ class Cluster:
         except Exception as error:
             raise _away(self.scheduler, _reason(error)) from error
         if not answers:  # one that grows when it is asked for something looks like this, and one whose workers failed
-            log.warning("The cluster at %s has no workers now: ranks wait until it has some.", self.scheduler.address)
+            log.warning("The cluster at %s has no workers now; ranks wait for them.", self.scheduler.address)
         lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
         if lacking:
             what = (
@@ -233,7 +233,7 @@ def _reason(error: BaseException) -> str:
     """What an error says, on one line and without secrets."""
     text = " ".join(redact(str(error) or type(error).__name__).split())[:300]
     if type(error).__name__ == "KilledWorker":
-        return "The worker died again and again on it, probably for memory."
+        return "The worker died repeatedly on this rank, probably out of memory."
     if "No module named 'tb_plugin'" in text:
         return f"A worker of the cluster has no {_PACKAGE}: install the same version on all of them and here."
     return text

@@ -37,7 +37,7 @@ VIEW = "distributed"
 """The view whose part it holds."""
 FORMAT = 1
 _NO_ROOM = f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})"
-_TOO_MANY = "states too many steps"
+_TOO_MANY = "reports too many steps"
 _MAGIC = b"torch-trace rank summary "
 MOST_BYTES = 256 * 1024**2
 """Bytes of a summary, and ..."""
@@ -173,7 +173,7 @@ def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BY
     check(about, wanted)
     size = about.part_bytes
     if not 0 < size <= min(MOST_UNPACKED_BYTES, MOST_RATIO * (len(packed) + 1000)):
-        raise SummaryRefused("says that its part has a size that it cannot have")
+        raise SummaryRefused("reports an impossible size of its part")
     if size + len(content) > room_bytes:
         raise SummaryRefused(_NO_ROOM)
     try:
@@ -209,7 +209,7 @@ def check(about: SummaryHeader, wanted: Wanted) -> None:
     if about.settings != wanted.settings:
         raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
     if wanted.files is not None and tuple(about.files) != wanted.files:
-        raise SummaryRefused("is of another file")
+        raise SummaryRefused("belongs to another file")
 
 
 def check_stamp(about: SummaryHeader) -> None:
@@ -217,7 +217,7 @@ def check_stamp(about: SummaryHeader) -> None:
     from tb_plugin.views.distributed.part_schema import stamp
 
     if about.stamp != stamp():
-        raise SummaryRefused("is of another version")
+        raise SummaryRefused("has another version")
 
 
 def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
@@ -228,7 +228,7 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
         raise SummaryRefused("is damaged")
     line = b"%s%d\n" % (_MAGIC, FORMAT)
     if not content.startswith(line):
-        raise SummaryRefused("is of another version")
+        raise SummaryRefused("has another version")
     try:
         body = unsealed(memoryview(content)[len(line) :])
     except ValueError as error:
@@ -240,7 +240,7 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
     try:
         return msgspec.json.decode(head, type=SummaryHeader), body[len(head) + 1 :]
     except msgspec.ValidationError as error:
-        raise SummaryRefused("is of another version") from error
+        raise SummaryRefused("has another version") from error
     except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise SummaryRefused("is damaged") from error
 
@@ -251,9 +251,9 @@ def _table(name: str, data: bytes) -> pa.Table:
 
     shape = part_shapes().get(name)
     if shape is None:
-        raise SummaryRefused("holds a table that nobody knows")
+        raise SummaryRefused("contains an unknown table")
     if not is_plain(data):
-        raise SummaryRefused("is packed in a way that ours are not")
+        raise SummaryRefused("uses an unknown compression")
     stream = pa.ipc.open_stream(data)
     if not stream.schema.equals(shape):
         raise SummaryRefused("has other columns")
@@ -274,7 +274,7 @@ def _check_values(name: str, table: pa.Table) -> None:
             ends = pc.min_max(column)
             high, low = ends["max"].as_py(), ends["min"].as_py()
             if high is not None and (high > _MOST_NS or low < -_MOST_NS):
-                raise SummaryRefused("holds numbers that no trace has")
+                raise SummaryRefused("contains impossible numbers")
     if any(table[key].null_count for key in NEVER_NULL.get(name, ())):
         raise SummaryRefused("lacks values")
 
@@ -291,11 +291,11 @@ def _check(part: Part) -> None:
     if any(name in part.frames for name in STATED) and any(name not in part.frames for name in STATED):
         raise SummaryRefused("lacks tables")
     if part.worker or not part.facts.keys() <= FACTS.keys():
-        raise SummaryRefused("holds what no part of a rank has")
+        raise SummaryRefused("contains unknown data")
     for name, value in part.facts.items():
         low, high = FACTS[name]
         # A float or a flag is no number of a rank; a list or a text was no fact when it was unpacked.
         if value is not None and (type(value) is not int or not low <= value <= high):
-            raise SummaryRefused(f"says of {name} what cannot be")
+            raise SummaryRefused(f"has an impossible value of {name}")
     if part.facts.get("distributed.calls") != part.frames["collectives"].data.num_rows:
-        raise SummaryRefused("says of distributed.calls what cannot be")
+        raise SummaryRefused("has impossible values in distributed.calls")

@@ -34,5 +34,5 @@ def _read(path: str) -> RuleFile:
 
 
 def _refused(problem: str) -> RuleFile:
-    log.warning("%s: %s. The rules of the package alone are used.", VARIABLE, problem)
+    log.warning("%s: %s. Only the built-in rules are used.", VARIABLE, problem)
     return RuleFile(problem=problem)

@@ -25,7 +25,7 @@ _UNKNOWN_BYTES = 16 * 1024**3
 """Memory of a machine that does not say."""
 PROCESS_BYTES = 160_000_000
 """An interpreter with its libraries and the buffers of a read."""
-_NO_WINDOW = "Leave the window out."
+_NO_WINDOW = "Remove the window."
 
 
 def budget_bytes(limit_bytes: int | None = None) -> int:
@@ -46,7 +46,7 @@ def window_unsupported_error(where: str, asked: str, need: int, budget: int, why
     """
     if asked:
         return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
-    what = f"Opening it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed; {why}"
+    what = f"Opening it needs about {need / 1e6:,.0f} MB of memory, but {budget / 1e6:,.0f} MB are allowed; {why}"
     return UnreadableTrace(what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record less.")
 
 

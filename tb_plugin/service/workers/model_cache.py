@@ -86,7 +86,7 @@ class OpenModels:
         made = self.made(file)
         if not isinstance(made, kind):
             has, wanted = registry.model_named(file.model).noun, registry.noun_of(kind)
-            raise NotFoundError(f"This profile is {has}, and this needs {wanted}.", "", "Choose another profile.")
+            raise NotFoundError(f"This profile is {has}, but {wanted} is required.", "", "Choose another profile.")
         return made
 
     def levels(self, file: ModelFile) -> Pyramid:
@@ -181,4 +181,6 @@ def _load_part(path: str) -> Part:
     try:
         return mapped_part.read(path) if path.endswith(mapped_part.SUFFIX) else part_codec.load(Path(path).read_bytes())
     except (OSError, ValueError, LookupError) as error:
-        raise CacheFileLost("A kept part is gone or damaged.", path, "It is made anew: ask again.") from error
+        raise CacheFileLost(
+            "A cached part is missing or damaged.", path, "It will be computed again: repeat the request."
+        ) from error

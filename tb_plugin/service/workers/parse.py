@@ -88,7 +88,9 @@ class Parse:
         not tell the steps of ranks apart.
         """
         if self.rank and self.limits is not None:
-            raise _refused(dict(self.files), self.limits, "the ranks of a merged file are read together, and whole.")
+            raise _refused(
+                dict(self.files), self.limits, "the ranks of a merged file can only be read together and completely."
+            )
         reader = registry.reader_named(self.reader_id)
         model = registry.model_of(reader)
         raw, progress = self._read(reader, report)
@@ -97,7 +99,7 @@ class Parse:
         del raw  # whoever takes it is the only one that holds it
         if self.rank and self.rank not in profiles:
             where = next(iter(dict(self.files)))
-            raise UnreadableTrace(f"What was read of the file holds nothing of {self.rank}.", where)
+            raise UnreadableTrace(f"The file contains nothing from {self.rank}.", where)
         write = partial(self._write, model, models, progress, report)
         summaries = {rank: write(rank, make) for rank, make in profiles.items()}
         if self.rank or not ranks:
@@ -297,7 +299,7 @@ def read_info(report: ReadReport) -> ReadInfo:
     return ReadInfo(**counts, issues=issues)
 
 
-CUT_OFF = "Let the job write the whole file, or record again: what was cut off may hold it."
+CUT_OFF = "Let the job write the whole file, or record again: the missing part may contain it."
 """What enables a view for which the rest of a file has nothing: how to record more, nobody knows then."""
 
 
@@ -327,7 +329,7 @@ def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outlin
     if outline.window is not None:
         return replace(view, available=False, why=f"In the window that was opened: {missing.why}")
     if not outline.report.complete and missing.enable:
-        return replace(view, available=False, why=f"In what is left of the file: {missing.why}", enable=CUT_OFF)
+        return replace(view, available=False, why=f"In the readable part of the file: {missing.why}", enable=CUT_OFF)
     return replace(view, available=False, why=missing.why, enable=missing.enable)
 
 

@@ -87,5 +87,5 @@ def _wait(future: Future[Answer]) -> Answer:
             return future.result(LOOK_SECONDS)
         except TimeoutError:
             if not future.done() and gone():
-                raise Cancelled("Nobody waits for the answer any more.") from None
+                raise Cancelled("The request was cancelled.") from None
     return future.result()

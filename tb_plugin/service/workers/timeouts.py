@@ -62,7 +62,7 @@ def forsaken(job: Job[Any], now: float) -> Cancelled | None:
     since = job.unwanted_since
     if since is None or now - since <= FORSAKEN_SECONDS:
         return None
-    return Cancelled(f"Nobody waits for {job.name} of {job.about}.")
+    return Cancelled(f"The request for {job.name} of {job.about} was cancelled.")
 
 
 def giving_way(waiting: Iterable[Job[Any]], running: Iterable[Job[Any]], now: float) -> Job[Any] | None:

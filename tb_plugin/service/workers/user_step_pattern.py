@@ -29,7 +29,7 @@ def own_steps() -> str:
 @lru_cache(maxsize=8)
 def _check(own: str) -> str:
     if problem := own_problem(own):
-        log.warning("%s: %s. No step is looked for with it.", VARIABLE, problem)
+        log.warning("%s: %s. The pattern is ignored.", VARIABLE, problem)
         return problem
     return ""
 
@@ -39,6 +39,6 @@ def with_own_steps(raw: RawTrace, own: str) -> RawTrace:
     if not own:
         return raw
     if problem := own_problem(own):
-        issue = Issue(CODE, "note", f"{VARIABLE} is no pattern of steps: {problem}", 1)
+        issue = Issue(CODE, "note", f"{VARIABLE} is not a valid step pattern: {problem}", 1)
         return replace(raw, report=replace(raw.report, issues=(*raw.report.issues, issue)))
     return replace(raw, recorder=replace(raw.recorder, steps=with_own(raw.recorder.steps, own)))

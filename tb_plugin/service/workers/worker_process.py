@@ -105,13 +105,13 @@ class Death:
                 f"The worker process was killed twice ({self}).",
                 about,
                 "Usually there was not enough memory: close other programs, set TORCH_TRACE_WORKERS=1, or set "
-                "TORCH_TRACE_MEMORY_MB to less, so that a window of the trace is opened.",
+                "TORCH_TRACE_MEMORY_MB to a lower value, so that only a window of the trace is opened.",
             )
-        said = f" It said: {self._last_line}" if self._last_line and self._code is not None else ""
+        said = f" Its last output: {self._last_line}" if self._last_line and self._code is not None else ""
         if not self._started:
-            do = "Python or its packages may be damaged: the log of TensorBoard (or the terminal) has all of it."
+            do = "Python or its packages may be damaged: the log of TensorBoard (or the terminal) has the details."
             return WorkerDied(f"A worker process could not start ({self}).{said}", about, do)
-        do = "That is a bug of ours or of a library: please report it with the log."
+        do = "This is a bug of Torch Trace or of a library: please report it with the log."
         return WorkerDied(f"The worker process ended twice ({self}).{said}", about, do)
 
 

@@ -14,15 +14,15 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail"),
     http=ViewText(
         parameters=(
-            "`at_ns` (when, from the start of the trace; the microsecond that begins there), `address` (`0x7f20`, "
-            "or decimal), `bytes` (at least so many)."
+            "`at_ns` (nanoseconds from the start of the trace, one microsecond long), `address` "
+            "(`0x7f20`, or decimal), `bytes` (minimum size)."
         ),
         payloads=(
-            "In which operator of a trace a block was allocated that another recording of the process tells of, "
-            "such as a snapshot. `matching` (Figures: by what it was "
-            "[matched](../metrics.md#from-an-allocation-to-its-operator), null where the time lies outside of the "
-            "trace)."
+            "The operator that allocated a block of another recording of the same process, such as a "
+            "snapshot. `matching` (Figures: how it was "
+            "[matched](../metrics.md#from-an-allocation-to-its-operator), null when the time is outside "
+            "the trace)."
         ),
-        tables="`allocating_operators` (one row; several where it is ambiguous, none where no operator was open).",
+        tables="`allocating_operators` (one row; several when ambiguous, none when no operator was running).",
     ),
 )

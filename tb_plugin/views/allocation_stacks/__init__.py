@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def _missing(snapshot: Snapshot) -> Missing | None:
     if len(snapshot.stacks):
         return None
-    return Missing("The snapshot holds no stacks.", snapshot.recorder.todo("view.allocation_stacks"))
+    return Missing("The snapshot contains no stacks.", snapshot.recorder.todo("view.allocation_stacks"))
 
 
 VIEW = ViewEntry(
@@ -27,13 +27,13 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device`, `at` (the moment; default: the peak), `against` (a second moment, in any order), `of` "
-            "(`held`: what is allocated at `at`; with `against` also `made`, all that was allocated in between, "
-            "its default then, and `left`, what of that is not released at the later one), `by` (`line`, "
-            "`function`, `file`)."
+            "`device`, `at` (the moment; default: the peak), `against` (a second moment, in any order), "
+            "`of` (`held`: memory allocated at `at`. With `against` also `made`, the default: memory "
+            "allocated in between; and `left`: the part of it not released at the later moment), `by` "
+            "(`line`, `function`, `file`)."
         ),
         payloads=(
-            "Of memory snapshots. `stacks` (Tree, one root), `summary` (Figures), `devices` (Figures, one a device)."
+            "For memory snapshots. `stacks` (Tree, one root), `summary` (Figures), `devices` (Figures, one per device)."
         ),
     ),
 )

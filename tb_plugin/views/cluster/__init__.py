@@ -13,15 +13,16 @@ VIEW = ViewEntry(
     "Cluster",
     order=270,
     model=CLUSTER,
-    traits=Traits("Ranks", whole="The analysis of a job knows no phases.", tables=TABLES),
+    traits=Traits("Ranks", whole="The analysis of a job has no phases.", tables=TABLES),
     http=ViewText(
         payloads=(
-            "Of analyses of a job, of all its ranks. `headline` (Figures), `findings` (Notices about `training`: "
-            "slow ranks and links, uneven stages), `data_quality` (Notices: what is not stated; absent where "
-            "nothing is missing), `rank_times`, `stage_times` (Series, stacked_bars: the mean step; each absent "
-            "where nobody states it), `rank_calls` (Series, stacked_bars: what calls of the mean step spend their "
-            "time with; absent without calls), `map_link_bandwidth`, `map_link_bytes` (Series, a line for each "
-            "rank that sends, x = ranks that receive; absent without links between ranks) and the tables."
+            "For analyses of a job, all ranks. `headline` (Figures), `findings` (Notices about "
+            "`training`: slow ranks and links, uneven stages), `data_quality` (Notices: unreported data; "
+            "absent when nothing is missing), `rank_times`, `stage_times` (Series, stacked_bars: the "
+            "mean step; absent when not reported), `rank_calls` (Series, stacked_bars: time inside calls "
+            "of the mean step; absent without calls), `map_link_bandwidth`, `map_link_bytes` (Series, "
+            "one line per sending rank, x = receiving ranks; absent without links between ranks) and the "
+            "tables."
         ),
         tables=(
             "`job_steps` (by step and rank, then by stage), `job_communication` (by group and rank), `job_bands` "

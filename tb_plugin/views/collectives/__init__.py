@@ -11,14 +11,15 @@ VIEW = ViewEntry(
     "Collectives",
     order=290,
     model=FLIGHT,
-    traits=Traits("Work", whole="A flight recorder knows no phases.", tables=("recorded_calls", "group_progress")),
+    traits=Traits("Work", whole="A flight recorder dump has no phases.", tables=("recorded_calls", "group_progress")),
     http=ViewText(
         payloads=(
-            "Of dumps of flight recorders: what one rank called last. `answer` (Notices about `answer`: what it "
-            "hangs in), `summary` (Figures), `group_progress`, `recorded_calls` (Tables)."
+            "For flight recorder dumps: the last calls of one rank. `answer` (Notices about `answer`: "
+            "the call in which it hangs), `summary` (Figures), `group_progress`, `recorded_calls` "
+            "(Tables)."
         ),
         tables=(
-            "`recorded_calls` (the last one first, with its stack), `group_progress` (how far the rank came in "
+            "`recorded_calls` (latest first, with stacks), `group_progress` (progress of the rank in "
             "each process group)."
         ),
     ),

@@ -29,13 +29,13 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`summary` (Figures), `graph_breaks`, `regions`, `generated_kernels`, `compiled_steps` (Table; absent "
-            "where they have no row)."
+            "`summary` (Figures), `graph_breaks`, `regions`, `generated_kernels`, `compiled_steps` "
+            "(Table; absent when empty)."
         ),
         tables=(
-            "`regions` (compiled code: a function and one of its compilations), `graph_breaks` (per function that "
-            "breaks off, and the one that goes on), `generated_kernels` (kernels of the compiler by name), "
-            "`compiled_steps` (per recorded step)."
+            "`regions` (per function and compilation), `graph_breaks` (per interrupted function and its "
+            "continuation), `generated_kernels` (compiler-generated kernels by name), `compiled_steps` "
+            "(per recorded step)."
         ),
     ),
 )

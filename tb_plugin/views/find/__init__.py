@@ -14,17 +14,18 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail", whole=""),
     http=ViewText(
         parameters=(
-            "`in` (`names`; `args`: texts recorded with the event and its category, and numbers without a column "
-            "of their own that read as exactly the text; `all`; `first`: `args` where no name has the text), "
-            "`exact` (0/1: the whole text equals), `start_ns`, `end_ns` (events that touch this range), `bins` "
-            "(slices of the whole trace, default 1200), `near_ns`."
+            "`in` (`names`; `args`: recorded texts of the event, its category, and numbers without a "
+            "column that equal the text; `all`; `first`: `args` if no name matches), `exact` (0/1: match "
+            "the whole text), `start_ns`, `end_ns` (events that overlap this range), `bins` (slices of "
+            "the whole trace, default 1200), `near_ns`."
         ),
         payloads=(
-            "A search of the whole trace, or of S. `search` (text in any case, or `/regex/`), `where` as for "
-            "`events` (its events are those of the row: also without S it counts what tables count). `summary` "
-            "(Figures), `marks` (Series, histogram: hits that begin in each slice), `names` (by name and kind), "
-            "`hits` (all, in order of time); with `near_ns` also `near` (Figures, `hit_position`: the place in "
-            "`hits` of the first one from there on; ask `table/find/hits` with `offset`)."
+            "A search of the whole trace, or of S. `search` (case-insensitive text, or `/regex/`), "
+            "`where` as for `events` (the events of a table row; without S it counts the same events as "
+            "tables). `summary` (Figures), `marks` (Series, histogram: hits that start in each slice), "
+            "`names` (by name and kind), `hits` (all, by time); with `near_ns` also `near` (Figures, "
+            "`hit_position`: position in `hits` of the first hit from there on; use it as `offset` of "
+            "`table/find/hits`)."
         ),
         tables="`hits`, `names`.",
     ),

@@ -15,7 +15,7 @@ def _missing(trace: TraceTable) -> Missing | None:
     from tb_plugin.analysis.range_traces import is_range_trace
 
     if is_range_trace(trace):
-        return Missing("The trace is not one of a training: no rule speaks about it.", "")
+        return Missing("The trace is not from training; no checks apply.", "")
     return None
 
 
@@ -28,28 +28,28 @@ VIEW = ViewEntry(
     traits=Traits(
         "Summary",
         kept=True,
-        whole="A finding says what a step would gain: it looks at whole steps.",
+        whole="Findings estimate savings per step and use whole steps.",
         tables=("savings",),
     ),
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`without` (ids of rules with commas between, [left out](../findings.md#leave-a-finding-out) of all "
-            "numbers; unknown ones are none)."
+            "`without` (comma-separated ids of rules, [left out](../findings.md#leave-a-finding-out) of "
+            "all numbers; unknown ids are ignored)."
         ),
         payloads=(
-            "Of traces. `summary` (Figures: step time, number of findings), `together` (Figures: what all save, "
-            "how many rules looked of how many, what was not recorded that rules look at, and how busy the "
-            "devices are), `findings` (Notices, what saves most first; each with `title`, `why`, `confidence`, "
-            "`saving`, the first `events` and how many it is `shown_by`), `dismissed`, `ignored` (Notices about "
-            "`answer`: what applies and is left out by `without`, by the file `torch_trace_ignore` of the log "
-            "directory; absent without any), `data_quality` (Notices; absent unless that file names what is no "
-            "rule)."
+            "For traces. `summary` (Figures: step time, number of findings), `together` (Figures: total "
+            "saving, number of checks run, unrecorded data that checks need, and device utilization), "
+            "`findings` (Notices, largest saving first; each with `title`, `why`, `confidence`, "
+            "`saving`, the first `events` and their number `shown_by`), `dismissed`, `ignored` (Notices "
+            "about `answer`: findings excluded by `without` or by the file `torch_trace_ignore` of the "
+            "log directory; absent without any), `data_quality` (Notices; absent unless that file names "
+            "an unknown rule)."
         ),
         tables=(
-            "`savings` (a row for each finding), `finding_events` (the events that show each, by `rule`), "
-            "`fusible_kernels` (of `unfused_kernels`: runs with the same kernels in the same order; absent "
-            "without that finding)."
+            "`savings` (one row per finding), `finding_events` (evidence of each finding, by `rule`), "
+            "`fusible_kernels` (for `unfused_kernels`: repeated kernel sequences; absent without that "
+            "finding)."
         ),
     ),
 )

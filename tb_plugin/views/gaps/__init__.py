@@ -13,10 +13,10 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Ask", "detail"),
     http=ViewText(
-        parameters="`start_ns`, `end_ns` (default: everything), `min_ns` (shortest gap, default 10000).",
+        parameters="`start_ns`, `end_ns` (default: the whole trace), `min_ns` (shortest gap, default 10000).",
         payloads=(
-            "Where devices and their streams stood still, and why: `summary` (Figures), `gaps` (Table, those of "
-            "devices first, the longest first, at most 2,000)."
+            "Idle periods of devices and streams with their causes: `summary` (Figures), `gaps` (Table, "
+            "devices first, longest first, at most 2,000)."
         ),
         tables="`gaps`.",
     ),

@@ -19,7 +19,7 @@ def _missing(trace: TraceTable) -> Missing | None:
     if len(replays_of(trace)):
         return None
     return Missing(
-        "The trace launches captured graphs, but holds no work of theirs on a device.",
+        "The trace launches captured graphs, but contains none of their device work.",
         trace.recorder.todo("view.launches"),
     )
 
@@ -34,13 +34,13 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`summary` (Figures), `coverage` (Breakdown: the replayed device time by what tells what stands "
-            "behind it), `graph_notes` (Notices: what the tables leave out; absent where nothing), `graphs`, "
-            "`graph_nodes`, `graph_replays`, `graph_refusals` (Tables)."
+            "`summary` (Figures), `coverage` (Breakdown: replayed device time by source of its "
+            "operators), `graph_notes` (Notices: data that the tables exclude; absent without any), "
+            "`graphs`, `graph_nodes`, `graph_replays`, `graph_refusals` (Tables)."
         ),
         tables=(
-            "`graphs` (per graph), `graph_nodes` (per graph and node, in order), `graph_replays` (per replay, by "
-            "time), `graph_refusals` (per graph and recording that does not fit)."
+            "`graphs` (per graph), `graph_nodes` (per graph and node, in order), `graph_replays` (per "
+            "replay, by time), `graph_refusals` (per graph and recording that does not match)."
         ),
     ),
 )

@@ -16,7 +16,7 @@ def _missing(snapshot: Snapshot) -> Missing | None:
 
     if any(held.count for held in devices_of(snapshot)):
         return None
-    return Missing("The snapshot holds no history of events.", snapshot.recorder.todo("view.growth"))
+    return Missing("The snapshot contains no event history.", snapshot.recorder.todo("view.growth"))
 
 
 VIEW = ViewEntry(
@@ -29,13 +29,14 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device`, `stack` (a `stack_number`, whose curve is drawn; default: the one that grows most, else "
-            "all), `at`, `against` (events after which the two moments are that are compared, in any order; by "
-            "default the ends of the first and the last step, without steps the whole history)."
+            "`device`, `stack` (the `stack_number` to draw; default: the fastest-growing stack, else "
+            "all), `at`, `against` (event numbers of the two moments to compare, in any order; default: "
+            "the ends of the first and the last step, or the whole history without steps)."
         ),
         payloads=(
-            "Of memory snapshots. `answer` (Notices about `answer`), `summary` (Figures), `live` (Series, lines; "
-            "absent without steps), `compared` (Figures: both moments), `devices` (Figures, one a device)."
+            "For memory snapshots. `answer` (Notices about `answer`), `summary` (Figures), `live` "
+            "(Series, lines; absent without steps), `compared` (Figures: both moments), `devices` "
+            "(Figures, one per device)."
         ),
         tables="`growth_stacks`, `changed_stacks`, `changed_blocks` (the largest 100,000), `growth_steps`.",
     ),

@@ -16,9 +16,9 @@ def _missing(trace: TraceTable) -> Missing | None:
     from tb_plugin.analysis.reported_steps import missing_computation
 
     if not device_busy(trace):
-        return Missing("The trace holds no work of a device.", trace.recorder.todo("view.idle"))
+        return Missing("The trace contains no device work.", trace.recorder.todo("view.idle"))
     if missing_computation(trace) is not None:
-        return Missing("Kernels are missing that the profile states: nobody knows when the device was idle.", "")
+        return Missing("Kernels that the profiler reports are missing, so idle time is unknown.", "")
     return None
 
 
@@ -32,13 +32,12 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "Why devices had nothing to do in the chosen steps: `summary` (Figures), `answer` (Notices), `steps` "
-            "(Series, stacked bars by cause; absent without recorded steps), `average_idle` (Breakdown: causes, a "
-            "mean over the steps), `idle_pieces` (Table)."
+            "Idle time of devices in the selected steps, by cause: `summary` (Figures), `answer` "
+            "(Notices), `steps` (Series, stacked bars by cause; absent without recorded steps), "
+            "`average_idle` (Breakdown by cause, mean over the steps), `idle_pieces` (Table)."
         ),
         tables=(
-            "`idle_causes`, `idle_steps` (by step and device), `idle_pieces` (the 200 longest of each cause and "
-            "device)."
+            "`idle_causes`, `idle_steps` (by step and device), `idle_pieces` (the 200 longest per cause and device)."
         ),
     ),
 )

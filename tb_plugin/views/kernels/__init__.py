@@ -16,7 +16,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 
     if of_kind(trace.kind, *DEVICE_WORK).any():
         return None
-    return Missing("The trace holds no device events.", trace.recorder.todo("view.kernels"))
+    return Missing("The trace contains no device events.", trace.recorder.todo("view.kernels"))
 
 
 VIEW = ViewEntry(
@@ -28,16 +28,16 @@ VIEW = ViewEntry(
     traits=Traits("Work", whole="", tables=("kernels", "kernels_by_launch")),
     missing=_missing,
     http=ViewText(
-        parameters="`communication` (`0` leaves kernels that communicate out of everything).",
+        parameters="`communication` (`0` excludes communication kernels).",
         payloads=(
-            "`classes` (donut), `kernels_total` (donut), `types`, `cores` (donuts; absent where the profile "
-            "states no types and cores of kernels), `matrix_unit` (donut; absent where no device has matrix "
+            "`classes` (donut), `kernels_total` (donut), `types`, `cores` (donuts; absent when kernel "
+            "types and cores are not reported), `matrix_unit` (donut; absent when no device has matrix "
             "units), `kernels` (Table)."
         ),
         tables=(
-            "`kernels`, `kernels_by_launch`, `copies` (memcpy and memset with bytes and bandwidth), of profiles "
-            "that state facts of kernels also `kernels_by_type`, `kernels_by_type_shape` and `kernel_rows` (the "
-            "longest 100,000 kernels, each with its facts under `args.<name>`)."
+            "`kernels`, `kernels_by_launch`, `copies` (memcpy and memset with bytes and bandwidth), if "
+            "the profile reports properties of kernels also `kernels_by_type`, `kernels_by_type_shape` "
+            "and `kernel_rows` (the longest 100,000 kernels, each with its properties as `args.<name>`)."
         ),
     ),
 )

@@ -16,7 +16,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 
     if (trace.kind == EventKind.RUNTIME).any():
         return None
-    return Missing("The trace holds no calls of a device's runtime.", trace.recorder.todo("view.launches"))
+    return Missing("The trace contains no runtime calls.", trace.recorder.todo("view.launches"))
 
 
 VIEW = ViewEntry(
@@ -30,9 +30,10 @@ VIEW = ViewEntry(
     http=ViewText(
         payloads=(
             "`launch_answer` (Notices), `launch_summary` (Figures), `api_times`, `queue_times`, "
-            "`launch_latencies` (Series, histograms; absent without launches, the last one without any on an "
-            "empty queue), `summary` (Figures), `longest_call` and `longest_caller` (Figures: the first row, and "
-            "who made most of it; absent without calls), `runtime_calls` (Table)."
+            "`launch_latencies` (Series, histograms; absent without launches; the last one absent "
+            "without launches into an empty queue), `summary` (Figures), `longest_call` and "
+            "`longest_caller` (Figures: the first row, and its main caller; absent without calls), "
+            "`runtime_calls` (Table)."
         ),
         tables=(
             "`runtime_calls`, `runtime_calls_by_caller`, `launch_operators`, `launch_kernels`, `late_launches`, "

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def _missing(trace: TraceTable) -> Missing | None:
     if len(trace.memory.time_ns) or len(trace.totals.time_ns) or len(trace.components.time_ns):
         return None
-    return Missing("The trace holds no memory events.", trace.recorder.todo("view.memory"))
+    return Missing("The trace contains no memory events.", trace.recorder.todo("view.memory"))
 
 
 VIEW = ViewEntry(
@@ -23,34 +23,35 @@ VIEW = ViewEntry(
     "Memory",
     order=170,
     model=TRACE,
-    traits=Traits("Memory", whole="Memory is held beyond the phase that asks for it."),
+    traits=Traits("Memory", whole="Memory stays allocated after the phase that allocates it."),
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device` (such as `cuda:0`; the page's default: the first accelerator, the tables': all), "
-            "`start_ns`, `end_ns` (within the chosen steps), `at_ns` (the moment of `memory_peak` and the bars; "
-            "default: the peak), `width` (columns of the curves, default 800), `allocator` (whose totals "
-            "`allocator_curve` shows; default: what each reserved), `zeros` (1: also components that held "
-            "nothing)."
+            "`device` (such as `cuda:0`; default: the first accelerator on the page, all devices in "
+            "tables), `start_ns`, `end_ns` (within the selected steps), `at_ns` (moment for "
+            "`memory_peak` and the bars; default: the peak), `width` (columns of the curves, default "
+            "800), `allocator` (the allocator of `allocator_curve`; default: reserved bytes of each "
+            "allocator), `zeros` (1: also empty components)."
         ),
         payloads=(
-            "`summary` (Figures), `curve` (Series, lines; null between chosen steps that lie apart), "
-            "`out_of_memory` (Series: times and bytes of failed requests; absent without any), `live_operators` "
-            "and `live_outermost` (Breakdown: by the innermost operator, and by the outermost), `live_categories` "
-            "(absent without totals, addresses or a forward pass), `live_modules`, `live_frames` (by line of "
-            "Python) and `live_phases` (Breakdown; absent where the trace does not tell), `block_states` "
-            "(Breakdown: blocks by state), `driver_calls` (Figures), `advice` and `data_quality` (Notices), "
-            "`devices` (Figures, one a device), `allocators`, `allocator_devices`, `allocator_peaks` and "
-            "`component_counts` (Figures), `allocator_curve` (Series), `memory_allocators` and "
-            "`memory_components` (Tables; these where the profile [states "
-            "totals](../metrics.md#totals-that-a-profile-states)), `memory_operators` (Table), `memory_shapes` "
-            "(Table; where input shapes change from step to step); only tables without memory events."
+            "`summary` (Figures), `curve` (Series, lines; null between selected steps that are not "
+            "adjacent), `out_of_memory` (Series: times and bytes of failed requests; absent without "
+            "any), `live_operators` and `live_outermost` (Breakdown: by innermost and by top-level "
+            "operator), `live_categories` (absent without totals, addresses or a forward pass), "
+            "`live_modules`, `live_frames` (by line of Python) and `live_phases` (Breakdown; absent when "
+            "not recorded), `block_states` (Breakdown: blocks by state), `driver_calls` (Figures), "
+            "`advice` and `data_quality` (Notices), `devices` (Figures, one per device), `allocators`, "
+            "`allocator_devices`, `allocator_peaks` and `component_counts` (Figures), `allocator_curve` "
+            "(Series), `memory_allocators` and `memory_components` (Tables; these if the profile "
+            "[reports totals](../metrics.md#totals-that-a-profile-states)), `memory_operators` (Table), "
+            "`memory_shapes` (Table; if input shapes change between steps). Without memory events only "
+            "tables."
         ),
         tables=(
-            "`memory_operators`, `memory_operators_outermost`, `memory_events` (blocks; the page filters them "
-            "with `min_block_bytes`, `max_block_bytes`, `min_lifetime_ns`, `max_lifetime_ns`), `memory_peak` "
-            "(what was live), `memory_steps` (what outlives the step that allocated it), `memory_shapes`, "
-            "`memory_allocators`, `memory_components`."
+            "`memory_operators`, `memory_operators_outermost`, `memory_events` (blocks; the page filters "
+            "them with `min_block_bytes`, `max_block_bytes`, `min_lifetime_ns`, `max_lifetime_ns`), "
+            "`memory_peak` (live blocks), `memory_steps` (memory that outlives its step), "
+            "`memory_shapes`, `memory_allocators`, `memory_components`."
         ),
     ),
 )

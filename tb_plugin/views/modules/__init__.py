@@ -19,7 +19,7 @@ def _missing(trace: TraceTable) -> Missing | None:
     modules = (trace.kind == EventKind.MODULE).any() or (origins_of(trace).scopes.kind == EventKind.MODULE).any()
     if modules or has_regions(trace):
         return None
-    return Missing("The trace holds no calls of nn.Module.", trace.recorder.todo("view.modules"))
+    return Missing("The trace contains no calls of nn.Module.", trace.recorder.todo("view.modules"))
 
 
 VIEW = ViewEntry(
@@ -32,10 +32,10 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`tree` (Tree), `data_quality` (Notices: what of the backward pass counts for no module; absent where "
-            "all does), `replayed` (Breakdown: what tells the modules of replayed graphs; absent where nothing "
-            "does), `modules` (Table); without calls of modules `compiled` (Table) alone."
+            "`tree` (Tree), `data_quality` (Notices: backward work without a module; absent without "
+            "any), `replayed` (Breakdown: sources for modules of replayed graphs; absent without any), "
+            "`modules` (Table); without module calls only `compiled` (Table)."
         ),
-        tables="`modules` (per module, over all its places), `compiled` (compiled code by region; where any ran).",
+        tables=("`modules` (per module, over all its positions), `compiled` (compiled code by region, if any ran)."),
     ),
 )

@@ -17,7 +17,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 
     if of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any() or stated_operators(trace.stated) is not None:
         return None
-    return Missing("The trace holds no operators.", trace.recorder.todo("view.operators"))
+    return Missing("The trace contains no operators.", trace.recorder.todo("view.operators"))
 
 
 VIEW = ViewEntry(
@@ -30,11 +30,12 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`device_self`, `device_total`, `host_self`, `host_total` (Breakdown, donut, top 10 and the rest: "
-            "self of all operators, total of outermost ones; device ones absent without device time), "
-            "`no_operator` (Breakdown: why device time has no operator; absent where it has), `replayed` "
-            "(Breakdown: what tells the operators of replayed graphs; absent where nothing does), `left_out` "
-            "(Figures: what Host self leaves out of runtime calls; absent without any), `operators` (Table)."
+            "`device_self`, `device_total`, `host_self`, `host_total` (Breakdown, donut, top 10 and the "
+            "rest: self time of all operators, total time of top-level operators; device payloads absent "
+            "without device time), `no_operator` (Breakdown: device time without an operator, by reason; "
+            "absent without any), `replayed` (Breakdown: sources for operators of replayed graphs; "
+            "absent without any), `left_out` (Figures: runtime calls excluded from Host self; absent "
+            "without any), `operators` (Table)."
         ),
         tables=(
             "`operators`, `operators_outermost`, `operators_by_shape`, `no_operator`, `stacks` (use `where=name:...`)."

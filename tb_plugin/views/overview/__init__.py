@@ -11,28 +11,27 @@ VIEW = ViewEntry(
     "Overview",
     order=10,
     model=TRACE,
-    traits=Traits(
-        "Summary", kept=True, whole="Its figures are those of whole steps and of devices.", tables=("steps",)
-    ),
+    traits=Traits("Summary", kept=True, whole="Its numbers describe whole steps and devices.", tables=("steps",)),
     http=ViewText(
         payloads=(
-            "`headline` (Figures), `largest_costs` (Notices about `answer`: the sentence that says what limits "
-            "the program; its figure `limit` is the word for it), `steps` (Series, stacked bars; absent when no "
-            "steps were recorded), `average_step` (Breakdown; absent where kernels are missing that the profile "
-            "states), `outside_steps` (Figures; absent where next to nothing was recorded there), `findings` "
-            "(Notices, the same as those of `findings`, also `without` what is left out), `left_out` (Figures: "
-            "how many findings that is; absent without any), `device_time_<id>` (Breakdown, one a device), "
-            "`device_steps_<id>` (Breakdown: the mean step on the device; of NPUs), `device_idle_<id>` "
-            "(Breakdown: its idle part by cause; absent where it is never idle), `device_classes_<id>` "
-            "(Breakdown: its compute time by class of kernel), `device_cores_<id>` (Breakdown: its kernel time by "
-            "kind of cores, where the profile states them), `device_<id>` (Figures, one a device), `trace_health` "
-            "(Figures), `configuration` (Figures), `data_quality` (Notices). Of a trace with nothing but ranges: "
-            "`headline`, `largest_costs`, `trace_health`, `configuration` and `data_quality`."
+            "`headline` (Figures), `largest_costs` (Notices about `answer`: the sentence about the main "
+            "bottleneck; its figure `limit` names it), `steps` (Series, stacked bars; absent when no "
+            "steps were recorded), `average_step` (Breakdown; absent when reported kernels are missing), "
+            "`outside_steps` (Figures; absent when almost nothing was recorded outside steps), "
+            "`findings` (Notices, as in `findings`, also with `without`), `left_out` (Figures: number of "
+            "excluded findings; absent without any), `device_time_<id>` (Breakdown, one per device), "
+            "`device_steps_<id>` (Breakdown: the mean step on the device; only NPUs), `device_idle_<id>` "
+            "(Breakdown: its idle time by cause; absent when it is never idle), `device_classes_<id>` "
+            "(Breakdown: its compute time by class of kernel), `device_cores_<id>` (Breakdown: its "
+            "kernel time by kind of cores, if reported), `device_<id>` (Figures, one per device), "
+            "`trace_health` (Figures), `configuration` (Figures), `data_quality` (Notices). For a trace "
+            "with only ranges: `headline`, `largest_costs`, `trace_health`, `configuration` and "
+            "`data_quality`."
         ),
         tables=(
-            "`steps`; of NPUs `steps_of_devices` and `stated_steps` (the times of steps that the profile states, "
-            "empty without any); of a trace with nothing but ranges `longest_ranges`, `busiest_threads`, "
-            "`operations` (absent without any)."
+            "`steps`; for NPUs `steps_of_devices` and `stated_steps` (reported step times, empty without "
+            "any); for a trace with only ranges `longest_ranges`, `busiest_threads`, `operations` "
+            "(absent without any)."
         ),
     ),
 )

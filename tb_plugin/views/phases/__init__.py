@@ -18,8 +18,8 @@ def _missing(trace: TraceTable) -> Missing | None:
     if annotation_rows(trace).any():
         return None
     if is_range_trace(trace):
-        return Missing("The trace holds no ranges that the program named.", "")
-    return Missing("The trace holds no annotations.", trace.recorder.todo("view.phases"))
+        return Missing("The trace contains no ranges named by the program.", "")
+    return Missing("The trace contains no annotations.", trace.recorder.todo("view.phases"))
 
 
 VIEW = ViewEntry(
@@ -32,10 +32,10 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`names` (Figures: the pattern, and what it made of the names), `tree` (Tree), `phase_host_in_step`, "
-            "`phase_device_in_step` (Series, a line a phase over the steps; absent with fewer than two steps, the "
-            "latter without a device), `phases` (Table)."
+            "`names` (Figures: the pattern and its effect on the names), `tree` (Tree), "
+            "`phase_host_in_step`, `phase_device_in_step` (Series, one line per phase over the steps; "
+            "absent with fewer than two steps, the latter without a device), `phases` (Table)."
         ),
-        tables="`phases` (per phase, over all its places), `phase_steps` (per phase and step).",
+        tables="`phases` (per phase, over all its positions), `phase_steps` (per phase and step).",
     ),
 )

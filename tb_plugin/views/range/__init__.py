@@ -13,9 +13,9 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits("Ask", "detail"),
     http=ViewText(
-        parameters="`start_ns`, `end_ns` (default: everything).",
+        parameters="`start_ns`, `end_ns` (default: the whole trace).",
         payloads=(
-            "What ran in a range of time that was marked on the timeline, each event cut at its bounds: `summary` "
+            "Work in a time range selected on the timeline, events clipped to the range: `summary` "
             "(Figures), `range_devices`, `range` (Tables)."
         ),
         tables="`range`, `range_devices`.",

@@ -11,18 +11,20 @@ VIEW = ViewEntry(
     "Ranks",
     order=300,
     model=FLIGHT,
-    traits=Traits("Ranks", whole="A flight recorder knows no phases.", tables=("matched_collectives", "rank_progress")),
+    traits=Traits(
+        "Ranks", whole="A flight recorder dump has no phases.", tables=("matched_collectives", "rank_progress")
+    ),
     scope="workers",
     http=ViewText(
         payloads=(
-            "Of the flight recorders of all workers of a run and span. `answer` (Notices about `answer`: who did "
-            "not call a collective, who called another one, who waits), `headline` (Figures), `data_quality` "
-            "(Notices: ranks without a dump; absent where there is nothing to say), `matched_collectives`, "
-            "`rank_progress` (Tables)."
+            "For the flight recorder dumps of all workers of a run and span. `answer` (Notices about "
+            "`answer`: ranks that did not call a collective, called another one, or wait), `headline` "
+            "(Figures), `data_quality` (Notices: ranks without a dump; absent without any), "
+            "`matched_collectives`, `rank_progress` (Tables)."
         ),
         tables=(
-            "`matched_collectives` (what is not alike first; of the first 1,000 of these it is said on which "
-            "ranks and in what), `rank_progress` (by rank and process group, those furthest behind first)."
+            "`matched_collectives` (mismatches first; the first 1,000 with the ranks and fields that "
+            "differ), `rank_progress` (by rank and process group, furthest behind first)."
         ),
     ),
 )

@@ -16,7 +16,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 
     if ((trace.kind == EventKind.KERNEL) & ~trace.is_collective).any():
         return None
-    return Missing("The trace holds no kernels.", trace.recorder.todo("view.kernels"))
+    return Missing("The trace contains no kernels.", trace.recorder.todo("view.kernels"))
 
 
 OF_RANK, ACROSS = "kernels_by_rank", "kernels_across_ranks"
@@ -32,15 +32,16 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "Of the traces of all workers of a run and span. `answer` (Notices about `answer`: the kernel whose "
-            "total a step differs most, the one whose duration does, the worker that is slowest at most; empty "
-            "with one worker), `slower_map` (Series, a line for each of the 12 kernels that differ most, x = "
-            "workers: by which part the mean is above that of the fastest worker; absent with one worker), "
-            "`data_quality` (Notices; absent where there is nothing to say) and the tables."
+            "For the traces of all workers of a run and span. `answer` (Notices about `answer`: the "
+            "kernel with the largest difference in total per step, the kernel with the largest "
+            "difference in duration, the worker that is slowest most often; empty with one worker), "
+            "`slower_map` (Series, one line for each of the 12 kernels with the largest differences, x = "
+            "workers: mean duration relative to the fastest worker; absent with one worker), "
+            "`data_quality` (Notices; absent without any) and the tables."
         ),
         tables=(
-            "`kernels_across_ranks` (by name, input shapes and types; the largest difference of totals a step "
-            "first), `kernels_by_rank` (the same of each worker)."
+            "`kernels_across_ranks` (by name, input shapes and types; largest difference in total per "
+            "step first), `kernels_by_rank` (the same per worker)."
         ),
     ),
 )

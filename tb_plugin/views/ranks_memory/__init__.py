@@ -15,10 +15,10 @@ VIEW = ViewEntry(
     scope="workers",
     http=ViewText(
         payloads=(
-            "Of the memory snapshots of all workers of a run and span; of each the device with most events. "
-            "`answer` (Notices about `answer`), `headline` (Figures), `advice` (Notices), `rank_categories` "
-            "(Series, stacked_bars: what each peak consists of), `data_quality` (Notices; absent where there is "
-            "nothing to say), `rank_memory` (Table)."
+            "For the memory snapshots of all workers of a run and span; the device with the most events "
+            "of each. `answer` (Notices about `answer`), `headline` (Figures), `advice` (Notices), "
+            "`rank_categories` (Series, stacked_bars: composition of each peak), `data_quality` "
+            "(Notices; absent without any), `rank_memory` (Table)."
         ),
         tables="`rank_memory`.",
     ),

@@ -16,7 +16,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 
     if is_served(trace):
         return None
-    return Missing("No step says what a server did in it.", trace.recorder.todo("view.serving"))
+    return Missing("No step has a server annotation.", trace.recorder.todo("view.serving"))
 
 
 VIEW = ViewEntry(
@@ -28,16 +28,17 @@ VIEW = ViewEntry(
     traits=Traits(
         "Summary",
         hidden=True,
-        whole="It is about steps: choose those of a mode.",
+        whole="Serving statistics are per step; select the steps of a mode.",
         tables=("serving_steps", "serving_modes", "serving_classes"),
     ),
     missing=_missing,
     http=ViewText(
-        parameters="`steady` (`all`: figures are about all steps; default: the steady state, where no steps are chosen).",
+        parameters="`steady` (`all`: all steps; default: the steady state, if no steps are selected).",
         payloads=(
-            "`summary` (Figures), `answer` (Notices), `times` (Breakdown: time by mode), `classes` (Series, "
-            "stacked bars: kernels by mode), `by_batch`, `by_tokens` (Scatter: step time; absent where fewer than "
-            "two steps state it), `serving_modes`, `serving_steps`, `serving_classes` (Tables)."
+            "`summary` (Figures), `answer` (Notices), `times` (Breakdown: time by mode), `classes` "
+            "(Series, stacked bars: kernels by mode), `by_batch`, `by_tokens` (Scatter: step time; "
+            "absent when fewer than two steps report it), `serving_modes`, `serving_steps`, "
+            "`serving_classes` (Tables)."
         ),
         tables="`serving_steps`, `serving_modes`, `serving_classes`.",
     ),

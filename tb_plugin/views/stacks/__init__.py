@@ -18,7 +18,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 
     if of_kind(trace.kind, *FRAMES["both"]).any() or len(origins_of(trace).scopes):
         return None
-    return Missing("The trace holds no calls on the host.", trace.recorder.todo("view.stacks"))
+    return Missing("The trace contains no CPU calls.", trace.recorder.todo("view.stacks"))
 
 
 VIEW = ViewEntry(
@@ -31,14 +31,16 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`of` (`both`, `python`, `operators`), `weight` (`host`, `device`), `thread` (repeatable: its key, id "
-            "or name; `all`; default: those that are not idle), `fold` (`none`, `framework`), `order` (`heavy`: "
-            "merged, most time first; `time`: only calls that follow each other are one, threads apart)."
+            "`of` (`both`, `python`, `operators`), `weight` (`host`, `device`), `thread` (repeatable: "
+            "its key, id or name; `all`; default: threads that are not idle), `fold` (`none`, "
+            "`framework`), `order` (`heavy`: merged, most time first; `time`: only consecutive calls are "
+            "merged, per thread)."
         ),
         payloads=(
-            "`stacks` (Tree), `data_quality` (Notices: scopes of several threads that are one place, frames of "
-            "call stacks; absent without any), `functions`, `threads` (Tables); all places: `download/stacks`. "
-            "With `function` (a name of the table): `callers` and `callees` (Trees) of it instead."
+            "`stacks` (Tree), `data_quality` (Notices: scopes merged across threads, frames of call "
+            "stacks; absent without any), `functions`, `threads` (Tables); all stacks: "
+            "`download/stacks`. With `function` (a name of the table): `callers` and `callees` (Trees) "
+            "of that function instead."
         ),
         tables="`functions`, `threads`.",
     ),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def _missing(trace: TraceTable) -> Missing | None:
     if trace.stated or len(trace.blocks.start_ns) or len(trace.totals.time_ns):
         return None
-    return Missing("The profile states no tables.", "")
+    return Missing("The profile has no vendor tables.", "")
 
 
 VIEW = ViewEntry(
@@ -23,14 +23,14 @@ VIEW = ViewEntry(
     "Stated",
     order=240,
     model=TRACE,
-    traits=Traits("Work", hidden=True, whole="The profile states its tables as a whole."),
+    traits=Traits("Work", hidden=True, whole="Vendor tables cover the whole profile."),
     missing=_missing,
     http=ViewText(
         payloads=(
-            "There when the profile states tables of its own: each of them as it is (the columns with the "
-            "profile's titles and units), `allocator_blocks` and `allocator_totals` where it states blocks with "
-            "both times, or totals of several allocators."
+            "If the profile has vendor tables: each of them unchanged (columns with the vendor's titles "
+            "and units), `allocator_blocks` and `allocator_totals` if it reports blocks with both times, "
+            "or totals of several allocators."
         ),
-        tables="as the profile names them, `allocator_blocks`, `allocator_totals`.",
+        tables="as named by the vendor, `allocator_blocks`, `allocator_totals`.",
     ),
 )

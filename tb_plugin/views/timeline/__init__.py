@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _missing(trace: TraceTable) -> Missing | None:
-    return None if len(trace) else Missing("The trace holds no events.", trace.recorder.todo("view.timeline"))
+    return None if len(trace) else Missing("The trace contains no events.", trace.recorder.todo("view.timeline"))
 
 
 VIEW = ViewEntry(
@@ -21,15 +21,13 @@ VIEW = ViewEntry(
     "Timeline",
     order=40,
     model=TRACE,
-    traits=Traits(
-        "Time", "picture", kept=True, whole="It draws everything; what it finds and highlights lies in the phase."
-    ),
+    traits=Traits("Time", "picture", kept=True, whole="It draws the whole trace; search and highlights use the phase."),
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`timeline` (Timeline): the lanes and the levels of detail of the whole trace, whatever steps are "
-            "chosen; what is drawn comes from `tiles`. `out_of_memory` (Series: times and bytes of failed "
-            "requests; absent without any)."
+            "`timeline` (Timeline): lanes and levels of detail of the whole trace, independent of "
+            "selected steps. The drawn events come from `tiles`. `out_of_memory` (Series: times and "
+            "bytes of failed requests; absent without any)."
         ),
     ),
 )

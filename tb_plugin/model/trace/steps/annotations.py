@@ -249,5 +249,5 @@ def own_problem(own: str) -> str:
         return re.sub(r"\s+", " ", str(error))[:200]
     unknown = [each.name for each in found.type if each.name not in GROUPS]
     if unknown:
-        return f"no group may be called {unknown[0][:40]}; there are {', '.join(GROUPS)}"
-    return "it is found in every name" if found.is_valid()[0].as_py() else ""
+        return f"the group {unknown[0][:40]} is unknown; allowed are {', '.join(GROUPS)}"
+    return "it matches every name" if found.is_valid()[0].as_py() else ""
