@@ -24,11 +24,11 @@ from __future__ import annotations
 
 
 class TorchTraceError(Exception):
-    """Root of everything this package raises on purpose."""
+    """Root of all errors that this package raises on purpose."""
 
 
 class UserError(TorchTraceError):
-    """A failure with an audience: says what happened, where, and what to do about it."""
+    """A failure shown to the user: what happened, where, and what to do."""
 
     status = 500
 
@@ -62,11 +62,11 @@ class UnreadableTrace(UserError):
 
 
 class WindowUnsupported(UnreadableTrace):
-    """A profile of which no window can be opened, though its reader opens windows of others: ``what`` says why."""
+    """A profile that cannot be opened as a window, although its format can; ``what`` says why."""
 
 
 class CacheFileLost(UnreadableTrace):
-    """A file of the cache is gone or damaged; ``where`` is its path. It is dropped, and made anew from its source."""
+    """A file of the cache (``where``) is missing or damaged. It is dropped and created again from its source."""
 
 
 class StorageError(UserError):
@@ -76,30 +76,30 @@ class StorageError(UserError):
 
 
 class CacheRefused(StorageError):
-    """The cache folder cannot be written: it is full, read-only or gone."""
+    """The cache folder cannot be written: it is full, read-only or missing."""
 
 
 class WorkerDied(UserError):
-    """The worker process that parsed a file died, and died again on the retry."""
+    """The worker process that parsed a file died twice."""
 
     status = 500
 
 
 class TookTooLong(UserError):
-    """An answer took longer than is allowed, or no worker was free for it for so long."""
+    """An answer, or the wait for a free worker, took longer than allowed."""
 
     status = 504
 
 
 class MissingPackage(UserError):
-    """What was asked for needs a package that an extra of this one brings."""
+    """The request needs a package of one of this package's extras."""
 
 
 REPORT_IT = "Please report the error with the details from the log."
 
 
 class PartFailed(UserError):
-    """A bug in one view, card, rule or other part. The log has its traceback under the same ``error_id``."""
+    """A bug in one view, card, rule or other part. The log has its traceback with the same ``error_id``."""
 
     status = 500
 
@@ -116,4 +116,4 @@ class PartFailed(UserError):
 
 
 class Cancelled(TorchTraceError):
-    """The work was stopped because nobody waits for its result any more."""
+    """The work was stopped because its result is no longer needed."""

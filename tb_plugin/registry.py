@@ -1,9 +1,8 @@
-"""Formats, models and views: those of the package, and those of modules that a person names.
+"""Formats, models and views of the package and of extension modules.
 
-All are declarations: their code is imported at first use.
-
-``TORCH_TRACE_EXTENSIONS`` holds import names, separated by commas. Such a module may have ``READERS``, ``MODELS`` and
-``ANALYSES`` of its own; the page, the command line, the Python API and worker processes take them like ours.
+All are declarations; their code is imported at first use. ``TORCH_TRACE_EXTENSIONS`` has comma-separated import names.
+Such a module may define ``READERS``, ``MODELS`` and ``ANALYSES``; the page, the command line, the Python API and worker
+processes use them like the built-in ones.
 """
 
 from __future__ import annotations
@@ -46,17 +45,17 @@ class Registry:
 
 
 def readers() -> tuple[Reader[Any], ...]:
-    """Returns all formats, ours first. Raises UserError when an extension cannot be used."""
+    """Returns all formats, built-in first. Raises UserError when an extension cannot be used."""
     return _registry(tuple(extension_names())).readers
 
 
 def models() -> tuple[Model[Any, Any], ...]:
-    """Returns all models, ours first. Raises UserError when an extension cannot be used."""
+    """Returns all models, built-in first. Raises UserError when an extension cannot be used."""
     return _registry(tuple(extension_names())).models
 
 
 def analyses() -> tuple[Analysis[Any], ...]:
-    """Returns all views in the order of the navigation, ours first. Raises UserError when an extension cannot be used."""
+    """Returns all views in navigation order, built-in first. Raises UserError when an extension cannot be used."""
     return _registry(tuple(extension_names())).analyses
 
 
@@ -71,7 +70,7 @@ def model_named(model_id: str) -> Model[Any, Any]:
 
 
 def model_of(reader: Reader[Any]) -> Model[Any, Any]:
-    """Returns the model that is made of what a reader returns. Raises NotFound when nobody makes one of it."""
+    """Returns the model that is built from the result of a reader. Raises NotFound."""
     raw = raw_name(reader)
     for model in models():
         if made_of(model) == raw:
@@ -80,14 +79,14 @@ def model_of(reader: Reader[Any]) -> Model[Any, Any]:
 
 
 def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
-    """Returns the ids of the formats whose profiles a view is about: to look at many profiles with one question."""
+    """Returns the ids of the formats whose profiles a view accepts."""
     made = {made_of(model): type_of(model) for model in reversed(models())}  # the first one makes it
     about = model_name(analysis)
     return frozenset(reader.id for reader in readers() if made.get(raw_name(reader)) == about)
 
 
 def noun_of(kind: type[Any]) -> str:
-    """Returns what profiles that are read as this type are called."""
+    """Returns the user-facing noun for profiles of this type."""
     return _noun_of(name_of(kind))
 
 
@@ -102,7 +101,7 @@ def views_of(model: Model[Any, Any]) -> list[Analysis[Any]]:
 
 
 def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analysis[Any]:
-    """Returns the analysis behind a view, one that is about ``model`` where that is given. Raises NotFound."""
+    """Returns the entry of a view, optionally for one ``model``. Raises NotFound."""
     views = analyses() if model is None else views_of(model)
     shown = ", ".join(analysis.id for analysis in views)
     for analysis in analyses():

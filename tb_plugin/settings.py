@@ -1,11 +1,11 @@
-"""Settings: the environment variables that the package reads, each declared once."""
+"""Settings: environment variables, each declared once."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+# In the order of docs/reference/settings.md.
 SETTINGS: list[Setting] = []
-"""In the order of docs/reference/settings.md."""
 
 
 class Setting(NamedTuple):

@@ -1,4 +1,4 @@
-"""Gates of ``torch-trace diff --fail-on``: a limit on what a fact may change from baseline to experiment."""
+"""Gates of ``torch-trace diff --fail-on``."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate, as ``text`` writes it, fails where the change is above (``>``) or below (``<``) the limit."""
+    """A limit on the change of a fact; it fails above (``>``) or below (``<``) the limit."""
 
     text: str
     fact: str
     above: bool
     limit: Fraction
-    """In the fact's own unit; a share of the baseline where ``relative``."""
+    """In the unit of the fact, or a share of the baseline if ``relative``."""
     relative: bool
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verdict is what became of a gate. ``change`` is a share where the gate is relative; None: no float holds it."""
+    """The result of a gate. ``change`` is a share for relative gates, None if no float can hold it."""
 
     gate: Gate
     baseline: int | float
@@ -43,7 +43,7 @@ class Verdict:
 
 
 def parse_gate(text: str) -> Gate:
-    """Raises BadRequest for what is no gate, or a unit that the fact is not counted in."""
+    """Parses a gate. Raises BadRequest for bad syntax or a unit that does not fit the fact."""
     match = _GATE.fullmatch(text)
     if match is None:
         raise BadRequest(
@@ -62,7 +62,7 @@ def parse_gate(text: str) -> Gate:
 
 
 def judge(gate: Gate, baseline: Facts, experiment: Facts) -> Verdict:
-    """Compares exactly, without rounding. Raises BadRequest where a side does not have the fact, or has null."""
+    """Compares exactly, without rounding. Raises BadRequest if a side lacks the fact or has null."""
     before, after = _value(gate, baseline, "baseline"), _value(gate, experiment, "experiment")
     change = Fraction(after) - Fraction(before)
     if gate.relative:

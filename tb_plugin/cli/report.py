@@ -38,7 +38,7 @@ SCHEMA_VERSION = 3
 
 
 def report(arguments: argparse.Namespace) -> int:
-    """Prints the chosen profiles; returns the exit code. Raises UserError."""
+    """Prints the selected profiles and returns the exit code. Raises UserError."""
     _check_views(arguments.view)
     workspace, entries, failed = open_workspace(arguments, arguments.window)
     if not entries and not failed:
@@ -100,7 +100,6 @@ def _groups(
     errors: list[UserError],
     arguments: argparse.Namespace,
 ) -> list[dict[str, Any]]:
-    """What the workers of each run and span did together."""
     groups = []
     for analysis, place in _group_places(workspace, entries, arguments):
         ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
@@ -126,7 +125,6 @@ def _groups(
 def _group_places(
     workspace: Workspace, entries: list[Entry], arguments: argparse.Namespace
 ) -> list[tuple[Analysis[Any], Place]]:
-    """Views about all workers, and the runs and spans in which they apply to any worker."""
     wanted: list[str] | None = arguments.view
     found: list[tuple[Analysis[Any], Place]] = []
     for analysis in registry.analyses():
@@ -199,7 +197,6 @@ def _print_groups(
     arguments: argparse.Namespace,
     printer: Printer,
 ) -> None:
-    """Prints what the workers of each run and span did together."""
     for analysis, place in _group_places(workspace, entries, arguments):
         try:
             answer = workspace.group(place, analysis.id, Params(limit=arguments.top), arguments.steps)
@@ -225,7 +222,6 @@ def _view_or_failure(workspace: Workspace, entry: Entry, view: str, arguments: a
 
 
 def _not_limited(view: str, arguments: argparse.Namespace) -> str:
-    """What to say of a view that the chosen phase does not apply to, else nothing."""
     why = registry.analysis_named(view).traits.whole if arguments.phase else ""
     return f"Not limited to the phase {arguments.phase}. {why}" if why else ""
 
@@ -248,20 +244,17 @@ def _check_views(wanted: list[str] | None) -> None:
 
 
 def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:
-    """The pages about one profile that a report may have of it."""
     pages = [a for a in registry.views_of(registry.model_of(entry.found.reader)) if a.traits.place == "page"]
     return [a for a in pages if a.scope == "profile" and (wanted is None or a.id in wanted)]
 
 
 def _there(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> set[str]:
-    """The views that a profile has, as far as it could be loaded."""
     if entry.summary is None:
         return set()
     return {view.id for view in workspace.offered(place_of(entry, arguments.capture)) if view.available}
 
 
 def _absent(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[ViewInfo]:
-    """The views that were asked for and do not apply."""
     if entry.summary is None:
         return []
     offered = workspace.offered(place_of(entry, arguments.capture))
@@ -271,7 +264,6 @@ def _absent(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -
 
 
 def _text_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[str]:
-    """The views that are printed: pages, and pictures with tables where they are asked for."""
     there, wanted = _there(workspace, entry, arguments), arguments.view
     known = registry.views_of(registry.model_of(entry.found.reader))
     asked = [a for a in known if a.scope == "profile" and wanted and a.id in wanted and a.traits.place == "picture"]

@@ -1,4 +1,4 @@
-"""``torch-trace summarize``: the summaries of ranks, by this machine or an existing Dask cluster."""
+"""``torch-trace summarize``: summaries of ranks, computed locally or by Dask."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from tb_plugin.storage.cache import open_store
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
+# Seconds between progress lines if there is no progress bar, for instance in a log.
 LINE_SECONDS = 10.0
-"""So often a line says how far it is, where there is no progress bar: a log, a scheduler's output."""
 
 
 def summarize(arguments: argparse.Namespace) -> int:
-    """Summarises the chosen ranks; returns the exit code. Raises UserError."""
+    """Summarises the selected ranks and returns the exit code. Raises UserError."""
     scheduler = _scheduler(arguments)
     found = _chosen(arguments)
     jobs = _jobs(found, arguments.to)
@@ -78,10 +78,10 @@ def summarize(arguments: argparse.Namespace) -> int:
 
 
 def _join(path: str, summaries: AbstractSet[str]) -> None:
-    """Has the ranks of each run joined into the cache, where TensorBoard on this machine finds them, and says what was found.
+    """Combines the ranks of each run in the cache, for TensorBoard on this machine, and prints findings.
 
-    Runs are known by the paths of ``summaries``, below ``path``: their names may be others than where the traces are.
-    Nothing is joined where a trace would have to be read for it. Raises TorchTraceError.
+    Runs are identified by their paths in ``summaries``, below ``path``: their names may differ from those of the
+    traces. Runs that need a trace to be read are skipped. Raises TorchTraceError.
     """
     store = open_store()
     if store.is_private:  # it goes with this process
@@ -111,7 +111,6 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
 
 
 def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
-    """The cluster that is meant: that of the option, else that of the environment unless ``--workers`` is given."""
     files = tuple(
         given or os.environ.get(name, "").strip()
         for given, name in (
@@ -139,7 +138,6 @@ def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
 
 
 def _jobs(found: Sequence[ProfileFiles], to: str) -> list[RankJob]:
-    """A job for each rank; what of their summaries is listed where they go is looked at first by who does the job."""
     listed = _summaries(to) if to else None
     address = Folder(to).address if to else ""
     jobs = []

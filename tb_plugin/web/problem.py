@@ -1,4 +1,4 @@
-"""Errors on the wire: one shape, the right status."""
+"""Errors as JSON with their HTTP status."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ log = logging.getLogger("torch_trace")
 
 
 class MethodNotAllowed(UserError):
-    """A request asked for something other than GET or HEAD."""
+    """A request used a method other than GET or HEAD."""
 
     status = 405
 
 
 def problem_json(error: BaseException) -> tuple[int, bytes]:
-    """Returns status and body of an error. What was not raised on purpose is a bug: it is logged with its traceback."""
+    """Returns status and body of an error. Unexpected errors are logged with their traceback."""
     if isinstance(error, UserError):
         return error.status, _body(Problem(*(_short(text) for text in (error.what, error.where, error.do))))
     if isinstance(error, Cancelled):
@@ -29,7 +29,6 @@ def problem_json(error: BaseException) -> tuple[int, bytes]:
 
 
 def _short(text: str) -> str:
-    """A message that repeats what was asked for stays a message, however long that was."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

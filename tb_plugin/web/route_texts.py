@@ -1,4 +1,4 @@
-"""Routes: their parameters and answers, as docs/reference/http.md lists them."""
+"""Routes with parameters and answers, for docs/reference/http.md."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class Route(NamedTuple):
     answer: str
 
 
+# docs/http.md explains P (a profile) and S (selected steps).
 ROUTES = (
     Route(
         "runs",
@@ -93,4 +94,3 @@ ROUTES = (
         "the bundle; hashed assets are immutable",
     ),
 )
-"""``P`` and ``S`` are the parameters that docs/http.md explains: a profile, and selected steps."""
