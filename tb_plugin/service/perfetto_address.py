@@ -1,4 +1,4 @@
-"""Which Perfetto the page opens: the public one, or one that stands nearer."""
+"""The address of the Perfetto UI."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PUBLIC = "https://ui.perfetto.dev"
 
 
 def perfetto_url() -> str:
-    """Returns the address of the Perfetto UI; empty when the one that is set is none.
+    """Returns the address of the Perfetto UI; "" when the configured one is invalid.
 
-    Whoever names one of their own may not want the public one: it never stands in.
+    The public UI never replaces a configured one.
     """
     return _checked(os.environ.get(VARIABLE, "").strip())
 

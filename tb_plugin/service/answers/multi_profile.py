@@ -1,6 +1,6 @@
-"""Answers about several profiles: all workers of a run, or a baseline and an experiment.
+"""Answers about several profiles: all workers of a run, or two profiles.
 
-Their parts are gathered (``team.py``), joined into one where the view asks for it, and answered by a worker.
+Their parts are gathered (``part_scheduler.py``), merged if the view needs it, and answered by a worker.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request_dedup import Desk
 from tb_plugin.storage.cache import FileStore
 
+# How often inputs may change or vanish before a waiting caller gives up.
 CHANGES = 10
-"""How often what is read may change or vanish under way before a caller that waits gives up."""
+# Workers of a run named in a message.
 _NAMED = 5
-"""Workers of a run that a message names."""
 
+# Makes a question of (worker, file of its part) pairs, a view, parameters and selected steps.
 OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
-"""Makes a question of (worker, file of its part) pairs, a view, parameters and a choice of steps."""
 
 
+# Answers about all workers of a run whose inputs are remembered.
 _REMEMBERED = 64
-"""Answers about all workers of a run of which it is remembered what they were made of, the last ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What an answer about all workers of a run was made of."""
+    """The inputs of an answer about all workers of a run."""
 
     entries: list[Entry]
     files: list[tuple[str, str]]
     told: tuple[tuple[str, str], ...]
-    """What goes into the answer besides: who failed, whose summary was refused."""
+    """Further inputs: failed workers and refused summaries."""
     about: str
 
 
 class MultiProfileAnswers:
-    """Gathers, joins and asks."""
+    """Gathers and merges parts and asks a worker."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class MultiProfileAnswers:
     def ask(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
-        """Has a worker combine the parts of several profiles; returns their common state while they are not there.
+        """Lets a worker combine the parts of several profiles; returns their common state until they are ready.
 
         Raises UserError.
         """
@@ -93,10 +93,9 @@ class MultiProfileAnswers:
     def known(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
     ) -> bytes | Profile:
-        """Answers about all workers of a run from what was last read for such an answer, and reads nothing.
+        """Answers about all workers of a run from remembered inputs, without reading anything.
 
-        Where there is nothing of the kind, or a file of it is another one now, it is the state of a profile that nobody began
-        to read. Raises UserError.
+        Without such inputs, or after a file changed, it returns the state of an unread profile. Raises UserError.
         """
         every = self._catalog.workers(place)
         known = self._known.get(_of_run(every[0], place, analysis))
@@ -112,7 +111,6 @@ class MultiProfileAnswers:
     def _of_workers(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
-        """About all workers of a run and span, as far as they are what the view is about."""
         asked = params
         every = self._catalog.workers(place)
         capture = self._captures.for_all(place.capture, place.worker, len(every))
@@ -163,7 +161,6 @@ class MultiProfileAnswers:
             self._known.pop(next(iter(self._known)), None)
 
     def _beside(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
-        """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
         if not analysis.traits.beside:
             return []
         formats = registry.formats_of(registry.analysis_named(analysis.traits.beside))
@@ -247,13 +244,11 @@ class MultiProfileAnswers:
 def _joined_key(
     analysis: Analysis[Any], parts: Sequence[tuple[str, Source]], beside: Sequence[tuple[str, Source]]
 ) -> str:
-    """Names parts as one in the cache. The copies of remote summaries need not be here for it."""
     named = "|".join(f"{worker} {_named(source)}" for worker, source in (*parts, *beside))
     return f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
 
 
 def _of_run(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
-    """Names what an answer is about; a capture that somebody names is that of one worker."""
     told_by = (place.capture, place.worker or "") if place.capture else ()
     return (analysis.id, entry.found.run, entry.found.span, place.window, *told_by)
 
@@ -263,12 +258,10 @@ def _named(source: Source) -> str:
 
 
 def _files(parts: Sequence[tuple[str, Source]]) -> list[tuple[str, str]]:
-    """The parts that are files of the cache: all of a view that no summary holds."""
     return [(worker, source) for worker, source in parts if isinstance(source, str)]
 
 
 def _by_reason(refused: Sequence[tuple[str, str]]) -> str:
-    """Workers by the reason that several of them may share."""
     workers: dict[str, list[str]] = {}
     for worker, why in refused:
         workers.setdefault(why, []).append(worker)
@@ -280,13 +273,12 @@ def _by_reason(refused: Sequence[tuple[str, str]]) -> str:
 
 
 def _about(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> str:
-    """What the log says a question is about."""
     named = ", ".join(worker for worker, _ in parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
     return f"{analysis.title} of {named}"
 
 
 def multi_profile_view(view_id: str) -> Analysis[Any] | None:
-    """Returns the analysis of that view when it speaks of several profiles."""
+    """Returns the entry of that view if it is about several profiles."""
     return next((a for a in registry.analyses() if a.id == view_id and a.scope != "profile"), None)
 
 

@@ -1,4 +1,4 @@
-"""Questions about several profiles: what one of them contributes, and the answer of all contributions."""
+"""Questions about several profiles: the part of one, and combined answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tb_plugin.storage.cache import put_atomically
 
 @dataclass(frozen=True)
 class WritePart:
-    """Asks to write what one profile contributes to an answer about several to ``target``."""
+    """Asks to write the part of one profile to ``target``."""
 
     file: ModelFile
     view_id: str
@@ -45,7 +45,6 @@ class WritePart:
         return self.target
 
     def _borrowed(self, models: OpenModels, view_id: str) -> Part | None:
-        """The part of another view, None where that view does not apply."""
         analysis = analysis_named(view_id)
         made = models.made(self.file)
         if missing_of(analysis, made) is not None:
@@ -61,39 +60,39 @@ class TakePart:
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns why it is refused, as the end of a sentence; empty where it was taken. Raises CacheRefused."""
+        """Returns why it is refused, as the end of a sentence; "" if it was extracted. Raises CacheRefused."""
         made, refused = parts_of([self.summary], budget_bytes())
         if not refused:
             put_atomically(self.target, lambda partial: partial.write_bytes(part_codec.dump(made[0])))
         return refused[0].why if refused else ""
 
 
+# Peak memory of merging, in multiples of the parts: 124 bytes of a call become 350, briefly twice.
 _JOINED_TIMES = 6
-"""What joining takes at its peak, in bytes of the parts: 124 of a call become 350, which are there twice for a moment."""
+# Unpacked size of the part of a summary, in multiples of its file.
 _PACKED_TIMES = 5
-"""The part of a summary is about so many times larger than its file."""
+# The part of a rank: a file of the cache, or an untrusted summary.
 Source = str | RankSummary
-"""Where the part of a rank is: in a file of the cache, or in a summary that anybody may have written."""
 
 
 @dataclass(frozen=True)
 class WriteMergedPart:
-    """Asks to write the parts of all workers of a run, (worker, where its part is) each, as one to ``target``."""
+    """Asks to merge the parts of all workers of a run, as (worker, source) pairs, into ``target``."""
 
     parts: tuple[tuple[str, Source], ...]
     beside: tuple[tuple[str, Source], ...]
-    """The same of profiles of another kind in the run."""
+    """The same for profiles of another kind in the run."""
     view_id: str
     target: str
 
     def need_bytes(self) -> int:
-        """Returns about how much memory it takes at its peak, from the sizes of files as they are now."""
+        """Returns the estimated peak memory, from the current sizes of files."""
         return PROCESS_BYTES + _JOINED_TIMES * sum(_unpacked_bytes(source) for _, source in (*self.parts, *self.beside))
 
     def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
-        """Returns by place in ``parts`` why summaries are refused: nothing is written then.
+        """Returns why summaries are refused, by position in ``parts``; then nothing is written.
 
-        Raises KeptLost, CacheRefused, and UserError where the parts take more memory than all workers may.
+        Raises CacheFileLost, CacheRefused, and UserError if the parts need more memory than all workers may use.
         """
         analysis = analysis_named(self.view_id)
         view = joining(analysis)
@@ -117,7 +116,6 @@ def _unpacked_bytes(source: Source) -> int:
 
 
 def _size_bytes(path: str) -> int:
-    """The bytes of a file; 0 when it is gone, which reading it will say."""
     try:
         return Path(path).stat().st_size
     except OSError:
@@ -125,7 +123,6 @@ def _size_bytes(path: str) -> int:
 
 
 def _handed_over(parts: list[Part]) -> Iterator[Part]:
-    """The parts from the last to the first; the list holds none of them any more."""
     while parts:
         yield parts.pop()
 
@@ -150,7 +147,7 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
 
 @dataclass(frozen=True)
 class _Together:
-    """Asks about several profiles: (worker, file of its part) each. ``steps`` is the text of a choice."""
+    """A question about several profiles, as (worker, file of its part) pairs. ``steps`` is the text of a selection."""
 
     parts: tuple[tuple[str, str], ...]
     view_id: str

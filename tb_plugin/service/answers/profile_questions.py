@@ -1,4 +1,4 @@
-"""Questions about one loaded profile: its views, tables and tiles."""
+"""Questions about one loaded profile: views, tables and tiles."""
 
 from __future__ import annotations
 
@@ -74,21 +74,20 @@ class AskArrow:
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """What a machine reads of a profile. ``tables`` hold rows, undecoded: they may be large."""
+    """Facts and tables of a profile for machines. ``tables`` hold encoded rows: they may be large."""
 
     facts: dict[str, int | float | None]
     tables: dict[str, msgspec.Raw]
     notices: list[Notices]
     dismissed: list[str]
-    """Ids of rules that the log directory leaves out."""
+    """Ids of rules that the log directory excludes."""
 
 
 @dataclass(frozen=True)
 class AskNumbers:
-    """Asks for facts and whole tables of views, and for what they say in words.
+    """Asks for facts and whole tables of views, and for their sentences.
 
-    Of ``told_ids`` the words alone, and of ``counted_ids`` the facts alone: views about several profiles, to which a profile
-    contributes numbers of its own.
+    ``told_ids``: sentences only; ``counted_ids``: facts only, for views about several profiles.
     """
 
     file: ModelFile
@@ -112,7 +111,6 @@ class AskNumbers:
         return to_json({"facts": views.facts, "tables": views.tables, "notices": told, "dismissed": ignored})
 
     def _numbers(self, models: OpenModels, analysis: Analysis[Any]) -> _Views:
-        """What is asked of one view."""
         part, found = models.part(self.file, analysis, self.params), _Views()
         if analysis.id in self.counted_ids or analysis.id in self.view_ids:
             found.facts |= part.facts
@@ -129,7 +127,7 @@ class AskNumbers:
 
 @dataclass
 class _Views:
-    """What views contribute to ``Numbers``."""
+    """Contributions of views to ``Numbers``."""
 
     facts: dict[str, Number] = field(default_factory=dict)
     tables: dict[str, msgspec.Raw] = field(default_factory=dict)
@@ -138,7 +136,7 @@ class _Views:
 
 @dataclass(frozen=True)
 class AskTiles:
-    """Asks for the first of some tiles of the timeline."""
+    """Asks for some tiles of the timeline."""
 
     file: ModelFile
     level: int

@@ -1,7 +1,7 @@
-"""Merged stacks as files for other programs: folded stacks (flamegraph.pl, inferno) and JSON for speedscope.
+"""Merged stacks for other programs: folded stacks and speedscope JSON.
 
-Both hold every place with time of its own, in whole nanoseconds: the sums are those of the page. Loops are over
-places, never over events.
+Both contain every stack with self time, in whole nanoseconds: the sums equal those of the page. Loops run over stacks,
+never over events.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.stacks.view import Places, choice_of, merged, threads_of
 
+# Formats and their file endings.
 SUFFIXES = {"folded": ".folded.txt", "speedscope": ".speedscope.json"}
-"""Formats, and how their files end."""
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> None:
-    """Writes the chosen stacks to ``target``, gzipped. Raises BadRequest, NotFound where there is nothing to write."""
+    """Writes the selected stacks to ``target``, gzipped. Raises BadRequest, NotFound if there is nothing to write."""
     if form not in SUFFIXES:
         raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
     choice = replace(choice_of(params), order="heavy")  # merged: by time there may be as many places as events
@@ -60,12 +60,10 @@ def _folded(places: Places, own: list[int]) -> Iterator[bytes]:
 
 
 def _frame(name: str) -> str:
-    """A name that neither ends the line nor the frame: ``;`` and line breaks mean something to those who read it."""
     return _BREAKS.sub(" ", name).replace(";", ":").strip() or "(no name)"
 
 
 def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[bytes]:
-    """speedscope's file format: a sampled profile for each thread, the one with most time first."""
     frames: dict[str, int] = {}
     frame = [frames.setdefault(name, len(frames)) for name in places.name]
     threads: dict[int, list[int]] = defaultdict(list)
@@ -92,7 +90,6 @@ def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[b
 
 
 def _stacks(places: Places, frame: list[int], members: list[int]) -> Iterator[list[int]]:
-    """The frames of each place, outermost first."""
     parent = places.parent.tolist()
     for place in members:
         stack = []

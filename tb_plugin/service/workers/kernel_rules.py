@@ -1,4 +1,4 @@
-"""A person's rules about what kernels do: read once by the process that asks workers to read traces."""
+"""User rules for kernel classes, read once by the parent process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_BYTES = 256 * 1024
 
 
 def class_rules() -> RuleFile:
-    """Returns what the file holds that TORCH_TRACE_CLASSES names, as it was when it was first asked for."""
+    """Returns the content of the file in TORCH_TRACE_CLASSES, as of the first call."""
     path = os.environ.get(VARIABLE, "").strip()
     return _read(path) if path else RuleFile()
 

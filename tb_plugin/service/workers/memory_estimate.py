@@ -1,4 +1,4 @@
-"""How much memory a read will need, estimated from the sizes of its files."""
+"""Memory estimates of reads from file sizes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC, FileSize, Reader, Win
 from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
 from tb_plugin.storage.safe_open import Located, open_regular
 
+# Bytes of an empty gzip archive.
 _LEAST_ARCHIVE = 18
-"""Bytes of a gzip archive that holds nothing."""
 
 
 def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
-    """Returns what a worker takes at the peak of a read, estimated from the files' sizes."""
+    """Returns the estimated peak memory of a read, from the files' sizes."""
     return PROCESS_BYTES + reader.need_bytes(sizes)
 
 
 def room_bytes(reader: Windowed, budget: int) -> int:
-    """Returns how much text a read may keep within a budget."""
+    """Returns the bytes of text that a read may keep within a budget."""
     return reader.room_bytes(budget - PROCESS_BYTES)
 
 
@@ -31,12 +31,11 @@ def local_file_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
 
 
 def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
-    """Returns the same for files that are not here: stored size by name."""
+    """Returns the same for files that are not local: stored size by name."""
     return {name: FileSize(size, name.endswith((".gz", ".zst"))) for name, size in sizes.items()}
 
 
 def _seen_size(file: str | Located) -> FileSize:
-    """The size of a local file; 0 when it cannot be read, which the read itself will say."""
     try:
         with open_regular(file) as stream:
             magic = stream.read(4)

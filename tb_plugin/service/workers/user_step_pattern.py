@@ -1,4 +1,4 @@
-"""A person's own pattern of annotations that are steps."""
+"""The user's pattern of step annotations."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tb_plugin.model.trace.steps.annotations import own_problem, with_own
 from tb_plugin.model.trace.table import RawTrace
 
 VARIABLE = settings.STEPS.name
+# Code of the issue for an invalid pattern.
 CODE = "step_pattern"
-"""Code of the issue that the pattern is none."""
 log = logging.getLogger("torch_trace")
 
 
 def own_steps() -> str:
-    """Returns the pattern that TORCH_TRACE_STEPS holds; the log tells once what is wrong with it."""
+    """Returns the pattern in TORCH_TRACE_STEPS; an error is logged once."""
     own = os.environ.get(VARIABLE, "").strip()
     if own:
         _check(own)
@@ -35,7 +35,7 @@ def _check(own: str) -> str:
 
 
 def with_own_steps(raw: RawTrace, own: str) -> RawTrace:
-    """Returns a trace in which the pattern is looked for first; where it is none, its report says so."""
+    """Returns a trace that uses the pattern first; an invalid pattern is an issue of its report."""
     if not own:
         return raw
     if problem := own_problem(own):
