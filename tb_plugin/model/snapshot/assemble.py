@@ -1,4 +1,7 @@
-"""From what a reader returns to a Snapshot: blocks and segments with their lives, devices in order, times from 0."""
+"""Snapshots from reader output.
+
+It derives lifetimes of blocks and segments, orders devices and shifts times to start at 0.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def assemble(raw: RawSnapshot) -> Snapshot:
-    """Returns the snapshot with every block and segment that the history and the final state tell of."""
+    """Returns the snapshot with every block and segment of the history and the final state."""
     events = raw.events
     order = (
         np.argsort(_last_host(events.device), kind="stable") if (np.diff(_last_host(events.device)) < 0).any() else None
@@ -74,12 +77,11 @@ def assemble(raw: RawSnapshot) -> Snapshot:
     )
 
 
+# Events of dumps and programs that say nothing about memory.
 _MARKS = (Action.SNAPSHOT, Action.ANNOTATE)
-"""What a dump adds to the history, and what a program does: neither says anything of memory."""
 
 
 def _without_marks(events: Events, first: Int64) -> tuple[Events, Int64]:
-    """Events, and each device's first one, without those of devices that have nothing but marks: that is no history."""
     empty = [i for i in range(len(first) - 1) if np.isin(events.action[first[i] : first[i + 1]], _MARKS).all()]
     count = np.diff(first)
     if not count[empty].any():
@@ -95,7 +97,6 @@ _HOST_LAST = 2**15 - 1
 
 
 def _last_host(device: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    """Devices as they are ordered: the host after all others."""
     return np.where(device == HOST, np.int16(_HOST_LAST), device)
 
 
@@ -120,7 +121,6 @@ def _joined(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -> T:
 
 
 def _with_times(events: Events, first: Int64, origin: int) -> Events:
-    """Events with times from 0 that never go back; an event without one has that of the one before."""
     time = events.time_ns - origin
     time[events.time_ns == MISSING] = 0
     for i in range(len(first) - 1):
@@ -164,7 +164,6 @@ def _ranges(events: Events, final: FinalSegments) -> tuple[Ranges, int]:
 def _or(
     of_event: npt.NDArray[Any], event: npt.NDArray[Any], of_final: npt.NDArray[Any], final: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
-    """What the event states, else what the final state does, else -1."""
     stated = _at(of_event, event)
     missing = np.flatnonzero(stated == MISSING)
     stated[missing] = _at(of_final, final[missing])
@@ -172,7 +171,6 @@ def _or(
 
 
 def _at(values: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values at places, -1 at -1."""
     if not len(values):
         return np.full(len(at), MISSING, np.int64)
     found: npt.NDArray[Any] = values[at]
@@ -180,8 +178,8 @@ def _at(values: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return found
 
 
+# Allocator blocks are multiples of this many bytes. Files with other sizes record requested sizes.
 ROUNDED = 512
-"""Blocks of the allocator have multiples of so many bytes. Events of files with other sizes state what was asked for."""
 
 
 def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict[str, npt.NDArray[Any]]:

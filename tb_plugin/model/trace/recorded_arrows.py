@@ -1,4 +1,7 @@
-"""Recorded arrows find their events: an end is a thread or stream and a time, and an event is bound to it here."""
+"""Recorded arrows bound to events.
+
+An end of an arrow is a thread or stream and a time.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 def tracks_at(strings: StringTable, tracks: Sequence[Track], pid: Int32, tid: Int32, *, on_device: bool) -> Int32:
-    """Returns the track with these ids (string ids) among those of the host or of devices, -1 = none."""
+    """Returns the track with these ids (string ids) on the host or on devices, -1 = none."""
     by_ids = {
         (track.pid, track.tid): i
         for i, track in enumerate(tracks)
@@ -79,14 +82,12 @@ def bound(
 
 
 def _named(row: Int32, stated: Int32, position: Int32 | None) -> Int32:
-    """Rows of ends, those that the trace names itself among them."""
     if position is None or not len(stated):
         return row
     return np.where(stated == MISSING, row, position[stated]).astype(np.int32)
 
 
 def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
-    """The first row of each track that begins at a time or later; of several that begin together the outermost."""
     begin, when = side_by_side((rows.track, rows.start), (track, time))
     order = stable_order(rows.track)
     place = np.searchsorted(begin[order], when, side="left")
@@ -97,7 +98,7 @@ def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
 
 
 def told(report: ReadReport, unbound: int) -> ReadReport:
-    """Returns the report with arrows that could not be bound."""
+    """Returns the report with unbound arrows."""
     if not unbound:
         return report
     text = "Arrows without an event at each end were left out."
