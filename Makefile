@@ -44,10 +44,10 @@ LOGDIR_OK = $(or $(findstring ://,$(LOGDIR)),$(shell test -e $(LOGDIR) && echo y
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo build test test-deep test-torch quick mutants matrix check bench bench-ranks bench-timeline types docs golden screenshots wheel clean format preflight preflight-demo chromium
+.PHONY: help demo build test test-deep test-torch quick mutants matrix check bench bench-ranks bench-timeline types docs payload-fixtures golden screenshots wheel clean format preflight preflight-demo chromium
 
 help: ## What there is to do
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: preflight-demo $(RUN) $(STATIC) ## Start TensorBoard on the samples (PORT=6006 LOGDIR=samples)
 	@echo "Torch Trace: http://localhost:$(PORT)/#torch_trace   (Ctrl+C ends it)"
@@ -102,6 +102,9 @@ bench-timeline: preflight $(DEV) $(STATIC) chromium ## The timeline at 10 millio
 types: preflight $(DEV) $(MODULES) ## Write the TypeScript types of the payloads
 	$(BIN)/python -m tb_plugin.payloads.export > $(SCHEMA)
 	cd frontend && npm run --silent types
+
+payload-fixtures: preflight $(DEV) $(MODULES) ## Record the server's answers for the page's tests (frontend/tests) anew
+	@$(BIN)/python -m tests.page_recordings --renew
 
 docs: preflight $(DEV) ## Write the pages of docs/reference from the code
 	@$(BIN)/python -m docs.generate

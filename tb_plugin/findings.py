@@ -17,7 +17,7 @@ COUNT = "findings.count"
 
 
 class FindingFigure(Struct, frozen=True):
-    """A number of a finding. ``key`` is its key in docs/metrics.md."""
+    """A number of a finding. ``key`` is its key in docs/reference/metrics.md."""
 
     key: str
     title: str

@@ -38,13 +38,13 @@ CACHE_MB = _declared(
 )
 CLASSES = _declared(
     "TORCH_TRACE_CLASSES",
-    "a file with your own kernel classes, lines `class = regex` ([how](../metrics.md#kernels))",
+    "a file with your own kernel classes, lines `class = regex` ([how](../concepts/attribution.md#kernels))",
     default="none",
 )
 STEPS = _declared(
     "TORCH_TRACE_STEPS",
     "your own pattern of server annotations that are steps, a regular expression with named groups "
-    "([how](../metrics.md#serving))",
+    "([how](../concepts/attribution.md#serving))",
     default="none",
 )
 WORKERS = _declared(

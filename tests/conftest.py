@@ -8,6 +8,7 @@ import gzip
 import importlib.util
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -27,8 +28,13 @@ SHARED = REPO.parent / "shared"
 SAMPLE_FILES = [sample.name for sample in OURS if sample.model.type is TraceTable]
 """Every trace under samples/, relative to it."""
 
-UNLIKE = sampled(SAMPLE_FILES, list({name.partition("/")[0]: name for name in reversed(SAMPLE_FILES)}.values())[::-1])
-"""One trace of each run: for a recount in plain Python, ranks of a job and spans of a worker are alike."""
+DIALECTS = (
+    "chromium/", "cuspy_packets_synthetic/", "graph_lanes_synthetic/", "memory_timeline_cpu/", "no_steps_cpu/",
+    "synthetic_ascend/rank_0", "synthetic_ascend_db/rank_0", "synthetic_gpu/", "synthetic_graphs/",
+    "synthetic_groups/rank0", "synthetic_megengine/4100", "synthetic_serving/", "torch215_cpu/", "viztracer_cpu/",
+)  # fmt: skip
+UNLIKE = sampled(SAMPLE_FILES, [name for name in SAMPLE_FILES if name.startswith(DIALECTS)])
+"""One trace of each dialect, for recounts in plain Python. The contracts and tests/golden take every sample."""
 
 
 def _says_memory(sample: Sample) -> bool:
@@ -59,6 +65,7 @@ GROUPS = {
     ),
     "views": ("tests/browser/test_answers.py", "tests/browser/test_boxes.py", "tests/browser/test_views.py"),
     "browser": ("tests/browser/",),
+    "samples": ("tests/contract/", "tests/golden/"),
     "simulated": ("tests/test_planted_findings.py", "tests/test_faults.py"),
     "counted": ("tests/test_counted_work.py", "tests/service/test_window_memory.py"),
 }
@@ -66,6 +73,9 @@ GROUPS = {
 watch what a process costs.
 
 The longest stand first, so that no process waits for another at the end."""
+
+MAX_CASES_PER_FILE = 500
+"""A test that checks several things of one input is one case, not one per thing."""
 
 __all__ = ["REPO", "SAMPLES", "SAMPLE_FILES", "SHARED", "UNLIKE", "WITH_MEMORY", "loaded", "needs_shared", "sample"]
 
@@ -150,7 +160,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begins with the long groups where several processes share the tests."""
+    """Begins with the long groups where several processes share the tests. Raises UsageError where a file has too many."""
+    cases = Counter(item.nodeid.partition("::")[0] for item in items)
+    if DEPTH != "deep" and (many := [path for path, count in cases.items() if count > MAX_CASES_PER_FILE]):
+        raise pytest.UsageError(
+            f"More than {MAX_CASES_PER_FILE} cases: {', '.join(many)}. Sample them (tests/depth.py)."
+        )
     if hasattr(config, "workerinput"):
         turns = {name: turn for turn, name in enumerate(GROUPS)}
         items.sort(key=lambda item: turns.get(group_of(item.nodeid), len(turns)))

@@ -2,10 +2,9 @@
 
 The sites are all comparisons, operators, numbers, boolean words, ``not`` and conditions in functions and constants of
 model/, formats/, analysis/, rules/ and views/; a seed draws from them. Each runs the tests of its package in a copy of
-the tree: worker
-processes import the mutated copy too. Results are appended to ``mutants.jsonl`` at once, so an interrupted run goes on
-where it stopped; at the end (or with ``--report``) they become a section of docs/testing.md. Decision 14 says why this is
-no tool from elsewhere.
+the tree: worker processes import the mutated copy too. Results are appended to ``mutants.jsonl`` at once, so an
+interrupted run goes on where it stopped; at the end (or with ``--report``) they become a section of docs/testing.md.
+Decision 14 says why this is no tool from elsewhere.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TESTS = {
     "model": ("tests/model", "tests/property", "tests/contract", "tests/golden"),
     "formats": ("tests/formats", "tests/contract", "tests/property/test_trace_properties.py"),
     "analysis": ("tests/views", "tests/contract", "tests/golden", "tests/property"),
-    "rules": ("tests/rules", "tests/contract", "tests/golden"),
+    "rules": ("tests/rules", "tests/views", "tests/contract", "tests/golden"),
     "views": ("tests/views", "tests/contract", "tests/golden", "tests/property"),
 }
 """Packages, and the tests that must notice a change in them, the quickest first."""

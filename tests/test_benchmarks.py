@@ -18,7 +18,7 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.views.distributed import GROUP_TABLES, STATED_TABLES
 from tests.builders import model, part, read
-from tests.conftest import SAMPLE_FILES, SAMPLES, sample
+from tests.conftest import SAMPLES, UNLIKE, sample
 from tests.samples import OF_TRACES
 
 SAMPLE = "synthetic_ddp/rank0.1795200788609560165.pt.trace.json.gz"
@@ -85,7 +85,7 @@ def test_requests_know_every_table() -> None:
         if analysis.id in ("events", "stated"):  # the tables of the second one are the profile's own
             continue
         assert analysis.id in known
-        for name in SAMPLE_FILES:
+        for name in UNLIKE:
             if analysis.scope == "profile":
                 assert set(analysis.part(sample(name), Params()).frames) <= known[analysis.id], (analysis.id, name)
 

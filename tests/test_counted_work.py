@@ -37,6 +37,7 @@ from tb_plugin.storage.cache import FileStore
 from tb_plugin.web.routes import BASE, Routes
 from tests.builders import analysis, part, read
 from tests.conftest import SAMPLES
+from tests.depth import sampled
 from tests.samples import OF_TRACES
 from tests.service.fakes import catalog_of
 
@@ -143,15 +144,13 @@ def called(work: Callable[[], object]) -> Counter[str]:
     return names
 
 
+def below(count: Callable[[], float], limit: float) -> bool:
+    """Whether a count stays below a limit, at the second try: what a library does once is no work of an event."""
+    return count() < limit or count() < limit
+
+
 def lines(work: Callable[[], object]) -> int:
-    """Lines of Python that are run: a loop over the events shows here, also one without calls.
-
-    The fewer of two runs: what a library does once, as compiling a pattern, is no work of an event.
-    """
-    return min(_lines(work), _lines(work))
-
-
-def _lines(work: Callable[[], object]) -> int:
+    """Lines of Python that are run: a loop over the events shows here, also one without calls."""
     count = 0
 
     def tally(frame: Any, event: str, argument: Any) -> Any:
@@ -168,11 +167,6 @@ def _lines(work: Callable[[], object]) -> int:
 
 
 def peak(work: Callable[[], object]) -> int:
-    """The smaller peak of two runs: a cache of the process that outgrows its table meanwhile takes 50 kB, once."""
-    return min(_peak(work), _peak(work))
-
-
-def _peak(work: Callable[[], object]) -> int:
     tracemalloc.start()
     try:
         work()
@@ -201,10 +195,11 @@ def test_no_python_runs_per_event_after_reading(stage: str) -> None:
     Findings are run again from one wait of the host to the next, a dozen lines each, more than once.
     """
     prepared(stage)
-    assert more(lambda events: lines(lambda: STAGES[stage](events)), rows) < (1.0 if stage in RUN_AGAIN else 0.17)
+    limit = 1.0 if stage in RUN_AGAIN else 0.17
+    assert below(lambda: more(lambda events: lines(lambda: STAGES[stage](events)), rows), limit)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", sampled([*STAGES], ["read", "assemble", "overview", "findings", "memory"]))
 def test_sorting_and_grouping_do_not_multiply_with_the_events(stage: str) -> None:
     prepared(stage)
 
@@ -223,7 +218,7 @@ def test_sorting_and_grouping_do_not_multiply_with_the_events(stage: str) -> Non
 @pytest.mark.parametrize("stage", STAGES)
 def test_memory_per_event_is_bounded(stage: str) -> None:
     prepared(stage)
-    assert more(lambda events: peak(lambda: STAGES[stage](events)), rows) < BYTES_PER_ROW[stage]
+    assert below(lambda: more(lambda events: peak(lambda: STAGES[stage](events)), rows), BYTES_PER_ROW[stage])
 
 
 @pytest.mark.parametrize("table", ["operators/operators", "kernels/kernels", "memory/memory_events", "find/hits"])

@@ -1,39 +1,19 @@
-"""What is sampled stands in docs/testing.md, so that nothing is left out unseen."""
+"""Rules for what ``make test`` samples."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
+import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-WORDS = {"examples", "sampled", "DEEP", "UNLIKE"}
-PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+from tests.depth import DEEP, examples, sampled
 
 
-def asking() -> Iterator[tuple[str, str]]:
-    """(file, test) of everything that asks how much is tried; for a list of cases of a module, its file."""
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        text = path.read_text(encoding="utf-8")
-        if not any(word in text for word in WORDS):
-            continue
-        tree = ast.parse(text)
-        inside = set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                words = {
-                    name.id for item in node.decorator_list for name in ast.walk(item) if isinstance(name, ast.Name)
-                }
-                inside |= {id(name) for item in node.decorator_list for name in ast.walk(item)}
-                if words & WORDS:
-                    yield path.name, f"`{node.name}`"
-        for node in ast.walk(tree):
-            calls = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sampled"
-            if calls and id(node) not in inside:
-                yield path.name, f"`{path.relative_to(ROOT).as_posix()}`"
+def test_what_is_sampled_is_some_of_all() -> None:
+    assert sampled((1, 2, 3), (1, 3)) == ((1, 2, 3) if DEEP else (1, 3))
+    for some in ((), (1, 4)):
+        with pytest.raises(ValueError, match="not some of"):
+            sampled((1, 2, 3), some)
 
 
-def test_everything_that_is_sampled_is_listed() -> None:
-    found = dict.fromkeys(asking())
-    assert len(found) > 15
-    assert [(file, name) for file, name in found if name not in PAGE] == []
+def test_deep_tries_more() -> None:
+    with pytest.raises(ValueError, match="no more"):
+        examples(suite=60, deep=60)

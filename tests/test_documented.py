@@ -14,20 +14,18 @@ from typing import Any
 
 import pytest
 
-from docs.generate.rules import checks
+from docs.generate.facts import patterns
 from tb_plugin import cli
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import NotFoundError
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Table
-from tb_plugin.rules import all_rules, rule_ids
-from tb_plugin.views import ANALYSES, memory
-from tb_plugin.views.allocations import findings as snapshots
+from tb_plugin.rules import all_rules
+from tb_plugin.views import ANALYSES
 from tests.conftest import SAMPLE_FILES, SAMPLES, sample
 from tests.golden.rewrite import TOLD
 from tests.golden.rewrite import golden as golden_of
-from tests.metrics import ALL
 from tests.samples import OURS, made
 from tests.views.test_stated import stated
 
@@ -87,18 +85,7 @@ def golden(analysis: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(views[analysis] for views in (golden_of(sample_.name) for sample_ in TOLD) if analysis in views)
 
 
-def documented_facts() -> set[str]:
-    found: set[str] = set()
-    for cell in cells(section(docs("metrics.md"), "Facts"), 0):
-        first = ""
-        for name in CODE.findall(cell):
-            # ``device.<id>.kernels``, ``.memcpys``: what follows a whole name replaces its last part.
-            first = first if name.startswith(".") else name
-            found.add(first.rpartition(".")[0] + name if name.startswith(".") else name)
-    return found
-
-
-def test_facts_are_those_of_the_docs() -> None:
+def test_facts_are_those_that_are_declared() -> None:
     sent = {
         fact
         for analysis in ANALYSES
@@ -106,7 +93,7 @@ def test_facts_are_those_of_the_docs() -> None:
         for part in golden(analysis.id)
         for fact in part["facts"]
     }
-    unknown, absent = unlike(sent, documented_facts())
+    unknown, absent = unlike(sent, patterns())
     assert len(sent) > 40 and unknown == []
     # Goldens hold no zeros: a fact that is 0 for all samples is in the answers alone.
     for sample_ in sorted(OURS, key=lambda each: each.size_bytes):
@@ -133,7 +120,7 @@ def test_the_report_has_the_facts_of_all_views(
     path = next(name for name in SAMPLE_FILES if name.startswith("synthetic_ddp/rank0"))
     assert cli.main(["report", str(SAMPLES / path), "--format", "json"]) == 0
     (profile,) = json.loads(capsys.readouterr().out)["profiles"]
-    assert unlike(set(profile["facts"]), documented_facts())[0] == []
+    assert unlike(set(profile["facts"]), patterns())[0] == []
     assert profile["facts"]["distributed.world_size"] == 4 and profile["facts"]["distributed.calls"] == 12
     assert "collectives" not in profile["tables"], "the tables of a job stand in groups"
     sent = {fact for part in golden("overview") for fact in part["facts"] if not fact.startswith("device.")}
@@ -191,27 +178,10 @@ def test_payloads_are_documented(analysis: Analysis[Any]) -> None:
     assert unlike(sent, documented)[0] == []
 
 
-def test_every_key_of_the_metrics_page_is_a_metric_or_a_fact() -> None:
-    page = docs("metrics.md")
-    for title in ("Findings in JSON and Python", "Facts", "Differences from torch-tb-profiler"):
-        page = page.replace(section(page, title), "\n")
-    keys = {key for cell in cells(page, 0) for key in CODE.findall(cell) if re.fullmatch(r"[a-z][a-z0-9_]*", key)}
-    columns = {key for analysis in ANALYSES for part in golden(analysis.id) for table in part["tables"].values()
-               for key in table["first"][0]}  # fmt: skip
-    facts = {fact.rpartition(".")[2] for fact in documented_facts()}
-    assert sorted(keys - set(ALL) - columns - facts) == []
-
-
-RULE = re.compile(r'(?:rule=|\bNotice\(\s*|_notice\(\s*)"([a-z_]+)"')
-
-
-def test_rules_are_documented() -> None:
-    sources = [path for name in ("analysis", "rules", "views") for path in (ROOT / "tb_plugin" / name).rglob("*.py")]
-    rules = {rule for path in sources for rule in RULE.findall(path.read_text(encoding="utf-8"))} | set(rule_ids())
-    rules |= {check.id for package in (memory, snapshots) for check in checks(package)}
-    assert {"data_loading", "shapes_missing", "same_step_time", "straggler"} <= rules
-    named = set(CODE.findall(docs("metrics.md"))) | set(CODE.findall(docs("reference/rules.md")))
-    assert sorted(rules - named) == []
+def test_findings_of_jobs_in_the_concepts_exist() -> None:
+    named = set(re.findall(r"`([a-z_]+)`(?=[,:])", docs("concepts/ranks.md").partition("### Findings of a job")[2]))
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tb_plugin").rglob("*.py"))
+    assert "straggler" in named and {name for name in named if f'"{name}"' not in code} == set()
 
 
 def test_every_rule_of_steps_has_its_section() -> None:

@@ -1,11 +1,10 @@
-// Styles that cannot collide: a selector stands once in its style sheet, every class and custom property that is used is
-// defined, every class that is defined is used, and colours are written in lib/tokens.ts alone.
+// Checks of the style sheets: one rule per selector, no undefined or unused classes, colours only in lib/tokens.ts.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const SRC = resolve(dirname(fileURLToPath(import.meta.url)), '../src')
-/** Sheets without classes of their own: elements and Mantine's classes. */
+/** Sheets for elements and Mantine's classes. */
 const GLOBAL = new Set(['app/global.css', 'app/tokens.css'])
 const COLOR = /#[0-9a-f]{3,8}\b|\b(?:rgba?|hsla?|oklch)\(/gi
 
@@ -13,7 +12,7 @@ const problems = []
 const names = readdirSync(SRC, { recursive: true }).map(String)
 const read = (name) => readFileSync(join(SRC, name), 'utf8')
 
-/** The rules of a sheet as [at-rules around it, selector], one for each selector of a list. Rules in rules are a problem. */
+/** The rules of a sheet as [at-rules around it, selector], one per selector. Nested rules are a problem. */
 function rulesOf(name, css) {
   const rules = []
   const around = []
@@ -36,7 +35,7 @@ function rulesOf(name, css) {
   return rules.filter(([scope]) => !scope.includes('@keyframes'))
 }
 
-/** At the commas that stand in no brackets. */
+/** Splits at commas outside brackets. */
 function splitList(text) {
   const parts = ['']
   let depth = 0
@@ -49,7 +48,7 @@ function splitList(text) {
   return parts.map((part) => part.trim())
 }
 
-/** Custom properties: of the tokens, and those that a sheet or a component sets. */
+/** Custom properties set by tokens, sheets and components. */
 const properties = new Set(
   names
     .filter((name) => /\.(css|tsx?)$/.test(name))
@@ -93,7 +92,7 @@ for (const name of names.filter((item) => /\.tsx?$/.test(item))) {
       used.get(sheet).add(item)
       if (!defined.get(sheet).has(item)) problems.push(`${name}: ${id}.${item} is not defined in ${sheet}`)
     }
-    // What is computed cannot be checked: a table of classes can.
+    // Computed class names cannot be checked.
     if (new RegExp(`\\b${id}(\\[|\\)|,)`).test(text))
       problems.push(`${name}: ${id} is used as a whole; name its classes`)
   }

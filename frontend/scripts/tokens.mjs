@@ -1,5 +1,5 @@
 // Writes src/app/tokens.css, the custom properties of the style sheets, from src/lib/tokens.ts.
-// With --check: fails when the file differs from what would be written.
+// With --check: fails if the file is outdated.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { runnerImport } from 'vite'

@@ -1,5 +1,5 @@
 // Writes src/api/payloads.ts from the JSON Schema that `python -m tb_plugin.payloads.export` made.
-// With --check: fails when the file differs from what would be written.
+// With --check: fails if the file is outdated.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { compile } from 'json-schema-to-typescript'
 

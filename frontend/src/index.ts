@@ -1,4 +1,4 @@
-// What TensorBoard imports: the plugin has a page of its own, so its frame goes there.
+// TensorBoard's entry point: opens the page in its frame.
 export function render(): void {
   const here = import.meta.url
   window.location.replace(new URL('./index.html', here).href)

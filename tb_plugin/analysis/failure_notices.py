@@ -17,8 +17,8 @@ METRICS = Metrics(
         "",
         "text",
         {
-            "failed_parts": ("Failed", "Titles of the views, cards and rules that one error stopped."),
-            "error_id": ("Error", "Number of the error. Its traceback stands in the log under this number."),
+            "failed_parts": ("Failed", "Views, cards and rules that failed with the same error."),
+            "error_id": ("Error", "Error number in the log."),
         },
     )
 )

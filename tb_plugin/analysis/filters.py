@@ -36,7 +36,7 @@ Int32 = npt.NDArray[np.int32]
 T = TypeVar("T")
 _Of = Callable[[TraceTable, BackwardOperators], T]
 
-EVENT = Metric("event", "Event", "count", "Number of the event in order of time, as the timeline knows it.")
+EVENT = Metric("event", "Event", "count", "Event number on the timeline.")
 
 
 def event_of(trace: TraceTable, text: str) -> int:

@@ -42,18 +42,18 @@ TITLES: Mapping[KernelClass, str] = MappingProxyType(
 )
 WHAT: Mapping[KernelClass, str] = MappingProxyType(
     {
-        KernelClass.GEMM: "Products of matrices.",
-        KernelClass.CONVOLUTION: "Convolutions, forward and backward, with what prepares them.",
-        KernelClass.ATTENTION: "Attention in one kernel, with its caches and index lists.",
-        KernelClass.NORMALISATION: "Norms over a row, a channel or a group, and softmax.",
-        KernelClass.ELEMENTWISE: "Each element by itself, also several operations in one kernel.",
-        KernelClass.REDUCTION: "Sums, maxima, losses, pooling, sorting and scanning.",
-        KernelClass.EMBEDDING: "Rows that are looked up by index, or added to.",
-        KernelClass.MOE: "Sorting of tokens to experts, and the experts' products.",
-        KernelClass.OPTIMIZER: "Steps of optimizers over many tensors at once.",
-        KernelClass.COPY: "Data moved, set, cast or laid out anew by kernels. Copies of the driver are no kernels.",
+        KernelClass.GEMM: "Matrix multiplications.",
+        KernelClass.CONVOLUTION: "Convolutions, forward and backward.",
+        KernelClass.ATTENTION: "Fused attention with its caches.",
+        KernelClass.NORMALISATION: "Norms and softmax.",
+        KernelClass.ELEMENTWISE: "Elementwise operations, fused or not.",
+        KernelClass.REDUCTION: "Sums, maxima, losses, pooling, sorting and scans.",
+        KernelClass.EMBEDDING: "Embedding lookups and their gradients.",
+        KernelClass.MOE: "Expert routing and expert products.",
+        KernelClass.OPTIMIZER: "Fused optimizer steps.",
+        KernelClass.COPY: "Moves, fills, casts and layout changes in kernels.",
         KernelClass.COMMUNICATION: "Exchange with other devices.",
-        KernelClass.OTHER: "No rule knows the kernel's name or an operator around its launch.",
+        KernelClass.OTHER: "Unknown kernels.",
     }
 )
 _UNKNOWN = 255

@@ -28,14 +28,14 @@ TITLES: Mapping[str, str] = {
 }
 """By id, in the order of stacking: what stays longest lies at the bottom."""
 MEANINGS: Mapping[str, str] = {
-    "parameter": "Tensors that the optimizer updates, and buffers that count as such.",
-    "optimizer_state": "What the optimizer keeps for each parameter from step to step.",
+    "parameter": "Tensors and buffers updated by the optimizer.",
+    "optimizer_state": "State of the optimizer per parameter.",
     "gradient": "Gradients of parameters.",
-    "activation": "What the forward pass computed and kept for the backward pass.",
-    "autograd_detail": "What the backward pass computes on the way to the gradients.",
-    "input": "What depends on no parameter: batches, labels, masks.",
+    "activation": "Forward results saved for the backward pass.",
+    "autograd_detail": "Intermediate results of the backward pass.",
+    "input": "Batches, labels and masks.",
     "temporary": "Allocated and released within one operator.",
-    "unknown": "Memory that belongs to none of them, such as what the optimizer's step needs while it runs.",
+    "unknown": "Memory of no other category.",
 }
 ORDER = tuple(TITLES)
 """The codes that ``categories_of`` gives are positions in it."""

@@ -1,6 +1,6 @@
 """Definitions of numbers: title, unit, meaning. A view's own stand beside it, those of several views here.
 
-docs/metrics.md explains each; tests compare the two, and refuse a key that means two things anywhere in the product.
+docs/reference/metrics.md lists all. Tests refuse a key that means two things anywhere in the product.
 """
 
 from __future__ import annotations
@@ -9,15 +9,21 @@ from collections.abc import Iterator, Mapping
 
 from tb_plugin.payloads import Column, Figure, Metric, Scalar, Unit
 
-CHOSEN = "the chosen steps, else the whole trace"
-WHOLE = "the whole trace"
-CHOSEN_WINDOW = "the chosen window or steps, else the whole trace"
-STEPS = "all recorded steps, from the first one's start to the last one's end"
-NO_STEPS = "the whole trace, which has no steps"
+CHOSEN = "selected steps, else the full trace"
+WHOLE = "the full trace"
+CHOSEN_WINDOW = "selected window or steps, else the full trace"
+STEPS = "all recorded steps, first start to last end"
+NO_STEPS = "the full trace, which has no steps"
 """What STEPS comes to where none are recorded."""
-CHOSEN_STEPS = "the chosen steps"
+CHOSEN_STEPS = "selected steps"
 """What STEPS comes to where some are chosen."""
 STEP = "one step"
+
+P50 = "Median {}."
+P95 = "95th percentile of {}."
+P99 = "99th percentile of {}."
+"""Percentiles interpolate linearly."""
+LINE = "Python line with the most {} time."
 
 
 def define(window: str, unit: Unit, definitions: Mapping[str, tuple[str, str]]) -> Mapping[str, Metric]:
@@ -77,182 +83,142 @@ SHARED = Metrics(
         "",
         "code",
         {
-            "name": ("Name", "Name as recorded in the trace."),
-            "readable": ("Readable name", "The name as it stood in the source, where a compiler has mangled it."),
-            "operator": ("Operator", "Innermost operator open on the launching thread when the launch began."),
-            "input_shape": ("Input shapes", "Dimensions of the operator's input tensors (record_shapes=True)."),
+            "name": ("Name", "Recorded name."),
+            "readable": ("Readable name", "Demangled name."),
+            "operator": ("Operator", "Innermost operator open at the launch."),
+            "input_shape": ("Input shapes", "Dimensions of the operator's inputs (record_shapes=True)."),
             "grid": ("Grid", "Thread blocks of the launch: x, y, z."),
-            "block": ("Block", "Threads of a block: x, y, z."),
-            "call_stack": (
-                "Call stack",
-                "Frames that called the operator, innermost first: as recorded, else the Python calls around it.",
-            ),
-            "backward_operator": (
-                "Backward operator",
-                "What the autograd engine runs for one node of its graph, by the function's name.",
-            ),
-            "forward_operator": (
-                "Forward operator",
-                "Operator of the forward pass that made the node; of AccumulateGrad that behind the gradient that it adds.",
-            ),
-            "forward_line": ("Line", "Line of Python that called the forward operator."),
-            "module": ("Module", "nn.Module, with the number that the profiler gave to the instance."),
-            "category": ("Category", "Category as recorded in the trace."),
-            "collective": (
-                "Collective",
-                "Communication operation, in one spelling for all libraries; the name of its kernel where that serves "
-                "several operations and nothing tells which.",
-            ),
+            "block": ("Block", "Threads per block: x, y, z."),
+            "call_stack": ("Call stack", "Frames of the call, innermost first."),
+            "backward_operator": ("Backward operator", "Autograd function of the node."),
+            "forward_operator": ("Forward operator", "Forward operator that created the autograd node."),
+            "forward_line": ("Line", "Python line of the forward operator."),
+            "module": ("Module", "nn.Module with its recorded instance number."),
+            "category": ("Category", "Recorded category."),
+            "collective": ("Collective", "Communication operation, spelled alike for all libraries."),
             "dtype": ("Type", "Element type of the buffers."),
             "group": ("Group", "Name of the process group."),
-            "group_ranks": ("Ranks", "Ranks of the process group, as recorded."),
+            "group_ranks": ("Ranks", "Recorded ranks of the process group."),
         },
     ),
     define(
         "",
         "bool",
-        {"framework": ("Framework", "Code of the standard library or of an installed package, not of the person.")},
+        {"framework": ("Framework", "Code of the standard library or an installed package.")},
     ),
     define(
         "",
         "text",
         {
-            "package": ("Package", "Whose code the frame is, by the path in its name."),
-            "step": ("Step", "Number of the profiler step, as recorded."),
-            "stream": ("Stream", "Stream or queue of the device on which the event ran."),
+            "package": ("Package", "Package of the frame, by its path."),
+            "step": ("Step", "Recorded step number."),
+            "stream": ("Stream", "Stream or queue of the device."),
             "thread": ("Thread", "Host thread."),
-            "thread_key": (
-                "Thread id",
-                "Process id and thread id, as recorded; #2, #3, ... are further threads recorded under the same id.",
-            ),
-            "device": ("Device", "Device id as recorded in the trace."),
-            "kind": ("Kind", "What the event is, whatever its vendor calls it."),
-            "worker": ("Worker", "Process or rank of the run, as its file is named."),
-            "class": ("Class", "What the kernel does, by its name or the operators around its launch."),
-            "cause": ("Cause", "Why the device had nothing to do; of several causes the one with most time."),
-            "cause_key": ("Cause, as in facts", "The word for the cause in names of facts."),
-            "class_by": ("Class by", "What speaks for the class: a rule, communication, or the operator."),
-            "device_name": ("Name", "Name of the device as its driver reports it."),
-            "capability": (
-                "Compute capability",
-                "Version of the instruction set that the device supports.",
-            ),
+            "thread_key": ("Thread id", "Recorded process and thread id; #2, #3 are further threads with the same id."),
+            "device": ("Device", "Recorded device id."),
+            "kind": ("Kind", "Event kind, the same for all vendors."),
+            "worker": ("Worker", "Process or rank of the run, named after its file."),
+            "class": ("Class", "Kernel class, by its name or its operators."),
+            "cause": ("Cause", "Idle cause with the most time."),
+            "cause_key": ("Cause key", "Idle cause in the names of facts."),
+            "class_by": ("Class by", "Source of the class: rule, communication or operator."),
+            "device_name": ("Name", "Device name reported by the driver."),
+            "capability": ("Compute capability", "Version of the device's instruction set."),
             "group_description": ("Description", "Description of the process group."),
             "backend": ("Backend", "Communication library of the process group."),
-            "node_kind": (
-                "Kind",
-                "phase, module, operator, annotation, Python or runtime call, or what ran on the device.",
-            ),
+            "node_kind": ("Kind", "phase, module, operator, annotation, Python or runtime call, or device work."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "workers": ("Workers", "Workers whose profile is behind the numbers."),
-            "calls": ("Calls", "How often it was called, nested calls of the same name included."),
-            "outer_calls": ("Calls", "How often it was called with no operator around it."),
-            "operators": ("Operators", "Operators that the module called directly."),
+            "workers": ("Workers", "Workers in these numbers."),
+            "calls": ("Calls", "Number of calls, including nested ones of the same name."),
+            "outer_calls": ("Calls", "Number of top-level calls."),
+            "operators": ("Operators", "Operators called directly by the module."),
             "registers": ("Registers", "Registers per thread."),
             "events": ("Events", "Number of events."),
             "group_size": ("Group size", "Ranks in the process group."),
-            "source_rank": ("From rank", "Rank that sends, of point-to-point calls."),
-            "destination_rank": ("To rank", "Rank that receives, of point-to-point calls."),
-            "sequence": ("Sequence", "Number of the collective in its process group, as recorded."),
-            "world_size": ("World size", "Ranks of the job, as recorded."),
+            "source_rank": ("From rank", "Sending rank of a point-to-point call."),
+            "destination_rank": ("To rank", "Receiving rank of a point-to-point call."),
+            "sequence": ("Sequence", "Recorded number of the collective in its process group."),
+            "world_size": ("World size", "Recorded number of ranks in the job."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "range_own_ns": (
-                "Own",
-                "Time in ranges of the name and in none inside them: of the open ones that began last.",
-            ),
-            "range_total_ns": (
-                "Total",
-                "Durations of the ranges of the name; of one inside another of it the outer one's.",
-            ),
-            "host_self_ns": (
-                "Host self",
-                "Time on the host less the time of directly nested operators, modules and runtime calls. What it leaves out "
-                "of runtime calls stands in the view of them.",
-            ),
+            "range_own_ns": ("Self", "Time in ranges of the name minus ranges inside them."),
+            "range_total_ns": ("Total", "Time in ranges of the name; nested ones count once."),
+            "host_self_ns": ("Host self", "Host time minus nested operators, modules and runtime calls."),
             "host_total_ns": (
                 "Host total",
-                "Time on the host from begin to end, with what is nested in it; of nested calls of the same name only the "
-                "outermost counts. Totals overlap: only self times add up to the whole.",
+                "Host time including nested calls; nested calls of the same name count once.",
             ),
             "device_self_ns": (
                 "Device self",
-                "Kernel, memcpy and memset time launched by it directly. Concurrent streams add up.",
+                "Time of kernels, copies and sets launched directly; concurrent streams add up.",
             ),
             "device_total_ns": (
                 "Device total",
-                "Device self of it and of everything nested in it; of nested calls of the same name the outermost. Totals "
-                "overlap: only self times add up to the whole.",
+                "Device self plus that of nested calls; calls of the same name count once.",
             ),
-            "total_ns": ("Total", "Sum of the durations. Concurrent streams add up."),
-            "mean_ns": ("Mean", "Total over calls."),
-            "min_ns": ("Min", "Shortest call."),
-            "max_ns": ("Max", "Longest call."),
-            "p50_ns": ("p50", "Median duration (linear interpolation)."),
-            "p99_ns": ("p99", "99th percentile of the durations (linear interpolation)."),
-            "backward_device_total_ns": ("Backward device", "Backward self of it and of its children."),
-            "start_ns": ("Start", "Time since the first event of the trace."),
-            "dur_ns": ("Duration", "End less start."),
-            "recorded_dur_ns": (
-                "Recorded duration",
-                "What the file says, where it cannot be right: longer than all of the trace, though its stream went on.",
-            ),
-            "host_ns": ("Host", "Time on the host of the place and of everything beneath it, over all threads."),
-            "device_ns": ("Device", "Kernel, memcpy and memset time launched from the place and beneath it."),
+            "total_ns": ("Total", "Sum of durations; concurrent streams add up."),
+            "mean_ns": ("Mean", "Total divided by calls."),
+            "min_ns": ("Min", "Shortest duration."),
+            "max_ns": ("Max", "Longest duration."),
+            "p50_ns": ("P50", P50.format("duration")),
+            "p99_ns": ("P99", P99.format("duration")),
+            "backward_device_total_ns": ("Backward device", "Backward self of the module and its children."),
+            "start_ns": ("Start", "Time since the first event."),
+            "dur_ns": ("Duration", "End minus start."),
+            "recorded_dur_ns": ("Recorded duration", "Implausible duration in the file, before correction."),
+            "host_ns": ("Host", "Host time including nested calls, over all threads."),
+            "device_ns": ("Device", "Device time launched here or in nested calls."),
         },
     ),
     define(
         CHOSEN,
         "ratio",
         {
-            "occupancy": ("Est. occupancy", "Occupancy that the profiler estimated for the launch."),
-            "total_share": ("Share", "Its part of the total of all rows."),
-            "device_self_share": ("Device self share", "Its part of the device self time of all rows."),
-            "device_total_share": ("Device share", "Its part of the device time of all rows; none is inside another."),
-            "host_self_share": ("Host self share", "Its part of the host self time of all rows."),
-            "host_total_share": (
-                "Host share",
-                "Its part of the host time of all rows; none is inside another.",
-            ),
+            "occupancy": ("Est. occupancy", "Occupancy estimated by the profiler."),
+            "total_share": ("Share", "Total divided by the sum over all rows."),
+            "device_self_share": ("Device self share", "Device self divided by its sum over all rows."),
+            "device_total_share": ("Device share", "Device time divided by its sum over all rows."),
+            "host_self_share": ("Host self share", "Host self divided by its sum over all rows."),
+            "host_total_share": ("Host share", "Host time divided by its sum over all rows."),
         },
     ),
     define(
         CHOSEN,
         "number",
         {
-            "blocks_per_sm": ("Blocks per SM", "Blocks of the launch per streaming multiprocessor."),
+            "blocks_per_sm": ("Blocks per SM", "Thread blocks per streaming multiprocessor."),
         },
     ),
     define(
         CHOSEN,
         "bool",
         {
-            "matrix_eligible": ("Matrix unit eligible", "The operator can use matrix units (by its name)."),
+            "matrix_eligible": ("Matrix unit eligible", "The operator can use matrix units, by its name."),
         },
     ),
     define(
         CHOSEN,
         "bytes",
         {
-            "shared_memory": ("Shared memory", "Shared memory per block, static and dynamic."),
-            "bytes": ("Bytes", "Bytes copied or set."),
+            "shared_memory": ("Shared memory", "Static plus dynamic shared memory per block."),
+            "bytes": ("Bytes", "Copied or set bytes."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "compute_alone_ns": ("Compute alone", "Compute runs and no communication."),
-            "overlap_ns": ("Overlap", "Compute and communication run at the same time."),
+            "compute_alone_ns": ("Compute only", "Compute time without communication."),
+            "overlap_ns": ("Overlap", "Time with compute and communication at once."),
         },
     ),
     define(
@@ -261,8 +227,7 @@ SHARED = Metrics(
         {
             "step_total_ns": (
                 "Step",
-                "From the step's start on the host to the end of the last device event that it launched; "
-                "no earlier than the end of the step before.",
+                "Step start on the host to the end of its last device work, without earlier steps.",
             ),
         },
     ),
@@ -270,82 +235,60 @@ SHARED = Metrics(
         WHOLE,
         "ns",
         {
-            "compute_ns": ("Compute", "Time in which at least one kernel that is not communication runs."),
-            "exposed_communication_ns": (
-                "Exposed communication",
-                "Exposed communication. Of a device's window: its collective kernels run, and no other kernel.",
-            ),
-            "idle_ns": ("Idle", "No kernel, copy or set runs on any stream, and no unrecorded work."),
-            "unrecorded_ns": (
-                "Unrecorded work",
-                "A device runs work that was launched while nothing was recorded, and no recorded work. It is no idle time.",
-            ),
+            "compute_ns": ("Compute", "Time with at least one non-communication kernel running."),
+            "exposed_communication_ns": ("Exposed communication", "Communication not overlapped by compute."),
+            "idle_ns": ("Idle", "Time without kernels, copies, sets or unrecorded work."),
+            "unrecorded_ns": ("Unrecorded work", "Time with only device work from outside the recording; not idle."),
         },
     ),
     define(
         STEPS,
         "ratio",
         {
-            "communication_exposed": (
-                "Communication exposed",
-                "Communication's part of the steps: nothing computes or copies meanwhile.",
-            ),
+            "communication_exposed": ("Exposed communication", "Exposed communication divided by step time."),
             "utilization": (
                 "GPU busy",
-                "Share of the window, without unrecorded work, in which at least one kernel runs on the device.",
+                "Time with at least one kernel running, divided by window minus unrecorded work.",
             ),
             "sm_efficiency": (
                 "Est. SM efficiency",
-                "Blocks per SM of the running kernels, added up and capped at 1, averaged over the window.",
+                "Blocks per SM of running kernels, capped at 1, averaged over time.",
             ),
         },
     ),
-    define("", "bytes", {"memory_bytes": ("Memory", "Memory of the device.")}),
+    define("", "bytes", {"memory_bytes": ("Memory", "Device memory.")}),
     define(
         WHOLE,
         "count",
         {
-            "affected": ("Affected", "Events that the notice speaks of."),
+            "affected": ("Affected", "Events behind the notice."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "count",
         {
-            "malloc_calls": (
-                "Driver allocations",
-                "Calls inside steps that get memory of the device from the driver, or map it.",
-            ),
-            "free_calls": (
-                "Driver releases",
-                "Calls inside steps that give memory of the device back to the driver.",
-            ),
-            "setup_calls": (
-                "Driver set-up",
-                "Calls for memory that take more than 20 times their median and more than 1 ms, or more than 500 ms: the "
-                "driver is set up, once.",
-            ),
+            "malloc_calls": ("Driver allocations", "Driver calls in steps that allocate or map device memory."),
+            "free_calls": ("Driver releases", "Driver calls in steps that release device memory."),
+            "setup_calls": ("Driver set-up", "Driver memory calls over 1 ms and 20 medians, or over 500 ms."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "bytes",
         {
-            "allocated_bytes": ("Allocated", "Bytes that tensors hold (Total Allocated)."),
-            "reserved_bytes": ("Reserved", "Bytes that the allocator holds from the driver (Total Reserved)."),
-            "change_bytes": (
-                "Change",
-                "Bytes allocated less bytes released since the first event: no totals recorded.",
-            ),
+            "allocated_bytes": ("Allocated", "Total Allocated of the allocator."),
+            "reserved_bytes": ("Reserved", "Total Reserved of the allocator."),
+            "change_bytes": ("Change", "Allocated minus released bytes since the first event."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "ns",
         {
-            "malloc_ns": ("Time in them", "Time on the host in driver allocations inside steps."),
-            "free_ns": ("Time in releases", "Time on the host in driver releases inside steps."),
-            "setup_ns": ("Time in set-up", "Time on the host of the calls that set the driver up."),
+            "malloc_ns": ("Allocation time", "Host time of driver allocations in steps."),
+            "free_ns": ("Release time", "Host time of driver releases in steps."),
+            "setup_ns": ("Set-up time", "Host time of driver set-up calls."),
         },
     ),
     define(
@@ -353,8 +296,8 @@ SHARED = Metrics(
         "ratio",
         {
             "driver_memory_ratio": (
-                "Time in the driver",
-                "Driver allocations and releases over the steps' host time, without calls that set the driver up.",
+                "Driver share",
+                "Driver allocation and release time divided by host step time, without set-up.",
             ),
         },
     ),
@@ -362,7 +305,7 @@ SHARED = Metrics(
         "",
         "count",
         {
-            "lane": ("Lane", "Place of the lane among those of the timeline."),
+            "lane": ("Lane", "Position of the lane on the timeline."),
         },
     ),
 )

@@ -26,17 +26,13 @@ METRICS = SHARED.adding(
         WHOLE,
         "bytes",
         {
-            "failed_bytes": ("Requested", "Bytes that the allocator could not provide."),
-            "failed_allocated_bytes": ("In use then", "Bytes allocated on the device when the request failed."),
+            "failed_bytes": ("Requested", "Bytes of the failed request."),
+            "failed_allocated_bytes": ("In use", "Allocated bytes at the failed request."),
         },
     ),
-    define(
-        WHOLE, "ns", {"failed_at_ns": ("Out of memory at", "Time of the failed request, from the start of the trace.")}
-    ),
-    define(WHOLE, "code", {"failed_line": ("Python", "Line of Python that made the request.")}),
-    define(
-        CHOSEN_WINDOW, "count", {"failed_requests": ("Failed requests", "Requests that the allocator could not serve.")}
-    ),
+    define(WHOLE, "ns", {"failed_at_ns": ("Out of memory at", "Time of the failed request since trace start.")}),
+    define(WHOLE, "code", {"failed_line": ("Python line", "Python line of the failed request.")}),
+    define(CHOSEN_WINDOW, "count", {"failed_requests": ("Failed requests", "Failed allocation requests.")}),
 )
 
 

@@ -78,14 +78,8 @@ METRICS = define(
     CHOSEN,
     "ns",
     {
-        "recomputed_device_ns": (
-            "Computed again",
-            "Device time that forward code launched again inside of a backward pass (activation checkpointing).",
-        ),
-        "recomputed_host_ns": (
-            "Again on the host",
-            "Time of the host in forward code that a backward pass calls again, without backward passes inside of it.",
-        ),
+        "recomputed_device_ns": ("Recomputed", "Device time of forward code rerun in backward passes."),
+        "recomputed_host_ns": ("Recomputed on host", "Host time of forward code rerun in backward passes."),
     },
 )
 _NONE = np.empty(0, np.int64)

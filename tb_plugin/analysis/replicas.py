@@ -31,67 +31,47 @@ FRAME = "memory_states"
 _MOST_BYTES = 1 << 50
 """No rank holds more in blocks of one size."""
 
-MOST_STATES = "the moment at which each rank holds most parameters, gradients and optimizer state together"
+MOST_STATES = "the peak of parameters, gradients and optimizer state of each rank"
 METRICS = SHARED.adding(
     define(MOST_STATES, "text", {"state_category": ("State", "Parameters, gradients or optimizer state.")}),
     define(
         MOST_STATES,
         "count",
         {
-            "state_blocks": ("Blocks", "Blocks of this state and size that the rank holds."),
-            "replica_groups": (
-                "Groups",
-                "Groups of ranks that hold the same as each other, beside the one that is named.",
-            ),
+            "state_blocks": ("Blocks", "Blocks of this state and size on the rank."),
+            "replica_groups": ("Groups", "Further groups of ranks with the same blocks."),
         },
     ),
     define(
         MOST_STATES,
         "bytes",
         {
-            f"repeated_{name}_bytes": (
-                f"{TITLES[name]}, the same everywhere",
-                "Bytes of each rank's blocks of the category that every rank has in the same sizes.",
-            )
+            f"repeated_{name}_bytes": (f"{TITLES[name]}, replicated", "Bytes in blocks of equal size on every rank.")
             for name in STATES
         }
         | {
-            "state_block_bytes": ("Size of a block", "Bytes of each of these blocks."),
+            "state_block_bytes": ("Block size", "Bytes per block."),
             "repeated_bytes": (
-                "The same everywhere",
-                "Bytes of parameters, gradients and optimizer state that every rank has in blocks of the same sizes.",
+                "Replicated",
+                "Parameters, gradients and optimizer state in equal blocks on every rank.",
             ),
-            "sharding_bytes": (
-                "Freed by sharding",
-                "What a rank no longer holds of the bytes that are the same everywhere when they are divided among all: "
-                "all but one part of as many as there are ranks.",
-            ),
+            "sharding_bytes": ("Freed by sharding", "Replicated bytes times (N - 1) / N, for N ranks."),
         },
     ),
     define(
-        "the peak of allocated bytes of each rank",
+        "the allocated peak of each rank",
         "bytes",
-        {
-            "peak_sharding_bytes": (
-                "Freed at the peak",
-                "What sharding frees of the bytes that are the same everywhere when each rank is at its peak.",
-            )
-        },
+        {"peak_sharding_bytes": ("Freed at the peak", "Replicated bytes at the peaks times (N - 1) / N.")},
     ),
     define(
         MOST_STATES,
         "ratio",
-        {
-            "repeated_ratio": (
-                "Share that is the same",
-                "Bytes that are the same everywhere over the states of the rank that has most of them.",
-            )
-        },
+        {"repeated_ratio": ("Replicated share", "Replicated bytes divided by these states on the largest rank.")},
     ),
     define(
-        "mean of the steps",
+        "mean per step",
         "bytes",
-        {"all_reduced_bytes": ("All-reduced a step", "Bytes that a rank all-reduces in the group in a step.")},
+        {"all_reduced_bytes": ("All-reduced per step", "Bytes all-reduced in the group per step.")},
     ),
 )
 
@@ -120,7 +100,7 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
         }
     )
     key = ("state_category", "state_block_bytes")
-    return Frame(FRAME, "States of the training", METRICS.columns(*data.column_names), data, key, key[0])
+    return Frame(FRAME, "Training state", METRICS.columns(*data.column_names), data, key, key[0])
 
 
 def _most(begin: Int64, end: Int64, size: Int64) -> int:

@@ -17,21 +17,15 @@ REPORTED_STEP = define(
     STEPS,
     "ns",
     {
-        "stated_step_ns": (
-            "Step time, stated",
-            "Preparing, stage and bubble of a step as the profile states them, a mean over the steps.",
-        ),
+        "stated_step_ns": ("Reported step time", "Reported preparing plus stage plus bubble, per step."),
     },
 )
 REPORTED_COMPUTE = define(
     WHOLE,
     "ns",
     {
-        "recorded_compute_ns": (
-            "Recorded",
-            "Kernels other than communication run on a device, summed over devices.",
-        ),
-        "stated_compute_ns": ("Stated", "What the profile states of the same in its times of steps, all of them."),
+        "recorded_compute_ns": ("Recorded", "Compute kernel time over all devices."),
+        "stated_compute_ns": ("Reported", "Reported compute time over all steps."),
     },
 )
 RECORDED = 0.9

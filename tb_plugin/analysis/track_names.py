@@ -1,4 +1,4 @@
-"""Names of threads and streams, from what ran on them: the one place that says what a track is called (docs/metrics.md)."""
+"""Names of threads and streams, from what ran on them: the one place that says what a track is called."""
 
 from __future__ import annotations
 

@@ -29,21 +29,16 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 
 METRICS = SHARED.adding(
-    define("", "text", {"reason": ("Reason", "Why no operator stands behind it.")}),
+    define("", "text", {"reason": ("Reason", "Reason for the missing operator.")}),
     define(
         "",
         "code",
         {
-            "launch_phase": (
-                "Phase",
-                "Innermost annotation that was open on the launching thread when the launch began. The profiler's own steps "
-                "are none; those by which a server marks its steps are, for they name mode and batch.",
-            ),
-            "launch_module": ("Module", "Innermost module call that was open on the launching thread then."),
+            "launch_phase": ("Phase", "Innermost annotation open at the launch, without profiler steps."),
+            "launch_module": ("Module", "Innermost module call open at the launch."),
             "launch_frame": (
-                "Python",
-                "Innermost Python function open on the launching thread then, outside of the framework and the standard "
-                "library where there is one.",
+                "Python line",
+                "Python line of the launch, outside the framework if possible.",
             ),
         },
     ),
@@ -62,28 +57,11 @@ class Reason(IntEnum):
 
 _REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
     {
-        Reason.OUTSIDE: (
-            "operator outside of the choice",
-            "Its operator began outside of the chosen steps or phase, though it was launched inside.",
-        ),
-        Reason.GRAPH: (
-            "graph replay",
-            "One call launched a whole captured graph: no operator runs then.",
-        ),
-        Reason.BARE: (
-            "launched outside of operators",
-            "A call launched it while no operator was open on its thread, as compiled code and other libraries do, or "
-            "operators were not recorded.",
-        ),
-        Reason.BEFORE: (
-            "launched before the recording",
-            "No launch is recorded, and its number is smaller than that of every recorded call; without numbers: it runs "
-            "ahead of all work of its stream that has a launch.",
-        ),
-        Reason.UNRECORDED: (
-            "no launch recorded",
-            "It was launched while the trace was recorded, or nobody knows when, and the launch is not in the trace.",
-        ),
+        Reason.OUTSIDE: ("operator outside of the choice", "The operator started outside the selected steps or phase."),
+        Reason.GRAPH: ("graph replay", "A replayed graph launched it, without operators."),
+        Reason.BARE: ("launched outside of operators", "No operator was open at the launch, or none was recorded."),
+        Reason.BEFORE: ("launched before the recording", "Launched before the first recorded call."),
+        Reason.UNRECORDED: ("no launch recorded", "The launch is missing in the trace."),
     }
 )
 

@@ -1,4 +1,4 @@
-"""What every trace has, whatever the device: the host's categories, operators and communication."""
+"""Categories, operators and communication of the host."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ COLLECTIVE_OPERATORS = (
     r"^_C_custom_ar::(?:qr_)?all_reduce$",
 )
 
-# Kernels without a matrix unit on any vendor's device: PyTorch's own, Inductor's fused point-wise and reduction kernels,
-# what libraries call such work, looked for in the function's own name: a word of a product or of attention beside it
-# leaves the question open.
+# Kernels without a matrix unit on any vendor's device: PyTorch's own, Inductor's fused pointwise and reduction kernels,
+# and common library names. The words are searched in the function's own name. A word for a product or for attention
+# beside them leaves the question open.
 _FUNCTION = r"(?:\(anonymous namespace\)|[^<(])*?"
 _PRODUCT = (
     r"(?<!fb)gemm|matmul|einsum|(?<![a-z])(?:b?mm|mma|dot|moe|mlp|linear)(?![a-z])"
@@ -61,7 +61,7 @@ PLAIN_KERNELS = (
     rf"^(?!{_FUNCTION}(?i:{_PRODUCT})){_FUNCTION}(?i:{_PLAIN_WORDS})",
 )
 
-# Operators that may be computed on a matrix unit: the list torch-tb-profiler used (PyTorch 1.x names) ...
+# Operators that may run on a matrix unit: the list of torch-tb-profiler (PyTorch 1.x names) ...
 _ATEN_CLASSIC = """
 _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution
 cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr matmul mm mv linear addbmm baddbmm bmm
@@ -69,8 +69,7 @@ chain_matmul linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_ce
 cudnn_convolution_transpose_backward cudnn_convolution_backward_weight addmm_ cudnn_convolution_transpose_backward_weight
 cudnn_convolution_transpose_backward_input cudnn_convolution_backward_input cudnn_convolution_backward
 """
-# ... and what has been added to PyTorch since: fused and scaled matrix products, convolutions of the other backends,
-# attention.
+# ... and later additions: fused and scaled matrix products, convolutions of other backends, attention.
 _ATEN_MODERN = """
 _addmm_activation _scaled_mm _scaled_mm_v2 _scaled_grouped_mm _grouped_mm _int_mm _weight_int4pack_mm _weight_int8pack_mm
 _mixed_dtypes_linear _sparse_semi_structured_linear _sparse_semi_structured_mm _sparse_semi_structured_addmm _cslt_sparse_mm
@@ -100,8 +99,8 @@ MATRIX_OPERATORS = frozenset(
     {f"aten::{name}" for name in (_ATEN_CLASSIC + _ATEN_MODERN).split()} | set(_AUTOGRAD.split())
 )
 
-# CUDA's names, which others follow with a prefix of their own (hip, musa ...): cudaMalloc, hipFree, cuMemMap. Of a device's
-# memory, not of the host's.
+# Calls on device memory. Other vendors use CUDA's names with their own prefix (hip, musa ...): cudaMalloc, hipFree,
+# cuMemMap.
 CALLS = {
     CallRole.ALLOCATE: (r"^[a-z]+(?:Malloc|MemAlloc)(?:Async|FromPoolAsync|Managed|Pitch|3D)?(?:_v\d+)?$",),
     CallRole.FREE: (r"^[a-z]+(?:Free|MemFree)(?:Async)?(?:_v\d+)?$",),

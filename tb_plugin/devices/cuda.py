@@ -6,9 +6,9 @@ from tb_plugin.devices.base import DeviceFamily, Properties
 from tb_plugin.model.trace.schema import EventKind as Kind
 
 COLLECTIVE_KERNELS = (
-    # ncclKernel_AllReduce_RING_LL_..., ncclDevKernel_SendRecv(...), ncclSymkDevKernel_AllGather_LLMC (symmetric memory),
-    # ncclAllReduceRingLLKernel_sum_f32 (2.4), which also appear wrapped in a namespace or signature; not ncclFoo inside
-    # another word.
+    # ncclKernel_AllReduce_RING_LL_..., ncclDevKernel_SendRecv(...), ncclSymkDevKernel_AllGather_LLMC (symmetric
+    # memory), ncclAllReduceRingLLKernel_sum_f32 (2.4), also inside a namespace or signature; not ncclFoo inside another
+    # word.
     r"(?:^|[^\w])_?nccl(?:Symk?)?(?:Dev)?Kernel",
     r"(?:^|[^\w])nccl(?:AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv|AllToAll)\w*",
     # Symmetric-memory kernels of PyTorch (one_shot_all_reduce_kernel, multimem_all_gather_kernel ...), NVSHMEM, MSCCL++, UCC.
@@ -16,14 +16,14 @@ COLLECTIVE_KERNELS = (
     r"(?:^|[^\w])_?nvshmemi?_\w+",
     r"(?:^|[^\w])_?mscclpp(?:_\w+|::)",
     r"(?:^|[^\w])_?ucc_(?:ec|tl|mc)_\w+",
-    # Custom all-reduces: vLLM and SGLang, TensorRT-LLM, FlashInfer; DeepEP's exchange of tokens between experts.
+    # Custom all-reduces of vLLM and SGLang, TensorRT-LLM, FlashInfer; DeepEP's token exchange between experts.
     r"cross_device_reduce_(?:1|2)stage",
     r"(?:one|two)ShotAllReduceKernel",
     r"allreduce_fusion_kernel",
     r"deep_ep::\w+::(?:cached_notify_)?(?:dispatch|combine)",
 )
 
-# The classic list (torch-tb-profiler, Volta and Turing). Case-sensitive: SubTensorOpWithScalar1d is no tensorop.
+# The list of torch-tb-profiler (Volta and Turing). Case-sensitive: SubTensorOpWithScalar1d is not a tensorop.
 _VOLTA_TURING = (
     r"h884", r"s884", r"h1688", r"s1688", r"hmma", r"i8816", r"16816", r"dgrad_1x1_stride_2x2",
     r"first_layer_wgrad_kernel", r"conv1x1", r"conv2d_c1_k1", r"direct_group", r"xmma_implicit_gemm",
@@ -44,10 +44,10 @@ _HOPPER_BLACKWELL = (
     r"tcgen05", r"umma", r"UMMA",  # Blackwell's instruction and its CUTLASS name
     # TensorRT-LLM's generated products: bmm_E4m3_E4m3E4m3_Fp32_t128x8x128_s3_et64x8_..._sm100a
     r"(?:^|\W)(?:bmm|gemm)_\w*(?:E4m3|E5m2|E2m1|Bfloat16|Fp16)\w*_(?:t|m)\d+x\d+x\d+\w*sm(?:90|1\d\d)",
-    r"deep_gemm::", r"fp8_gemm_kernel",  # DeepGEMM exists for wgmma and tcgen05 alone
+    r"deep_gemm::", r"fp8_gemm_kernel",  # DeepGEMM supports only wgmma and tcgen05
 )  # fmt: skip
 _TRITON = (
-    # Triton's dot is a matrix instruction for 16 and 8 bit, and these exist for nothing else.
+    # Triton's dot is a matrix instruction for 16 and 8 bit, and these kernels use only such formats.
     r"(?:^|\W)_?(?:p_)?matmul_ogs",  # products of experts: _matmul_ogs_NNT_bf16xbf16xmxfp4_64x256x128x1_swiglu
     r"^kernel_unified_attention",  # vLLM and SGLang: kernel_unified_attention_2d, _3d
     r"^triton_tem_fused_\w*(?:mm|convolution|attention)",  # Inductor's templates of products and attention
@@ -55,7 +55,7 @@ _TRITON = (
     r"^(?:_?sage_?(?:attn)?_?fwd|_attn_fwd|_attn_bwd)",  # SageAttention, the tutorials' flash attention
 )  # fmt: skip
 _MANGLED = (
-    # cuDNN built on CUTLASS, as a symbol: the implicit product exists for the tensor operator class alone.
+    # cuDNN built on CUTLASS, as a symbol: the implicit product exists only for the tensor operator class.
     r"cutlass\w*cudnn\w*6Kernel\w*(?:ImplicitGemm|TensorOp)",
     r"_ZN\d*cutlass\w*(?:TensorOp|OpClassTensorOp|SM\d+_\d+x\d+x\d+)",
     r"m16n8k\d+",  # the instruction's shape, in names of PyTorch's own 4 bit products
@@ -83,15 +83,15 @@ PLAIN_KERNELS = (
 
 
 def _has_tensor_cores(properties: Properties) -> bool | None:
-    # Volta (7.0) introduced them. The GTX 16 series (7.5) has none; its names say so.
+    # Volta (7.0) introduced Tensor Cores. The GTX 16 series (7.5) has none.
     major = properties.get("computeMajor")
     if not isinstance(major, int) or isinstance(major, bool):
         return None
     return major >= 7 and "GTX 16" not in str(properties.get("name", ""))
 
 
-_SINCE = {"fp16": (7, 0), "bf16": (8, 0), "tf32": (8, 0), "fp8": (8, 9)}
-"""Compute capability from which Tensor Cores know a format."""
+# minimum compute capability of the Tensor Cores for a format
+_MIN_CAPABILITY = {"fp16": (7, 0), "bf16": (8, 0), "tf32": (8, 0), "fp8": (8, 9)}
 
 
 def _precisions(properties: Properties) -> tuple[str, ...]:
@@ -99,11 +99,11 @@ def _precisions(properties: Properties) -> tuple[str, ...]:
         return ()
     minor = properties.get("computeMinor")
     has = (properties["computeMajor"], minor if isinstance(minor, int) else 0)
-    return tuple(name for name, since in _SINCE.items() if has >= since)
+    return tuple(name for name, since in _MIN_CAPABILITY.items() if has >= since)
 
 
 def _nccl(properties: Properties) -> str:
-    # NCCL runs from compute capability 3.5 on.
+    # NCCL needs compute capability 3.5.
     major, minor = properties.get("computeMajor"), properties.get("computeMinor")
     known = isinstance(major, int) and isinstance(minor, int)
     return "nccl" if known and (major, minor) >= (3, 5) else ""
@@ -133,7 +133,7 @@ CUDA = DeviceFamily(
     collective_operators=(r"^nccl:\w",),
     matrix_kernels=_VOLTA_TURING + _AMPERE + _HOPPER_BLACKWELL + _TRITON + _MANGLED + _ATTENTION,
     plain_kernels=PLAIN_KERNELS,
-    # Numbers such as B580 are also Intel's.
+    # Intel also uses numbers such as B580.
     device_names=r"^(?!.*\b(?:intel|amd)\b).*(?:nvidia|tesla|geforce|quadro|\brtx\b|titan|jetson|\b[vahb]\d{2,3}\b)",
     property_keys=frozenset({"sharedMemPerBlockOptin", "regsPerMultiprocessor"}),
     metadata_keys=("cuda_runtime_version", "cuda_driver_version", "cupti_version"),

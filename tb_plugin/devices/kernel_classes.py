@@ -1,6 +1,6 @@
-"""What kernels do, by their names: the rules of kernel_classes.txt, those of a person before them, and whom they match.
+"""Kernel classes by name: built-in and user rules.
 
-All regexes run in RE2 (pyarrow): linear in the text, whoever wrote them.
+All regexes run in RE2 (pyarrow), in time linear in the text.
 """
 
 from __future__ import annotations
@@ -20,16 +20,13 @@ from tb_plugin import settings
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import KernelClass
 
-VARIABLE = settings.CLASSES.name
-"""Environment variable: a file with rules of a person's own."""
+VARIABLE = settings.CLASSES.name  # environment variable: a file with the user's rules
 OPERATOR = "operator:"
 MOST_RULES = 1000
-_LONGEST_LINE = 2000
-_LONGEST_NAME = 8192
-"""Characters of a name that are looked at: a trace may hold any text."""
-_KEPT_NAMES = 2000
-_KEPT_LENGTH = 500
-"""So many names, and of this length, are known again when the next trace has them: ranks of a job have the same."""
+_MAX_LINE_CHARS = 2000
+_MAX_NAME_CHARS = 8192  # a trace may contain any text
+_MAX_CACHED_NAMES = 2000
+_MAX_CACHED_NAME_CHARS = 500  # results are cached for the next trace: ranks of a job have the same names
 _CLASSES = {each.name.lower(): each for each in KernelClass}
 
 Int64 = npt.NDArray[np.int64]
@@ -37,18 +34,17 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule names the class of what its regex is found in."""
+    """A rule gives a class to the names in which its regex is found."""
 
     kernel_class: KernelClass
     regex: str
     of_operator: bool
-    text: str
-    """As it is told."""
+    text: str  # the rule as displayed
     is_own: bool
 
 
 def ours() -> tuple[Rule, ...]:
-    """Returns the rules of the package. Raises ValueError where a line is none: a test looks, also at the expressions."""
+    """Returns the built-in rules. Raises ValueError for an invalid line."""
     rules, problems = _ours()
     if problems:
         raise ValueError("; ".join(problems))
@@ -61,7 +57,7 @@ def _ours() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
 
 
 def own_rules(file: RuleFile) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """Returns the rules of a person's file, and what is wrong with it, each with the number of its line."""
+    """Returns the rules of the user's file, and its problems with line numbers."""
     if file.problem:
         return (), (file.problem,)
     return parse_rules(file.text, is_own=True)
@@ -69,14 +65,14 @@ def own_rules(file: RuleFile) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
 
 @cache
 def parse_rules(text: str, is_own: bool) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """Returns the rules in lines ``class = regex``, and what is wrong with other lines. Lines after ``#`` are left out."""
+    """Returns the rules in lines ``class = regex``, and the problems of other lines. Lines with ``#`` are comments."""
     rules: list[Rule] = []
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if len(rules) == MOST_RULES:
-            problems.append(f"line {number} and what follows: more than {MOST_RULES:,} rules")
+            problems.append(f"line {number} and later lines: more than {MOST_RULES:,} rules")
             break
         rule = _rule(line, number, is_own)
         if isinstance(rule, Rule):
@@ -87,14 +83,13 @@ def parse_rules(text: str, is_own: bool) -> tuple[tuple[Rule, ...], tuple[str, .
 
 
 def _rule(line: str, number: int, is_own: bool) -> Rule | str:
-    """The rule in a line, or what is wrong with it."""
     word, found, regex = (part.strip() for part in line.partition("="))
     if not found or not regex:
-        return "no class = regex"
+        return "not of the form class = regex"
     if word.lower() not in _CLASSES:
-        return f"no such class: {word[:40]}; there are {', '.join(_CLASSES)}"
-    if len(line) > _LONGEST_LINE:
-        return f"longer than {_LONGEST_LINE:,} characters"
+        return f"unknown class: {word[:40]}; known are {', '.join(_CLASSES)}"
+    if len(line) > _MAX_LINE_CHARS:
+        return f"longer than {_MAX_LINE_CHARS:,} characters"
     of_operator = regex.startswith(OPERATOR)
     regex = regex.removeprefix(OPERATOR).strip()
     if is_own and (problem := regex_problem(regex)):
@@ -106,54 +101,53 @@ def _rule(line: str, number: int, is_own: bool) -> Rule | str:
 
 
 def regex_problem(regex: str) -> str:
-    """Returns what is wrong with a regex of a rule, "" for nothing. Of the package's own a test asks it, no process."""
+    """Returns the problem of a rule's regex, "" for none. Built-in rules are checked by a test only."""
     try:
-        matches_empty = bool(_found(pa.array([""], pa.large_string()), regex)[0])
+        matches_empty = bool(_is_match(pa.array([""], pa.large_string()), regex)[0])
     except pa.ArrowInvalid as error:
         return re.sub(r"\s+", " ", str(error))[:200]
-    return "the regex is found in every name" if matches_empty else ""
+    return "the regex matches every name" if matches_empty else ""
 
 
-def _found(names: pa.Array, regex: str) -> npt.NDArray[np.bool_]:
+def _is_match(names: pa.Array, regex: str) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = pc.match_substring_regex(names, regex).to_numpy(zero_copy_only=False)
     return found
 
 
 def matching_rules(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
-    """Returns for each name the position of the first rule that is found in it, -1 where none is."""
-    if len(names) > _KEPT_NAMES:
+    """Returns the position of the first matching rule per name, -1 for none."""
+    if len(names) > _MAX_CACHED_NAMES:
         return _searched(names, rules)
-    kept = _kept(tuple(rules))
-    first = [kept.get(name) for name in names]
+    cached = _cached_positions(tuple(rules))
+    first = [cached.get(name) for name in names]
     new = [name for name, position in zip(names, first, strict=True) if position is None]
-    told = dict(zip(new, _searched(new, rules).tolist(), strict=True))
-    if len(kept) + len(told) > _KEPT_NAMES:
-        kept.clear()
-    kept.update((name, position) for name, position in told.items() if len(name) <= _KEPT_LENGTH)
-    return np.array([told[name] if at is None else at for name, at in zip(names, first, strict=True)], np.int64)
+    positions = dict(zip(new, _searched(new, rules).tolist(), strict=True))
+    if len(cached) + len(positions) > _MAX_CACHED_NAMES:
+        cached.clear()
+    cached.update((name, position) for name, position in positions.items() if len(name) <= _MAX_CACHED_NAME_CHARS)
+    return np.array([positions[name] if at is None else at for name, at in zip(names, first, strict=True)], np.int64)
 
 
 @lru_cache(maxsize=8)
-def _kept(rules: tuple[Rule, ...]) -> dict[str, int]:
-    """What these rules have said of names: to compile so many expressions takes longer than to read a small trace."""
+def _cached_positions(rules: tuple[Rule, ...]) -> dict[str, int]:
+    """Returns the cached results of these rules: compiling the regexes can take longer than reading a small trace."""
     return {}
 
 
 def _searched(names: Sequence[str], rules: Sequence[Rule]) -> Int64:
-    """The position of the first rule that is found in each name, -1 where none is."""
     first = np.full(len(names), -1, np.int64)
     if not len(names) or not rules:
         return first
-    texts = pa.array([name[:_LONGEST_NAME] for name in names], pa.large_string())
-    # One look tells those that no rule knows: a file may invent as many names as it has events.
+    texts = pa.array([name[:_MAX_NAME_CHARS] for name in names], pa.large_string())
+    # One combined search removes names that no rule matches: a file may have as many names as events.
     try:
-        left = np.flatnonzero(_found(texts, "|".join(f"(?:{rule.regex})" for rule in rules)))
-    except pa.ArrowInvalid:  # together they are more than the engine takes
+        left = np.flatnonzero(_is_match(texts, "|".join(f"(?:{rule.regex})" for rule in rules)))
+    except pa.ArrowInvalid:  # the combined regex is too large for the engine
         left = np.arange(len(names))
     for position, rule in enumerate(rules):
         if not len(left):
             break
-        hit = _found(texts.take(pa.array(left)), rule.regex)
+        hit = _is_match(texts.take(pa.array(left)), rule.regex)
         first[left[hit]] = position
         left = left[~hit]
     return first

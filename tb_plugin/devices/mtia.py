@@ -1,6 +1,7 @@
-"""Meta's MTIA. Its event bodies come from a plugin outside Kineto: all of a device's work has one category.
+"""Meta's MTIA.
 
-Unchecked on a real trace: built after descriptions of such traces.
+Its events come from a plugin outside Kineto, with one category for all device work. Untested on a real trace: written
+from descriptions of such traces.
 """
 
 from __future__ import annotations

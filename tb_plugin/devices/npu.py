@@ -1,4 +1,7 @@
-"""Huawei Ascend and Habana as they appear in Kineto traces. Ascend's own folders have a reader of their own."""
+"""Huawei Ascend and Habana in Kineto traces.
+
+Ascend's own folders have a separate reader.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,7 @@ from tb_plugin.devices.base import DeviceFamily
 from tb_plugin.model.trace.hardware import DeviceFacts
 from tb_plugin.model.trace.schema import EventKind as Kind
 
-CUBE_OR_VECTOR = "AI_CORE or AI_VECTOR_CORE"
-"""What a kernel runs on of which files say AI_CORE that say it of kernels on vector cores, too."""
+CUBE_OR_VECTOR = "AI_CORE or AI_VECTOR_CORE"  # some files report AI_CORE for kernels on vector cores, too
 
 FACTS = DeviceFacts(
     cores=(
@@ -19,7 +21,7 @@ FACTS = DeviceFacts(
         ("MIX_AIV", "Mixed, vector first"),
         ("AI_CPU", "AI CPU"),
         ("DSA_SQE", "DSA (random numbers)"),
-        (CUBE_OR_VECTOR, "AI Core, cube or vector not stated"),
+        (CUBE_OR_VECTOR, "AI Core (cube or vector)"),
     ),
     fallback_cores=("AI_CPU",),
     conversions=("TransData", "Transpose", "TransposeD", "Cast"),
@@ -32,11 +34,10 @@ FACTS = DeviceFacts(
     frequency="AI Core Freq",
     normal_hertz=1800e6,
     idle_hertz=800e6,
-    # The maker says it of SDMA, which is these links together.
+    # The vendor gives this limit for SDMA, which combines these links.
     packets=tuple((link, 16_000_000) for link in ("HCCS", "PCIE", "SIO", "SDMA")),
     receiving=r"^hcom_receive",
 )
-"""Columns of kernel_details.csv and names of its cells, a counter of the trace view, and kinds of links."""
 
 NPU = DeviceFamily(
     id="npu",
@@ -53,5 +54,5 @@ NPU = DeviceFamily(
     metadata_keys=("ascend", "npu", "torch_npu"),
     matrix_unit="cube units",
     multiprocessor="AI Core",
-    collective_backend=lambda properties: "hccl",  # what both makers call their library
+    collective_backend=lambda properties: "hccl",  # the name of both vendors' libraries
 )

@@ -1,4 +1,4 @@
-"""What devices reach at most by their makers' data sheets: rules look at ratios, and at what is impossible."""
+"""Peak rates of devices, from the vendors' data sheets."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Peak:
-    """The figures of one model of device, of dense numbers (without sparsity)."""
+    """Peak rates of one device model, for dense numbers (no sparsity)."""
 
-    pattern: str
-    """Regular expression, searched in the device's name, any case; the first that fits counts."""
-    fp32: float
-    """Tera-operations a second outside of matrix units."""
+    pattern: str  # searched in the device's name, any case; the first match wins
+    fp32: float  # TFLOP/s outside of matrix units
     tf32: float | None
-    fp16: float
-    """And bfloat16, where the device has it."""
+    fp16: float  # and bfloat16, if supported
     fp8: float | None
-    bandwidth: float
-    """Gigabytes a second: bytes in a nanosecond."""
+    bandwidth: float  # GB/s, which is bytes per nanosecond
+    # GB/s over all links of a device in one direction; boards with their own links only (no PCIe)
     link: float | None = None
-    """Of boards with links to each other (not those on PCIe): the same over all links of a device, in one direction."""
 
     @property
     def flops(self) -> tuple[tuple[str, float], ...]:
-        """Returns operations in a nanosecond by format, of the formats that it has."""
+        """Returns operations per nanosecond by supported format."""
         every = (("fp32", self.fp32), ("tf32", self.tf32), ("fp16", self.fp16), ("fp8", self.fp8))
         return tuple((name, tera * 1e3) for name, tera in every if tera is not None)
 
 
-# NVIDIA's and AMD's data sheets of each model (nvidia.com/en-us/data-center/<model>, amd.com/en/products/accelerators); where
-# boards of one model differ (SXM, PCIe) and the name does not tell, those of SXM: an upper bound.
+# NVIDIA's and AMD's data sheets (nvidia.com/en-us/data-center/<model>, amd.com/en/products/accelerators). If boards of
+# a model differ (SXM, PCIe) and the name does not show which, these are SXM: an upper bound.
 PEAKS = (
     Peak(r"\bV100", 15.7, None, 125, None, 900, 150),
     Peak(r"\bT4\b", 8.1, None, 65, None, 320),
@@ -52,5 +48,5 @@ PEAKS = (
 
 
 def peak_of(name: str) -> Peak | None:
-    """Returns the figures of a device by its name, None for one that is not listed."""
+    """Returns the peak rates of a device by name, None if it is not listed."""
     return next((peak for peak in PEAKS if re.search(peak.pattern, name, re.IGNORECASE)), None)

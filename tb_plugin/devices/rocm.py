@@ -1,4 +1,4 @@
-"""AMD: HIP (which reports under CUDA's categories), RCCL, MFMA."""
+"""AMD: HIP (reported under CUDA's categories), RCCL, MFMA."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tb_plugin.devices.base import DeviceFamily, Properties
 from tb_plugin.model.trace.schema import CallRole
 from tb_plugin.model.trace.schema import EventKind as Kind
 
-# RCCL keeps NCCL's kernel names (ncclDevKernel_Generic), which the CUDA family knows.
+# RCCL uses NCCL's kernel names (ncclDevKernel_Generic), which the CUDA family knows.
 COLLECTIVE_KERNELS = (
     r"(?:^|[^\w])_?rccl\w*Kernel",
     r"(?:^|[^\w])mscclKernel",  # RCCL's programmable algorithms
@@ -18,12 +18,12 @@ COLLECTIVE_KERNELS = (
 )
 
 MATRIX_KERNELS = (
-    # Tensile writes the matrix instruction's size into the name: MI16x16x1 (newer), MI16x16x16x1 (older).
-    # A Cijk_ kernel without it, or with MI all zero, runs on the vector units.
+    # Tensile writes the matrix instruction's size into the name: MI16x16x1 (newer), MI16x16x16x1 (older). A Cijk_
+    # kernel without it, or with MI all zero, runs on the vector units.
     r"Cijk_\w*_MI[1-9]\d*x\d+x\d+",
     r"[Mm]fma|MFMA",
     r"xdlops|_xdl_|Xdl[A-Z_]",  # composable_kernel's word for matrix instructions; its opposite is _dl_
-    r"igemm_(?:fwd|bwd|wrw)_gtcx\d?",  # MIOpen's assembly convolutions: the x says xdlops, gtc alone does not
+    r"igemm_(?:fwd|bwd|wrw)_gtcx\d?",  # MIOpen's assembly convolutions: gtcx uses xdlops, gtc does not
     r"FmhaFwd|FmhaBwd|fmha_(?:fwd|bwd)_(?:d\d|hd\d)",  # attention by composable_kernel
     r"aiter::(?:fmha_|mla_|pa_|f4gemm|flatmm|bf16gemm|fmoe)",  # AITER's assembly kernels
     r"^attn_fwd$|^attn_bwd|^bwd_kernel_d[kq]",  # the Triton attention PyTorch ships for ROCm (AOTriton)
@@ -35,8 +35,8 @@ PLAIN_KERNELS = (
     r"SubTensorOp|batched_transpose_|MIOpenBatchNorm|miopenSp3Asm|naive_conv|paged_attention_ll4mi_reduce|rocprim::",
 )
 
-# gfx908 (MI100) brought MFMA. Radeon names say nothing: WMMA exists from RDNA 3 on, yet "AMD Radeon Graphics" is
-# also what an MI250 calls itself without its identity tables.
+# MFMA exists since gfx908 (MI100). Radeon names do not show it: WMMA exists since RDNA 3, but an MI250 without identity
+# tables is also called "AMD Radeon Graphics".
 _WITH_MFMA = re.compile(r"\bMI\s?-?(?:1[0-9]{2}|2[0-9]{2}|3[0-9]{2}|4[0-9]{2})[A-Z]?\b|gfx(?:908|90a|94\w|95\w)")
 _WITHOUT_MFMA = re.compile(r"\bMI\s?-?(?:6|8|25|50|60)\b|Vega|gfx(?:803|900|906)")
 
@@ -56,7 +56,7 @@ _WITH_FP8 = re.compile(r"\bMI\s?-?3[0-9]{2}[A-Z]?\b|gfx9(?:4|5)\w")
 
 
 def _precisions(properties: Properties) -> tuple[str, ...]:
-    # TF32 exists on MI300 alone, and PyTorch does not offer it there by default.
+    # Only MI300 has TF32, and PyTorch does not offer it there by default.
     if not _has_mfma(properties):
         return ()
     name = f"{properties.get('name', '')} {properties.get('gcnArchName', '')}"
@@ -74,7 +74,7 @@ ROCM = DeviceFamily(
     property_keys=frozenset({"maxSharedMemoryPerMultiProcessor", "gcnArchName"}),
     metadata_keys=("hip_runtime_version", "hip_driver_version", "roctracer_version", "rocprofiler"),
     calls={CallRole.ALLOCATE: (r"^hipExtMallocWithFlags$",)},
-    collective_backend=lambda properties: "nccl",  # RCCL goes by NCCL's name
+    collective_backend=lambda properties: "nccl",  # RCCL uses NCCL's name
     has_matrix_unit=_has_mfma,
     precisions=_precisions,
     rows_by_node=True,

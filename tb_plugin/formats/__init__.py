@@ -1,7 +1,7 @@
-"""Formats: one folder each, which declares itself (``FORMATS``). No list names them.
+"""The supported trace formats.
 
-``READERS`` holds the declarations in the order in which they are asked about an uncertain file (``order``). The code that
-decodes is imported when a file of the format is read.
+Each format is a folder that declares itself (``FORMATS``); there is no central list. ``READERS`` has the declarations in
+``order``: an uncertain file goes to the first one that accepts it. Decoders are imported when a file is read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What names mean, to vendors and to a person's rules: asked once for each distinct name of a trace."""
+"""Kinds and classes from the names of a trace."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ from tb_plugin.model.trace.kernel_rules import ClassNames, RuleFile
 from tb_plugin.model.trace.schema import DEVICE_WORK, CallRole, EventKind, KernelClass, MatrixUse, of_kind
 from tb_plugin.model.trace.table import CallNames
 
-CODE = "class_rules"
-"""Code of the issue that a person's line of rules is none."""
+CODE = "class_rules"  # issue code for invalid lines in the user's rules
 
 
 class NameMeanings(Protocol):
-    """Rows of which the names tell something."""
+    """Rows that have a name and a kind."""
 
     @property
     def name(self) -> npt.NDArray[np.int32]:
@@ -43,10 +42,10 @@ class NameMeanings(Protocol):
 def name_flags(
     rows: NameMeanings, texts: Sequence[str], collective_rows: npt.NDArray[np.int32], also: npt.NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Returns what the vendors' patterns say about the rows: is_collective, uses_matrix_unit, matrix_eligible.
+    """Returns is_collective, uses_matrix_unit and matrix_eligible per row, by the vendors' patterns.
 
-    Each distinct name is asked once per group of kinds. Rows with collective arguments are collectives, and
-    those that ``also`` names.
+    Each distinct name is matched once per group of kinds. Rows with collective arguments and the rows in ``also`` are
+    collectives as well.
     """
     work, operators = of_kind(rows.kind, *DEVICE_WORK), of_kind(rows.kind, EventKind.OPERATOR)
     host = of_kind(rows.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
@@ -70,7 +69,6 @@ def call_names(rows: NameMeanings, texts: Sequence[str]) -> CallNames:
 
 
 def _matrix_use(rows: NameMeanings, texts: Sequence[str], kernels: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
-    """The MatrixUse of every row; NO for what is none of these kernels."""
     table = np.full(len(texts) + 1, MatrixUse.NO, np.uint8)
     for name in np.unique(rows.name[kernels]).tolist():
         table[name] = matrix_use(texts[name])
@@ -80,7 +78,7 @@ def _matrix_use(rows: NameMeanings, texts: Sequence[str], kernels: npt.NDArray[n
 def matches(
     names: npt.NDArray[np.int32], among: npt.NDArray[np.bool_], texts: Sequence[str], predicate: Any
 ) -> npt.NDArray[np.bool_]:
-    """Returns which of these rows (``among``) have a name for which the predicate holds; each name is asked once."""
+    """Returns the rows in ``among`` whose name satisfies the predicate; each distinct name is tested once."""
     table = np.zeros(len(texts) + 1, np.bool_)
     for name in np.unique(names[among]).tolist():
         table[name] = predicate(texts[name])
@@ -89,7 +87,7 @@ def matches(
 
 
 def class_names(rows: NameMeanings, interner: Interner, file: RuleFile, log: IssueLog) -> ClassNames:
-    """Returns the names that a rule knows; what is wrong with a person's file goes to the log."""
+    """Returns the names that match a rule; problems of the user's rules go to the log."""
     own, problems = own_rules(file)
     for problem in problems:
         log.note(CODE, f"{VARIABLE}: {problem}")
@@ -99,8 +97,8 @@ def class_names(rows: NameMeanings, interner: Interner, file: RuleFile, log: Iss
         return ClassNames()
     operators = np.unique(rows.name[rows.kind == EventKind.OPERATOR])
     found = [
-        _known(names, interner, [rule for rule in rules if rule.of_operator == asked])
-        for names, asked in ((kernels, False), (operators, True))
+        _matched_names(names, interner, [rule for rule in rules if rule.of_operator == of_operators])
+        for names, of_operators in ((kernels, False), (operators, True))
     ]
     name = np.concatenate([each[0] for each in found])
     kernel_class = np.concatenate([each[1] for each in found])
@@ -110,10 +108,9 @@ def class_names(rows: NameMeanings, interner: Interner, file: RuleFile, log: Iss
     return ClassNames(name, of_operator, kernel_class, rule, is_own)
 
 
-def _known(
+def _matched_names(
     names: npt.NDArray[np.int32], interner: Interner, rules: Sequence[Rule]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """Of the names that a rule knows: the name, the class, the rule and whether a person wrote it."""
     first = matching_rules([interner.texts[name] for name in names.tolist()], rules)
     known = first >= 0
     hit = [rules[position] for position in first[known].tolist()]
@@ -126,7 +123,7 @@ def _known(
 
 
 def own_communication(rows: NameMeanings, classes: ClassNames) -> npt.NDArray[np.bool_]:
-    """Returns the kernels that communicate because a person says so."""
+    """Returns the kernels that a user's rule classifies as communication."""
     chosen = classes.is_own & ~classes.of_operator & (classes.kernel_class == KernelClass.COMMUNICATION)
     found: npt.NDArray[np.bool_] = np.isin(rows.name, classes.name[chosen]) & (rows.kind == EventKind.KERNEL)
     return found

@@ -1,4 +1,4 @@
-"""Declaration of a format: which files it claims, without the code that decodes them."""
+"""Declarations of formats: the files they claim, without their decoders."""
 
 from __future__ import annotations
 
@@ -20,17 +20,15 @@ from tb_plugin.formats.base import (
 )
 from tb_plugin.lib.lazy import class_named, name_of
 
-TRACE = "tb_plugin.model.trace.table:RawTrace"
-"""Name of what readers of traces return (``lib/lazy.py``)."""
+TRACE = "tb_plugin.model.trace.table:RawTrace"  # result class of trace readers (``lib/lazy.py``)
 
 
 class FormatEntry:
-    """A format as its folder declares it: ``FORMATS = (FormatEntry(__name__, ...),)`` in ``formats/<format>/__init__.py``.
+    """A declared format: ``FORMATS = (FormatEntry(__name__, ...),)`` in ``formats/<format>/__init__.py``.
 
-    The entry is a ``Reader``: it imports ``reader.py`` beside it, and asks the class there, when a file is measured or
-    read. ``order`` decides who is asked first about an uncertain file: formats that look for a tool's marks come before
-    those that take any trace. ``raw`` is the name of the class that ``read`` returns, ``uses`` names formats whose readers
-    the class gets.
+    The entry is a ``Reader``: it imports the class in ``reader.py`` when a file is measured or read. An uncertain file
+    goes to the lowest ``order`` that accepts it: formats with a tool's marks come before general ones. ``raw`` names the
+    class that ``read`` returns, ``uses`` the formats whose readers the class gets.
     """
 
     def __init__(
@@ -53,8 +51,7 @@ class FormatEntry:
         self.endings = endings
         self.find = find
         self.sniff = sniff
-        self.implementation: type[Any] | None = None
-        """The class that reads, as soon as it is defined."""
+        self.implementation: type[Any] | None = None  # the reader class, once it is defined
         self._module = module
         self._uses = uses
 
@@ -65,7 +62,7 @@ class FormatEntry:
 
     @cached_property
     def reader(self) -> Reader[Any]:
-        """Returns the reader; its code is imported now."""
+        """Returns the reader and imports its code."""
         if self.implementation is None:
             import_module(f"{self._module}.reader")
         assert self.implementation is not None
@@ -74,7 +71,7 @@ class FormatEntry:
         return made
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns how many bytes of memory ``read`` will take at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return self.reader.need_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Any:
@@ -83,7 +80,7 @@ class FormatEntry:
 
 
 class DeclaredReader:
-    """The class that reads takes from its entry what is declared there: ``class X(DeclaredReader, entry=FORMATS[0])``."""
+    """Gives a reader class the declarations of its entry: ``class X(DeclaredReader, entry=FORMATS[0])``."""
 
     entry: FormatEntry
     id: str
@@ -102,27 +99,27 @@ class DeclaredReader:
         return self.entry.raw
 
     def find(self, listing: Sequence[ListedFile]) -> list[Candidate]:
-        """Returns the profiles among the listed files, judged by name alone."""
+        """Returns candidate profiles, judged by file name."""
         return self.entry.find(listing)
 
     def sniff(self, head: bytes) -> bool:
-        """Returns True when a file that begins with these (uncompressed) bytes may hold this format."""
+        """Returns True if the first (uncompressed) bytes look like this format."""
         return self.entry.sniff(head)
 
 
 def raw_name(reader: Reader[Any]) -> str:
-    """Returns the name of the class that a reader returns, without an import of it."""
+    """Returns the name of the class that a reader returns, without importing it."""
     return reader.raw_name if isinstance(reader, FormatEntry) else name_of(reader.raw)
 
 
 def windowed(reader: Reader[Any]) -> Windowed | None:
-    """Returns the reader as one that opens windows; None when it opens a whole profile or nothing."""
+    """Returns the reader if it can open windows, else None."""
     able = _loaded(reader)
     return able if isinstance(able, Windowed) else None
 
 
 def identifying(reader: Reader[Any]) -> Identifying | None:
-    """Returns the reader as one that identifies profiles, None when it is not."""
+    """Returns the reader if it identifies profiles, else None."""
     able = _loaded(reader)
     return able if isinstance(able, Identifying) else None
 

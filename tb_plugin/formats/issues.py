@@ -1,4 +1,4 @@
-"""Counts of everything irregular, gathered while a file is read."""
+"""Counts of irregularities in a file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from tb_plugin.model.trace.report import Issue, Outcome
 
 MAX_EXAMPLES = 5
 EXAMPLE_CHARS = 120
-MAX_TEXTS = 20
-"""Entries of one code that are told apart: a file may invent as many categories as it has events."""
+MAX_TEXTS = 20  # a file may have as many categories as events
 TEXT_CHARS = 300
 
 TEXTS = {
@@ -18,53 +17,53 @@ TEXTS = {
     "control_character": "raw control characters inside a string were escaped",
     "bad_escape": "unescaped backslashes (Windows paths) were doubled",
     "lone_surrogate": "half a surrogate pair was replaced",
-    "bare_word": "bare N/A, NaN or Infinity was read as no value",
+    "bare_word": "bare N/A, NaN or Infinity was read as a missing value",
     "raw_quote": "unescaped quotes inside a string were escaped",
     "missing_quote": "a missing opening quote of a key was added",
-    "far_number": "numbers beyond 64 bits count as absent",
-    "long_name": "very long names were cut",
+    "far_number": "numbers beyond 64 bits count as missing",
+    "long_name": "very long names were shortened",
     "trailing_comma": "a trailing comma was removed",
-    "odd_number": "a number in a form JSON does not know was normalised",
+    "odd_number": "a number in a form that JSON does not allow was normalised",
     "odd_type": "a field of unexpected type was converted",
-    "unreadable_event": "text that could not be repaired was left out",
-    "truncated_tail": "the file ends inside an event, which was left out",
-    "event_too_large": "an event too large to be one was left out",
-    "second_event_list": "events and steps of an earlier recording in the same file were left out: the last one counts",
-    "trailing_events": "a further recording behind the first event list was left out",
+    "unreadable_event": "text that could not be repaired was skipped",
+    "truncated_tail": "the file ends inside an event, which was skipped",
+    "event_too_large": "an oversized event was skipped",
+    "second_event_list": "events and steps of earlier recordings in the file were skipped; only the last recording is used",
+    "trailing_events": "another recording after the first event list was skipped",
     "legacy_device_rows": "device rows of the legacy autograd profiler are not analysed",
-    "lost_packets": "the rest of the file was left out",
-    "truncated_packet": "the file ends inside a packet, which was left out",
-    "unreadable_packet": "packets that could not be decoded were left out",
-    "bad_bundle": "bundles of compressed packets that are damaged or too large were left out, or their ends",
-    "unreadable_annotation": "annotations that could not be decoded were left out",
-    "lost_state": "packets that refer to others which were lost were left out",
-    "unknown_type": "track events of an unknown type were left out",
-    "unpaired_wait": "arrows between device events of which one is missing were left out",
-    "bad_row": "rows that do not fit their heading, or without a name or a time, were left out",
-    "bad_cell": "cells that hold no number where one belongs count as empty",
-    "added_up": "totals of both allocators together are not recorded: they are the last totals of both, added up",
-    "many_names": "totals of more than 2,000 allocators and components were left out",
-    "many_columns": "columns beyond the first 512 were left out",
-    "missing_time": "events without a readable time were left out",
+    "lost_packets": "the rest of the file was skipped",
+    "truncated_packet": "the file ends inside a packet, which was skipped",
+    "unreadable_packet": "packets that could not be decoded were skipped",
+    "bad_bundle": "damaged or oversized bundles of compressed packets were skipped, at least in part",
+    "unreadable_annotation": "annotations that could not be decoded were skipped",
+    "lost_state": "packets that refer to lost packets were skipped",
+    "unknown_type": "track events of an unknown type were skipped",
+    "unpaired_wait": "arrows between device events with one end missing were skipped",
+    "bad_row": "rows without a name or a time, or with a wrong number of cells, were skipped",
+    "bad_cell": "cells without a readable number count as empty",
+    "added_up": "the total of both allocators is not recorded; it is the sum of their last totals",
+    "many_names": "totals beyond 2,000 allocators and components were skipped",
+    "many_columns": "columns beyond the first 512 were skipped",
+    "missing_time": "events without a readable time were skipped",
     "missing_duration": "events without a duration count as 0 ns",
     "time_out_of_range": "times beyond the 64-bit nanosecond range were clamped",
-    "other_arguments": "arguments under more than 128 names, or of an unusual shape, were not kept",
-    "bad_counter": "counter events without a number were left out",
-    "bad_counter_value": "values of counters that are no numbers were left out",
-    "unmatched_begin": "begin and end events without partner were left out",
-    "unmatched_end": "end events before which nothing is open were left out",
-    "unfinished_range": "ranges that nothing ends last to the trace's end, of very many the later ones until the next begins",
-    "many_operations": "names of asynchronous operations, those with fewest parts, share a track in each process",
-    "cut_flow": "forward-backward arrows with one end missing or outside the window were left out",
-    "unpaired_arrow": "arrows between events with one end missing, or outside the window, were left out",
-    "unpaired_flow": "forward-backward arrows with one end missing were left out",
+    "other_arguments": "arguments beyond the first 128 names, or of an unusual shape, were skipped",
+    "bad_counter": "counter events without a number were skipped",
+    "bad_counter_value": "counter values that are not numbers were skipped",
+    "unmatched_begin": "begin and end events without a partner were skipped",
+    "unmatched_end": "end events without an open range were skipped",
+    "unfinished_range": "ranges without an end last until the trace ends, or beyond a limit until the next range starts",
+    "many_operations": "too many names of asynchronous operations: the rarest share one track per process",
+    "cut_flow": "forward-backward arrows with one end missing or outside the window were skipped",
+    "unpaired_arrow": "arrows between events with one end missing, or outside the window, were skipped",
+    "unpaired_flow": "forward-backward arrows with one end missing were skipped",
 }
 
-_OTHERS = {
-    "unknown_category": "events of {kinds} further unknown categories were kept without a meaning",
-    "not_shown": "events of {kinds} further phases are not shown",
+# texts for entries beyond MAX_TEXTS
+_SUMMARIES = {
+    "unknown_category": "events of {kinds} more unknown categories were loaded without a meaning",
+    "not_shown": "events of {kinds} more phases are not shown",
 }
-"""What is told of the texts of a code beyond MAX_TEXTS."""
 
 
 @dataclass
@@ -78,7 +77,7 @@ class _Entry:
 
 @dataclass
 class IssueLog:
-    """Mutable tally; ``issues()`` gives the immutable result."""
+    """Mutable tally; ``issues()`` returns the immutable result."""
 
     entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
 
@@ -95,13 +94,13 @@ class IssueLog:
             entry.examples.append(example[:EXAMPLE_CHARS])
 
     def note(self, code: str, text: str, offset: int | None = None) -> None:
-        """Notes something worth telling that cost no event."""
+        """Notes a fact that cost no event."""
         self.add(code, "note", offset, text=text)
 
     def issues(self) -> tuple[Issue, ...]:
-        """Returns all of it, in an order that does not depend on how the text was cut.
+        """Returns all issues, in an order independent of chunk boundaries.
 
-        Of a code with more than MAX_TEXTS texts those with the highest counts; the others are counted together.
+        A code with more than MAX_TEXTS texts keeps the most frequent ones; the others become one entry.
         """
         by_code: dict[str, list[_Entry]] = {}
         for (code, _), entry in sorted(self.entries.items(), key=lambda item: item[0]):
@@ -110,7 +109,7 @@ class IssueLog:
 
 
 def is_packed_badly(issues: Iterable[Issue]) -> bool:
-    """Returns True when the archive that a file is was cut, is damaged, or goes on as something else."""
+    """Returns True if the archive is truncated, damaged, or followed by other bytes."""
     return any(issue.code.startswith(("gzip_", "zstd_")) for issue in issues)
 
 
@@ -127,7 +126,7 @@ def _bounded(code: str, entries: list[_Entry]) -> list[_Entry]:
     offsets = [entry.first_offset for entry in others if entry.first_offset is not None]
     rest = _Entry(
         others[0].outcome,
-        _OTHERS.get(code, "the same in {kinds} further ways").format(kinds=f"{len(others):,}"),
+        _SUMMARIES.get(code, "the same problem in {kinds} more forms").format(kinds=f"{len(others):,}"),
         sum(entry.count for entry in others),
         min(offsets, default=None),
         [entry.text[:EXAMPLE_CHARS] for entry in others[:MAX_EXAMPLES]],

@@ -1,4 +1,7 @@
-"""Stored bytes to uncompressed text, a bounded piece at a time. Compression is judged by content, never by name."""
+"""Decompression in bounded pieces.
+
+Compression is judged by content, never by file name.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,16 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC, Source
 from tb_plugin.formats.issues import IssueLog
 
 BOMB_RATIO = 200
-"""Text bytes per stored byte that no trace reaches: real ones pack 10 to 30 times, and one event with a stack that is
-repeated and differs in its time alone about 110. Deflate itself ends at 1032."""
-BOMB_BYTES = 4 * 1024**3
-"""Text that is read whatever its ratio: small blanks harm nobody."""
-_BLOCK = 256 * 1024
-_LEAST_PIECE, _LARGEST_PIECE = 512, 64 * 1024
-"""Packed bytes that are unpacked at once: where they are damaged all of a piece is lost, so it is a small part of a file."""
+"""Text bytes per stored byte that no trace reaches: usual ones pack 10 to 30 times, repetitive ones about 110 times."""
+BOMB_BYTES = 4 * 1024**3  # text up to this size is read at any ratio
+_BLOCK_BYTES = 256 * 1024
+# packed bytes decompressed at once: damage loses a whole piece, so a piece is a small part of a file
+_MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 512, 64 * 1024
 _DAMAGED: Any = igzip_lib.IsalError  # the stub declares it an instance
 
 
 class _Stored(io.RawIOBase):
-    """Stored bytes as a file that Arrow reads."""
+    """Stored bytes as a file for Arrow."""
 
     def __init__(self, block: Callable[[], bytes]) -> None:
         super().__init__()
@@ -35,11 +36,9 @@ class _Stored(io.RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """Returns True."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Returns at most ``size`` bytes."""
         block = self._rest or self._block()
         size = len(block) if size < 0 else size
         self._rest = block[size:]
@@ -47,9 +46,9 @@ class _Stored(io.RawIOBase):
 
 
 class TextStream:
-    """Reads text in pieces of at most the asked size, so that no compression ratio can fill the memory.
+    """Reads text in pieces of bounded size, so that no compression ratio can fill the memory.
 
-    ``progress`` gets the fraction of the stored bytes that was read, 0..1, after every block.
+    ``progress`` gets the fraction of the stored bytes that was read, 0 to 1, after every block.
     """
 
     def __init__(
@@ -60,17 +59,14 @@ class TextStream:
         log: IssueLog,
         first: bytes = b"",
     ) -> None:
-        self.file_bytes = 0
-        """Stored bytes consumed."""
-        self.text_bytes = 0
-        """Uncompressed bytes handed out."""
+        self.file_bytes = 0  # stored bytes consumed
+        self.text_bytes = 0  # uncompressed bytes returned
         self._raw = raw
         self._stored_bytes = max(stored_bytes, 1)
-        self._piece = min(max(stored_bytes // 64, _LEAST_PIECE), _LARGEST_PIECE)
+        self._piece = min(max(stored_bytes // 64, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES)
         self._progress = progress
         self._log = log
-        self._outer: TextStream | None = None
-        """The archive around this one."""
+        self._outer: TextStream | None = None  # the archive around this one
         self._pending = first or self._block()
         self.file_bytes = len(self._pending)
         if not first and _is_packed_twice(self._pending):
@@ -83,9 +79,9 @@ class TextStream:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """Returns at most ``size`` bytes of text, none only at the end.
+        """Returns at most ``size`` bytes of text, empty only at the end.
 
-        Raises UnreadableTrace at an archive that unpacks without end, and what the source or ``progress`` raises.
+        Raises UnreadableTrace if the text is far larger than the archive, and what the source or ``progress`` raises.
         """
         if self._ended:
             return b""
@@ -93,8 +89,8 @@ class TextStream:
         self.text_bytes += len(text)
         if self.text_bytes > BOMB_BYTES and self.text_bytes > BOMB_RATIO * self.file_bytes:
             raise UnreadableTrace(
-                f"The file unpacks to more than {BOMB_RATIO} times its size, which no trace does.",
-                do=f"It was left after {self.text_bytes / 1e9:.1f} GB of text; record another one.",
+                f"The file unpacks to more than {BOMB_RATIO} times its size; no trace does.",
+                do=f"Reading stopped after {self.text_bytes / 1e9:.1f} GB of text. Record a new trace.",
             )
         if not text:
             self._ended = True
@@ -102,10 +98,10 @@ class TextStream:
 
     def _block(self) -> bytes:
         if self._outer is not None:
-            block = self._outer.read(_BLOCK)
+            block = self._outer.read(_BLOCK_BYTES)
             self.file_bytes = self._outer.file_bytes
             return block
-        block = self._raw.read(_BLOCK)
+        block = self._raw.read(_BLOCK_BYTES)
         self.file_bytes += len(block)
         self._progress(min(1.0, self.file_bytes / self._stored_bytes))
         return block
@@ -123,7 +119,7 @@ class TextStream:
         try:
             text: bytes = self._zstd.read(size) if self._zstd is not None else b""
         except (pa.ArrowException, OSError) as error:
-            self._log.note("zstd_damaged", f"the Zstandard stream is damaged or cut ({error})", self.text_bytes)
+            self._log.note("zstd_damaged", f"the Zstandard file is damaged or truncated ({error})", self.text_bytes)
             return b""
         return text
 
@@ -134,7 +130,7 @@ class TextStream:
             if self._member.needs_input and not self._pending:
                 self._pending = self._block()
                 if not self._pending:
-                    self._log.note("gzip_truncated", "the gzip stream ends early", self.text_bytes)
+                    self._log.note("gzip_truncated", "the gzip file is truncated", self.text_bytes)
                     return b""
             piece = b""
             if self._member.needs_input:
@@ -142,13 +138,13 @@ class TextStream:
             try:
                 text: bytes = self._member.decompress(piece, size)
             except _DAMAGED as error:
-                self._log.note("gzip_corrupt", f"the gzip stream is damaged ({error})", self.text_bytes)
+                self._log.note("gzip_corrupt", f"the gzip file is damaged ({error})", self.text_bytes)
                 return b""
             if text:
                 return text
 
     def _next_member(self) -> bool:
-        """Begin the next gzip member, if one follows: files appended to each other, or written block by block."""
+        """Starts the next gzip member, if there is one: files may be appended to each other or written in blocks."""
         rest = self._member.unused_data + self._pending
         while len(rest) < len(GZIP_MAGIC):
             block = self._block()
@@ -158,7 +154,7 @@ class TextStream:
         rest = rest.lstrip(b"\0")
         if rest[:2] != GZIP_MAGIC:
             if rest:
-                self._log.note("gzip_trailing_bytes", "bytes after the gzip stream were ignored", self.text_bytes)
+                self._log.note("gzip_trailing_bytes", "bytes after the gzip file were ignored", self.text_bytes)
             return False
         self._member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
         self._pending = rest
@@ -166,7 +162,7 @@ class TextStream:
 
 
 def _is_packed_twice(head: bytes) -> bool:
-    """Web servers and upload tools also pack what is packed already."""
+    """Returns True for a gzip file inside a gzip file, as web servers and upload tools write them."""
     try:
         return head[:2] == GZIP_MAGIC and zlib.decompressobj(wbits=31).decompress(head, 2) == GZIP_MAGIC
     except zlib.error:
@@ -175,7 +171,7 @@ def _is_packed_twice(head: bytes) -> bool:
 
 @contextmanager
 def text_of(source: Source, progress: Callable[[float], None], log: IssueLog) -> Iterator[TextStream]:
-    """Gives the text of the source's one file, which an UnreadableTrace raised meanwhile then names. Raises StorageError."""
+    """Yields the text of the source's one file, and adds its name to an UnreadableTrace. Raises StorageError."""
     name = source.names()[0]
     with source.open(name) as raw:
         try:

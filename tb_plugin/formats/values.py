@@ -1,4 +1,4 @@
-"""JSON values without texts and numbers that no later stage can store."""
+"""JSON values that later stages can store."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def valid_unicode(text: str) -> str:
-    """Returns a text with halves of surrogate pairs replaced."""
+    """Returns the text with lone surrogates replaced."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def storable(value: Any, source: bytes, log: IssueLog | None = None, numbers: bool = True) -> Any:
-    """Returns a value that was decoded from ``source`` without halves of surrogate pairs and integers beyond 64 bits.
+    """Returns a decoded value without lone surrogates and without integers beyond 64 bits.
 
-    Such integers become None; without ``numbers`` they stay. Both are counted in ``log``.
+    Such integers become None; with ``numbers=False`` they stay. Both are counted in ``log``.
     """
     return _storable(value, log or IssueLog(), numbers) if _SUSPECT.search(source) else value
 

@@ -11,7 +11,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -195,23 +195,31 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
 
 
 def _parts(value: object) -> Iterator[object]:
-    # Mapping comes last: its check of a class that it meets first is slow.
+    kind: Any = type(value)
+    # Mapping comes last: its check of a new class is slow.
     if isinstance(value, dict | MappingProxyType):
         for key, item in value.items():
             yield key
             yield item
     elif isinstance(value, tuple | list | set | frozenset):
         yield from value
-    elif is_dataclass(value):
-        yield from (getattr(value, field.name) for field in fields(value))
-    elif hasattr(value, "__struct_fields__"):
-        yield from (getattr(value, name) for name in value.__struct_fields__)
+    elif (names := _field_names(kind)) is not None:
+        yield from (getattr(value, name) for name in names)
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield key
             yield item
     elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
         yield from (item for name, item in vars(value).items() if name not in (_PLACE, _OWN))
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    """Fields of a dataclass or a msgspec struct, cached: an enum takes long to say that it has none."""
+    if is_dataclass(kind):
+        return tuple(field.name for field in fields(kind))
+    names: tuple[str, ...] | None = getattr(kind, "__struct_fields__", None)
+    return names
 
 
 def _buffers(value: pa.Table | pa.ChunkedArray | pa.Array) -> Iterator[tuple[int, int]]:

@@ -25,9 +25,9 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ratio",
-        {"idle_cause_ratio": ("Share of it", "Share of the device's idle time that its largest cause takes.")},
+        {"idle_cause_ratio": ("Share of idle time", "Idle time of the largest cause divided by all idle time.")},
     ),
-    define("", "text", {"idle_cause": ("Largest cause", "What most of the device's idle time is due to.")}),
+    define("", "text", {"idle_cause": ("Largest cause", "Idle cause with the most time.")}),
 )
 
 PIECES = 200

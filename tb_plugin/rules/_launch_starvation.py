@@ -30,19 +30,18 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "launching_ns": (
-                "Waiting for launches",
-                "Devices idle while the host is in operators or launch calls, or for the usual latency of a launch: a mean "
-                "over steps and devices.",
+                "Launch idle",
+                "Device idle time from operators, launch calls and usual launch latency, per step.",
             ),
             "launch_every_ns": (
-                "Host time of a launch",
-                "Time of the host in operators and calls of the runtime over the number of launches.",
+                "Host time per launch",
+                "Host time in operators and runtime calls divided by launches.",
             ),
-            "kernel_median_ns": ("Median kernel", "Half of the kernels take no longer."),
+            "kernel_median_ns": ("Median kernel", "Median kernel duration."),
         },
     ),
-    define(STEPS, "number", {"step_launches": ("Launches", "Launches of device work, a mean over the steps.")}),
-    define(STEPS, "ratio", {"launching_ratio": ("Waiting for launches", "It over the mean time of a step.")}),
+    define(STEPS, "number", {"step_launches": ("Launches", "Launches per step.")}),
+    define(STEPS, "ratio", {"launching_ratio": ("Launch idle", "Launch idle divided by mean step time.")}),
 )
 
 STARVED = 0.01

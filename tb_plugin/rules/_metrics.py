@@ -8,43 +8,32 @@ METRICS = SHARED.adding(
     define(
         STEP,
         "ns",
-        {
-            "communication_ns": (
-                "Communication",
-                "A collective is under way and nothing computes or copies meanwhile.",
-            )
-        },
+        {"communication_ns": ("Communication", "Communication not overlapped by compute or copies.")},
     ),
     define(
         STEPS,
         "ns",
         {
-            "saving_low_ns": (
-                "Saves at least",
-                "By how much a step would be shorter, a mean over the steps: a lower bound.",
-            ),
-            "saving_high_ns": (
-                "Saves at most",
-                "By how much a step would be shorter, a mean over the steps: an upper bound.",
-            ),
-            "saving_shared_ns": (
-                "Shared",
-                "The part of the upper bound that mending all the other findings would save as well.",
-            ),
+            "saving_low_ns": ("Saves at least", "Lower bound of the saving per step."),
+            "saving_high_ns": ("Saves at most", "Upper bound of the saving per step."),
+            "saving_shared_ns": ("Shared", "Part of the upper bound that other findings also save."),
             "earlier_work_ns": (
                 "Work from before the recording",
-                "Time per step in which a device runs work that was launched before the recording started.",
+                "Device time of work launched before the recording, per step.",
             ),
-            "step_time_mean_ns": ("Step time", "Mean duration of the steps."),
+            "step_time_mean_ns": ("Step time", "Mean step duration."),
         },
     ),
     define(
         STEPS,
         "ratio",
         {
-            "saving_ratio": ("Of the step", "What mending it would save at most over the mean time of a step."),
-            "earlier_work_share": ("Work from before the recording", "Its time divided by step time."),
-            "waiting_for_input": ("Data loading", "Data loader's part of the mean step."),
+            "saving_ratio": ("Share of step", "Upper bound of the saving divided by mean step time."),
+            "earlier_work_share": (
+                "Work from before the recording",
+                "Work from before the recording divided by step time.",
+            ),
+            "waiting_for_input": ("Data loading", "Exposed data loading time divided by step time."),
         },
     ),
     define(
@@ -53,7 +42,7 @@ METRICS = SHARED.adding(
         {
             "matrix_unknown_ratio": (
                 "Unknown use of matrix units",
-                "Share of all kernel time in kernels whose names do not tell whether they use matrix units.",
+                "Time of kernels with unknown use of matrix units divided by kernel time.",
             ),
         },
     ),
@@ -61,22 +50,19 @@ METRICS = SHARED.adding(
         CHOSEN_STEPS,
         "count",
         {
-            "findings": ("Findings", "Rules that apply."),
-            "rules_looked": ("Rules", "Rules that looked at the steps, whether they apply or not."),
-            "evidence": ("Events", "Events that show it."),
+            "findings": ("Findings", "Checks with a finding."),
+            "rules_looked": ("Checks run", "Checks that ran, with or without a finding."),
+            "evidence": ("Events", "Events behind the finding."),
         },
     ),
     define(
         "",
         "text",
         {
-            "rule": ("Rule", "Id of the rule, as in docs/reference/rules.md."),
-            "finding": ("Finding", "What the rule is about."),
-            "severity": ("Severity", "By what mending it would save at most; of rules that cannot tell their own."),
-            "confidence": (
-                "Confidence",
-                "How sure it is that what was seen is the cause, and that mending it saves this.",
-            ),
+            "rule": ("Rule", "Rule id in docs/findings.md."),
+            "finding": ("Finding", "Title of the rule."),
+            "severity": ("Severity", "Severity by upper bound of the saving, else set by the rule."),
+            "confidence": ("Confidence", "Certainty of the cause and of the saving."),
         },
     ),
 )

@@ -38,43 +38,28 @@ METRICS = OF_RULES.adding(
         STEP,
         "ns",
         {
-            "unusual_ns": ("Slow step", "Duration of the slow step, of several the longest."),
-            "unusual_compiling_ns": (
-                "Compiled in it",
-                "Time of the slow step (of several the longest) in which a thread that launches compiles or tunes code.",
-            ),
-            "differs_row_ns": (
-                "More there",
-                "How much longer the slow step (of several the longest) is in it than the median of the others.",
-            ),
-            "differs_ns": (
-                "Larger by",
-                "By how much this part of the slow step (of several the longest) is larger than in the median of the others.",
-            ),
+            "unusual_ns": ("Slow step", "Duration of the slowest step."),
+            "unusual_compiling_ns": ("Compilation", "Compilation time in the slowest step."),
+            "differs_row_ns": ("Excess there", "Excess of the slowest step in this line or operator."),
+            "differs_ns": ("Larger by", "Excess of the slowest step in this part."),
         },
     ),
     define(
         STEPS,
         "ns",
         {
-            "usual_step_ns": ("Usual step", "Median duration of the other steps (of an even number the lower one)."),
-            "excess_ns": ("Excess", "What the slow steps take beyond the usual step, in all."),
+            "usual_step_ns": ("Usual step", "Median duration of the other steps."),
+            "excess_ns": ("Excess", "Slow step durations minus the usual step, summed."),
         },
     ),
-    define(STEPS, "ratio", {"excess_ratio": ("Excess", "Share of the time of all steps that the excess takes.")}),
-    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps that take far longer than the others.")}),
+    define(STEPS, "ratio", {"excess_ratio": ("Excess", "Excess divided by the time of all steps.")}),
+    define(STEPS, "count", {"unusual_steps": ("Slow steps", "Steps far longer than the others.")}),
     define(
         STEP,
         "code",
-        {
-            "differs_row": (
-                "Where",
-                "What the slow step is in for longer than the others by most: of the host a line of Python, else an operator "
-                "or call, of device work its name.",
-            )
-        },
+        {"differs_row": ("Location", "Python line, operator or kernel with the largest excess in the slowest step.")},
     ),
-    define("", "text", {"differs": ("What differs", "The part of a step that is larger than in the others by most.")}),
+    define("", "text", {"differs": ("Part", "Step part with the largest excess in the slowest step.")}),
 )
 
 OTHERS = 3

@@ -40,19 +40,10 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "could_hide_ns": (
-                "Could hide it",
-                "Time in which no collective is under way, a mean over the steps: no more communication can be hidden.",
-            ),
-            "shards_bare_ns": (
-                "Of shards",
-                "What nothing hides of collectives that gather or reduce shards, a mean over the steps.",
-            ),
-            "gathers_bare_ns": ("Of gathers", "The part of it that gathers parameters, a mean over the steps."),
-            "group_exposed_ns": (
-                "Of this group",
-                "What nothing hides of the collectives of the process group that has most of it, a mean over the steps.",
-            ),
+            "could_hide_ns": ("Time to overlap", "Step time without communication."),
+            "shards_bare_ns": ("Shards", "Exposed collectives of parameter and gradient shards per step."),
+            "gathers_bare_ns": ("Gathers", "Exposed parameter gathers per step."),
+            "group_exposed_ns": ("This group", "Exposed communication of the costliest process group per step."),
         },
     ),
     define("", "text", {"process_group": ("Process group", "Name of the process group.")}),
@@ -197,7 +188,7 @@ RULE = Rule(
         The rule counts collectives that `serial_collectives`, `small_collectives` and `pipeline_bubble` do not
         cover. The last gradients of a healthy training run take up to half of the threshold. The finding names
         the process group with most of it. The bounds assume that as much data moves as now, beside other work.
-        Collectives with a [role](../metrics.md#parallelism) count in the upper bound as well while a copy runs.
+        Collectives with a [role](../concepts/attribution.md#parallelism) count in the upper bound as well while a copy runs.
 
         A collective reduces gradients if an operator `AccumulateGrad` launches it, or if it follows the
         backward pass directly. It starts when its gradients are available and the one before it has ended. What

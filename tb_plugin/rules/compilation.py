@@ -7,7 +7,7 @@ import numpy as np
 from tb_plugin.analysis.graphs.captures import captured_by
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import rows_in
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import EMPTY, join, measure, measure_within, subtract
@@ -20,10 +20,10 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"compiling_ns": ("Compilation", "Time in which a thread that launches compiles or tunes code, in all.")},
+        {"compiling_ns": ("Compilation", "Compilation and tuning time on launching threads.")},
     ),
-    define(STEPS, "count", {"compiling_steps": ("Steps that compile", "Steps in which code was compiled or tuned.")}),
-    define(STEPS, "code", {"compiling_line": ("Python", "Line of Python that most of the compilation lies under.")}),
+    define(STEPS, "count", {"compiling_steps": ("Compiling steps", "Steps with compilation or tuning.")}),
+    define(STEPS, "code", {"compiling_line": ("Python line", LINE.format("compilation"))}),
 )
 
 

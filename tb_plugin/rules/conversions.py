@@ -22,25 +22,20 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "conversions_ns": (
-                "Conversions",
-                "Durations of the kernels that give numbers another layout or type, a mean over the steps.",
-            )
-        },
+        {"conversions_ns": ("Conversions", "Time of layout and type conversion kernels per step.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"conversion_ratio": ("Conversions", "Their durations over those of all kernels but communication.")},
+        {"conversion_ratio": ("Conversions", "Conversion time divided by non-communication kernel time.")},
     ),
-    define(STEPS, "number", {"conversions": ("Kernels", "Number of such kernels, a mean over the steps.")}),
+    define(STEPS, "number", {"conversions": ("Kernels", "Conversion kernels per step.")}),
     define(
         STEPS,
         "code",
         {
-            "conversion_operation": ("Operation", "Conversion that takes most of their time."),
-            "conversion_operator": ("Operator", "Operator that launched most of their time."),
+            "conversion_operation": ("Operation", "Conversion with the most time."),
+            "conversion_operator": ("Operator", "Operator with the most conversion time."),
         },
     ),
 )

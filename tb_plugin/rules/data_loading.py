@@ -17,7 +17,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
-    define(STEPS, "ns", {"dataloader_mean_ns": ("Data loading", "Mean of the data loader's part of the steps.")}),
+    define(STEPS, "ns", {"dataloader_mean_ns": ("Data loading", "Exposed data loading time per step.")}),
 )
 
 Int64 = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ def _look(s: Scene) -> Detection | None:
     trace = s.trace
     rows = s.longest(active_rows(trace, "dataloader"))
     own, workers = (_time(s, rows, pattern) for pattern in (trace.recorder.host.loading, trace.recorder.host.awaiting))
-    kind = " Data is loaded in the main process." if own > workers else " The DataLoader workers are too slow."
+    kind = " Data is loaded in the main process." if own > workers else " The workers of the data loader are too slow."
     notice = s.notice(
         RULE,
         severity=severity_of(share),

@@ -25,10 +25,7 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "exchange_ns": (
-                "Between devices",
-                "Collectives and copies between devices of one process, while no device computes, a mean over the steps.",
-            ),
+            "exchange_ns": ("Between devices", "Collectives and copies between devices without compute, per step."),
         },
     ),
 )

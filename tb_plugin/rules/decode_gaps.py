@@ -26,19 +26,13 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "pair_gap_ns": (
-                "Gap",
-                "Idle time between the work of two steps that decode, right after each other: the mean, with outliers.",
-            ),
-            "pair_least_ns": ("Least between", "Shortest time of the host between two such steps."),
-            "pair_period_ns": (
-                "Step to step",
-                "Mean time from the start of the first step of such a pair to that of its second.",
-            ),
+            "pair_gap_ns": ("Gap", "Mean device idle time between consecutive decode steps."),
+            "pair_least_ns": ("Shortest host gap", "Shortest host time between consecutive decode steps."),
+            "pair_period_ns": ("Step to step", "Mean start-to-start time of consecutive decode steps."),
         },
     ),
-    define(STEPS, "count", {"decode_pairs": ("Pairs", "Decode steps right after another.")}),
-    define(STEPS, "ratio", {"pair_gap_ratio": ("Gaps", "Gaps over the time from step to step, of the same pairs.")}),
+    define(STEPS, "count", {"decode_pairs": ("Pairs", "Pairs of consecutive decode steps.")}),
+    define(STEPS, "ratio", {"pair_gap_ratio": ("Gap share", "Gap divided by step to step.")}),
 )
 
 SHARE = 0.05
@@ -124,7 +118,7 @@ RULE = Rule(
         "At most all of the gaps. At least the CPU time between steps that could overlap. That is "
         "the time that the CPU waited in the step before, or the time beyond the shortest one between steps."
     ),
-    needs="Steps with [modes](../metrics.md#serving).",
+    needs="Steps with [modes](../concepts/attribution.md#serving).",
     notes="""
         The bounds assume asynchronous scheduling. They lie partly between steps, in the time of no step.
         Launching ahead also saves the latency of a launch: with gaps of 20 us, up to 6 % more.

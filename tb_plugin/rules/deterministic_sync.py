@@ -31,22 +31,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "backward_sync_ns": (
-                "Waiting in backward",
-                "Calls that wait for the device in these operators, a mean over the steps.",
-            )
-        },
+        {"backward_sync_ns": ("Backward waits", "Host wait for the device in these operators per step.")},
     ),
     define(
         STEPS,
         "number",
-        {
-            "backward_sync_calls": (
-                "Waits",
-                "How often the host waits for the device in these operators, a mean over the steps.",
-            )
-        },
+        {"backward_sync_calls": ("Waits", "Waits for the device in these operators per step.")},
     ),
     define(
         STEPS,
@@ -54,7 +44,7 @@ METRICS = OF_RULES.adding(
         {
             "backward_sync_kinds": (
                 "Backward operators",
-                "Backward operators, by forward operator, module and line, that wait.",
+                "Distinct waiting operators, by forward operator, module and line.",
             )
         },
     ),

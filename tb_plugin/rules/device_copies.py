@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.graphs.attribution import operator_names
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import group
@@ -28,23 +28,22 @@ MIN_SHARE = 0.02
 NAMED = 3
 """Operators in the sentence: those with most of the time."""
 METRICS = OF_RULES.adding(
-    define(STEPS, "ns", {"device_copy_ns": ("Copies", "Copies within a device, a mean over steps and devices.")}),
+    define(
+        STEPS, "ns", {"device_copy_ns": ("Copy time", "Time of copies within a device per step, mean over devices.")}
+    ),
     define(
         STEPS,
         "ratio",
-        {"device_copy_ratio": ("Copies", "Share of the steps in such copies, a mean over devices.")},
+        {"device_copy_ratio": ("Copy share", "Copy time divided by step time.")},
     ),
-    define(STEPS, "number", {"device_copies": ("Copies", "Copies within the device, a mean over the steps.")}),
-    define(STEPS, "bytes", {"device_copy_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
+    define(STEPS, "number", {"device_copies": ("Copies", "Copies within the device per step.")}),
+    define(STEPS, "bytes", {"device_copy_bytes": ("Bytes", "Copied bytes per step.")}),
     define(
         STEPS,
         "code",
         {
-            "device_copy_operators": (
-                "Operators",
-                "Operators with most of the time of these copies, and their shares.",
-            ),
-            "device_copy_line": ("Python", "Line of Python that most of the time of these copies lies under."),
+            "device_copy_operators": ("Operators", "Operators with the most copy time, with shares."),
+            "device_copy_line": ("Python line", LINE.format("copy")),
         },
     ),
 )

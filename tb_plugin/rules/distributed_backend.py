@@ -16,7 +16,7 @@ from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
 METRICS = OF_RULES.adding(
-    define("", "text", {"others": ("Others", "Backends of process groups that were seen at work.")}),
+    define("", "text", {"others": ("Others", "Other backends in use.")}),
 )
 
 

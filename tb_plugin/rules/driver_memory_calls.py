@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tb_plugin.analysis.driver_calls import driver_notice, usual_calls
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene
@@ -16,12 +16,7 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "code",
-        {
-            "driver_line": (
-                "Python",
-                "Line of Python that most of the time of the driver's calls for memory lies under.",
-            )
-        },
+        {"driver_line": ("Python line", LINE.format("driver memory call"))},
     )
 )
 

@@ -23,22 +23,18 @@ METRICS = OF_RULES.adding(
         "number",
         {
             "rank_tokens_ratio": (
-                "Most over mean",
-                "Tokens for the rank that gets most over the mean of all, by the time of the experts' products.",
+                "Max over mean",
+                "Tokens of the busiest rank divided by the mean rank's.",
             ),
-            "dispatches_told": ("Dispatches", "Dispatches whose sizes are recorded, a mean over the steps."),
+            "dispatches_told": ("Dispatches", "Dispatches with recorded sizes per step."),
         },
     ),
     define(
         STEPS,
         "ns",
         {
-            "experts_ns": ("Experts", "Time of the experts' products behind these dispatches, a mean over the steps."),
-            "uneven_ns": (
-                "By imbalance",
-                "What the rank with most tokens takes longer, if this rank has as many as the mean: the time of the "
-                "products by the ratio less 1; a mean over the steps.",
-            ),
+            "experts_ns": ("Experts", "Time of expert products after these dispatches, per step."),
+            "uneven_ns": ("Imbalance cost", "Expert product time times (max over mean - 1), per step."),
         },
     ),
 )

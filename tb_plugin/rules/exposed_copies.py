@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
@@ -22,21 +22,14 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "exposed_copy_ns": (
-                "Copies alone",
-                "Copies run on a stream of kernels and nothing else does, a mean over the steps.",
-            )
-        },
+        {"exposed_copy_ns": ("Exposed copies", "Time with only a copy running, per step.")},
     ),
-    define(
-        STEPS, "number", {"exposed_copies": ("Copies", "Copies of which some part runs so, a mean over the steps.")}
-    ),
-    define(STEPS, "bytes", {"exposed_copy_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
+    define(STEPS, "number", {"exposed_copies": ("Copies", "Exposed copies per step.")}),
+    define(STEPS, "bytes", {"exposed_copy_bytes": ("Bytes", "Bytes of exposed copies per step.")}),
     define(
         STEPS,
         "code",
-        {"exposed_copy_line": ("Python", "Line of Python that most of the time of these copies lies under.")},
+        {"exposed_copy_line": ("Python line", LINE.format("copy"))},
     ),
 )
 

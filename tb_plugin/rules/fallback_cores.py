@@ -18,16 +18,16 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"fallback_ns": ("On fallback cores", "Durations of the kernels on fallback cores, a mean over the steps.")},
+        {"fallback_ns": ("On fallback cores", "Kernel time on fallback cores per step.")},
     ),
-    define(STEPS, "number", {"fallback_kernels": ("Kernels", "Kernels on fallback cores, a mean over the steps.")}),
+    define(STEPS, "number", {"fallback_kernels": ("Kernels", "Kernels on fallback cores per step.")}),
     define(
         STEPS,
         "code",
         {
-            "fallback_core": ("Cores", "The kind of fallback cores that most of their time is spent on."),
-            "fallback_operation": ("Operation", "What most of their time computes."),
-            "fallback_operator": ("Operator", "Operator that launched most of their time."),
+            "fallback_core": ("Cores", "Fallback core type with the most time."),
+            "fallback_operation": ("Operation", "Operation with the most fallback time."),
+            "fallback_operator": ("Operator", "Operator with the most fallback time."),
         },
     ),
 )

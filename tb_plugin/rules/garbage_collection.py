@@ -18,11 +18,11 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "collecting_ns": ("Garbage collection", "Time of the pauses inside of steps, in all."),
-            "collecting_longest_ns": ("Longest pause", "The longest pause inside of steps."),
+            "collecting_ns": ("Garbage collection", "Sum of collection pauses in steps."),
+            "collecting_longest_ns": ("Longest pause", "Longest collection pause in steps."),
         },
     ),
-    define(STEPS, "count", {"collections": ("Pauses", "Pauses of the interpreter inside of steps.")}),
+    define(STEPS, "count", {"collections": ("Pauses", "Collection pauses in steps.")}),
 )
 
 

@@ -19,17 +19,17 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"breaking_ns": ("Guards and wrappers", "Checks of guards and wrappers of the calls behind a break, in all.")},
+        {"breaking_ns": ("Guards and wrappers", "Guard check and wrapper time of calls after a break.")},
     ),
     define(
         STEPS,
         "count",
         {
-            "breaks": ("Graph breaks", "Functions that break off, each with the function that goes on."),
-            "breaking_calls": ("Calls behind them", "Calls of compiled code inside of other compiled code, in all."),
+            "breaks": ("Graph breaks", "Pairs of interrupted and resumed function."),
+            "breaking_calls": ("Calls after breaks", "Calls of compiled regions from other compiled regions."),
         },
     ),
-    define(STEPS, "code", {"break_line": ("First at", "Where the code of the break with most calls ends.")}),
+    define(STEPS, "code", {"break_line": ("First at", "Last line before the most frequent break.")}),
 )
 
 
@@ -81,7 +81,7 @@ RULE = Rule(
         "The guards and wrappers of the calls behind breaks. The trace does not tell what fusing across a "
         "break would save."
     ),
-    needs="Regions of [compiled code](../metrics.md#compiled-code).",
+    needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""
         If Python stacks are recorded, the finding names the line of the break.
     """,

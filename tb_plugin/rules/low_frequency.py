@@ -24,22 +24,27 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "low_frequency_ns": (
-                "At a low frequency",
-                "Kernels other than communication run, and the cores are slower than at work: a mean over the steps.",
+                "Low frequency time",
+                "Kernel time below working frequency per step, without communication.",
             )
         },
     ),
     define(
         STEPS,
         "ratio",
-        {"low_frequency_ratio": ("At a low frequency", "It over all time in which such kernels run.")},
+        {
+            "low_frequency_ratio": (
+                "Low frequency share",
+                "Low frequency time divided by non-communication kernel time.",
+            )
+        },
     ),
     define(
         STEPS,
         "hertz",
         {
-            "lowest_hertz": ("Lowest", "Lowest frequency that was recorded meanwhile."),
-            "normal_hertz": ("At work", "Frequency of the cores at work, as their maker states it."),
+            "lowest_hertz": ("Lowest", "Lowest recorded frequency."),
+            "normal_hertz": ("At work", "Working frequency from the data sheet."),
         },
     ),
 )

@@ -27,20 +27,20 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"odd_product_ns": ("Unaligned products", "Products that are slow for their shapes, a mean over the steps.")},
+        {"odd_product_ns": ("Unaligned products", "Time of products with unaligned shapes per step.")},
     ),
     define(
         STEPS,
         "text",
         {
-            "odd_operator": ("Operator", "Operator that most of the time of unaligned products is in."),
-            "odd_shape": ("Input shapes", "Shapes of its inputs that take most of that time."),
+            "odd_operator": ("Operator", "Operator with the most unaligned product time."),
+            "odd_shape": ("Input shapes", "Input shapes with the most unaligned product time."),
         },
     ),
     define(
         STEPS,
         "number",
-        {"odd_size": ("Dimension", "Dimension of such a product that is no multiple of 8.")},
+        {"odd_size": ("Dimension", "Dimension that is no multiple of 8.")},
     ),
 )
 

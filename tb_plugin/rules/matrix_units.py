@@ -29,12 +29,9 @@ METRICS = OF_RULES.adding(
         {
             "matrix_eligible_ratio": (
                 "Eligible for matrix units",
-                "Share of the kernel time launched by operators that belongs to operators able to use matrix units.",
+                "Kernel time of eligible operators divided by kernel time of all operators.",
             ),
-            "matrix_used_ratio": (
-                "On matrix units",
-                "Share of all kernel time in kernels that are known (by name) to use matrix units.",
-            ),
+            "matrix_used_ratio": ("On matrix units", "Time of kernels on matrix units divided by kernel time."),
         },
     ),
 )

@@ -29,21 +29,15 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "memory_bound_ns": (
-                "Bound by memory",
-                "Durations of the kernels that read from memory for half of their time or more, and for twice as long as "
-                "they compute or longer: a mean over the steps.",
-            )
-        },
+        {"memory_bound_ns": ("Memory-bound time", "Time of memory-bound kernels per step.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"memory_bound_ratio": ("Bound by memory", "Their durations over those of all kernels but communication.")},
+        {"memory_bound_ratio": ("Memory-bound share", "Memory-bound time divided by non-communication kernel time.")},
     ),
-    define(STEPS, "number", {"memory_bound_kernels": ("Kernels", "Number of such kernels, a mean over the steps.")}),
-    define(STEPS, "code", {"memory_bound_operation": ("Operation", "What most of their time computes.")}),
+    define(STEPS, "number", {"memory_bound_kernels": ("Kernels", "Memory-bound kernels per step.")}),
+    define(STEPS, "code", {"memory_bound_operation": ("Operation", "Operation with the most memory-bound time.")}),
 )
 
 

@@ -13,12 +13,12 @@ METRICS = OF_RULES.adding(
     define(
         WHOLE,
         "ratio",
-        {"memory_peak_ratio": ("Peak memory", "Most bytes allocated at a time over the device's memory.")},
+        {"memory_peak_ratio": ("Peak memory", "Peak allocated divided by device memory.")},
     ),
     define(
         WHOLE,
         "bytes",
-        {"memory_peak_bytes": ("Peak allocated", "Most bytes that the framework had allocated at a time.")},
+        {"memory_peak_bytes": ("Peak allocated", "Largest allocated memory of the framework.")},
     ),
 )
 

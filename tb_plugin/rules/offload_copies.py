@@ -19,16 +19,16 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "offload_ns": ("Offloading", "Offloading copies to the host and back, a mean over the steps."),
-            "offload_alone_ns": ("Alone", "Part of it beside which nothing else runs, a mean over the steps."),
+            "offload_ns": ("Offloading", "Time of offloading copies per step."),
+            "offload_alone_ns": ("Exposed", "Offloading time with nothing else running, per step."),
         },
     ),
     define(
         STEPS,
         "bytes",
         {
-            "offload_to_host_bytes": ("To the host", "What these copies move to the host, a mean over the steps."),
-            "offload_to_device_bytes": ("To the device", "What they move to the device, a mean over the steps."),
+            "offload_to_host_bytes": ("To host", "Bytes offloaded to the host per step."),
+            "offload_to_device_bytes": ("To device", "Bytes loaded back to the device per step."),
         },
     ),
 )
@@ -81,7 +81,7 @@ RULE = Rule(
     detects="Offloaded tensors are copied to the CPU and back while nothing else runs.",
     threshold=f"They run alone for {percent(WORTH)} of the step or more.",
     saving=("At least the time in which they run alone. At most all of these copies, with their calls and operators."),
-    needs="Copies with a [role](../metrics.md#parallelism) of offloading.",
+    needs="Copies with a [role](../concepts/attribution.md#parallelism) of offloading.",
     notes="""
         Other rules do not count copies of offloaded tensors to the GPU.
     """,

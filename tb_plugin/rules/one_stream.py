@@ -34,18 +34,13 @@ METRICS = OF_RULES.adding(
         "ns",
         {
             "part_filled_ns": (
-                "Part of the device",
-                "Kernels of neighbouring modules that leave half of the multiprocessors or more without a block while "
-                "nothing runs beside them, a mean over the steps.",
+                "Partly filled",
+                "Time of neighbouring modules' kernels that leave half the multiprocessors empty, per step.",
             ),
-            "could_overlap_ns": (
-                "Could overlap",
-                "The same without the longer one of each two neighbours: what would run beside it if neither needs "
-                "the other.",
-            ),
+            "could_overlap_ns": ("Could overlap", "Partly filled time without the longer of two neighbours."),
         },
     ),
-    define("", "code", {"neighbours": ("Modules", "The two neighbours of which most could overlap.")}),
+    define("", "code", {"neighbours": ("Modules", "Neighbouring modules with the most time to overlap.")}),
 )
 
 

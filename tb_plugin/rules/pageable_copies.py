@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.intervals import measure
 from tb_plugin.payloads import Link
@@ -22,24 +22,23 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"pageable_copies": ("Copies", "Copies to a device that the host waits for, a mean over the steps.")},
+        {"pageable_copies": ("Copies", "Blocking copies to a device per step.")},
     ),
-    define(STEPS, "bytes", {"pageable_bytes": ("Bytes", "Bytes that these copies move, a mean over the steps.")}),
+    define(STEPS, "bytes", {"pageable_bytes": ("Bytes", "Bytes of blocking copies per step.")}),
     define(
         STEPS,
         "ns",
         {
-            "pageable_ns": ("On the device", "Time of these copies on the device, a mean over the steps."),
-            "pageable_host_ns": (
-                "On the host",
-                "Calls in which the host waits for these copies, a mean over the steps.",
-            ),
+            "pageable_ns": ("On the device", "Device time of blocking copies per step."),
+            "pageable_host_ns": ("On the host", "Host time of blocking copies per step."),
         },
     ),
-    define(STEPS, "bytes_per_second", {"pageable_bandwidth": ("Bandwidth", "Bytes over time of these copies.")}),
     define(
-        STEPS, "code", {"pageable_line": ("Python", "Line of Python that most of the time of these copies lies under.")}
+        STEPS,
+        "bytes_per_second",
+        {"pageable_bandwidth": ("Bandwidth", "Bytes divided by device time of blocking copies.")},
     ),
+    define(STEPS, "code", {"pageable_line": ("Python line", LINE.format("copy"))}),
 )
 
 

@@ -19,18 +19,13 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "pipeline_bubble_ns": (
-                "Bubble",
-                "Time in which this rank does nothing but send to other stages or receive, a mean over the steps.",
-            )
-        },
+        {"pipeline_bubble_ns": ("Bubble", "Exposed pipeline communication per step.")},
     ),
-    define(STEPS, "ratio", {"pipeline_bubble_ratio": ("Of the steps", "The bubble, as a share of the steps.")}),
+    define(STEPS, "ratio", {"pipeline_bubble_ratio": ("Bubble share", "Bubble divided by step time.")}),
     define(
         STEPS,
         "number",
-        {"pipeline_ranges": ("Ranges", "Ranges of one micro-batch in one stage, a mean over the steps.")},
+        {"pipeline_ranges": ("Ranges", "Ranges of one micro-batch in one stage, per step.")},
     ),
 )
 
@@ -83,7 +78,7 @@ RULE = Rule(
     saving=(
         "At most all of these transfers. At least 0: every schedule that fills and drains a pipeline keeps a bubble."
     ),
-    needs="Transfers with a [role](../metrics.md#parallelism) of a pipeline.",
+    needs="Transfers with a [role](../concepts/attribution.md#parallelism) of a pipeline.",
     notes="""
         One rank does not show how much of this is waiting and how much is transfer. `communication` does not
         count these transfers.

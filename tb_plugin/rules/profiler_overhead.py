@@ -22,15 +22,15 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"overhead_ns": ("Profiler", "Time that the profiler recorded as its own, a mean over the steps.")},
+        {"overhead_ns": ("Profiler", "Recorded profiler overhead per step.")},
     ),
     define(
         STEPS,
         "ratio",
         {
             "waiting_host_ratio": (
-                "Waiting for the host",
-                "Share of the step in which devices idle while the host is in Python, operators or launch calls.",
+                "Host-bound idle",
+                "Device idle time from Python, operators and launch calls, divided by step time.",
             )
         },
     ),
@@ -39,8 +39,8 @@ METRICS = OF_RULES.adding(
         "number",
         {
             "python_rate": (
-                "Python calls a millisecond",
-                "Recorded calls of the threads that launch, over the time that the steps take on the host.",
+                "Python calls per millisecond",
+                "Recorded Python calls of launching threads divided by host step time.",
             )
         },
     ),

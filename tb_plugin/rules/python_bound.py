@@ -11,7 +11,7 @@ from tb_plugin.analysis.backward import works_for
 from tb_plugin.analysis.code_lines import code_lines
 from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.idle.host import occupied
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import sum_by
@@ -31,27 +31,19 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "python_idle_ns": (
-                "Python overhead",
-                "Devices idle while no operator and no call is open on the threads that launch: a mean over steps and "
-                "devices.",
-            ),
+            "python_idle_ns": ("Python idle", "Device idle time during Python outside operators, per step."),
             "python_host_ns": (
                 "Python between operators",
-                "Time of the host in which none of the threads that launch is in an operator or a call, a mean over the "
-                "steps.",
+                "Host time of launching threads outside operators and calls, per step.",
             ),
-            "python_line_ns": (
-                "Under the line",
-                "The part of it under this line, without other lines called from there.",
-            ),
+            "python_line_ns": ("In the line", "Python time in this line, without other lines below."),
         },
     ),
-    define(STEPS, "ratio", {"python_ratio": ("Python overhead", "It over the mean time of a step.")}),
+    define(STEPS, "ratio", {"python_ratio": ("Python idle", "Python idle divided by mean step time.")}),
     define(
         STEPS,
         "code",
-        {"python_line": ("Python", "Line of Python, outside of the framework, that most of it lies under.")},
+        {"python_line": ("Python line", LINE.format("Python"))},
     ),
 )
 

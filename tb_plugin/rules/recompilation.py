@@ -20,22 +20,17 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "recompiling_ns": (
-                "Recompilation",
-                "Time of compilations of functions that had been compiled before, in all.",
-            )
-        },
+        {"recompiling_ns": ("Recompilation", "Time of repeated compilations.")},
     ),
     define(
         STEPS,
         "count",
         {
-            "recompiled": ("Recompilations", "Compilations of functions that had been compiled before."),
-            "failed_guards": ("Guards that failed", "Checks of guards after which the thread compiled."),
+            "recompiled": ("Recompilations", "Compilations of functions compiled before."),
+            "failed_guards": ("Failed guards", "Guard checks followed by a compilation."),
         },
     ),
-    define(STEPS, "code", {"recompiled_regions": ("Regions", "What was compiled again.")}),
+    define(STEPS, "code", {"recompiled_regions": ("Regions", "Recompiled regions.")}),
 )
 
 
@@ -84,7 +79,7 @@ RULE = Rule(
     detects="A function is compiled again inside of steps.",
     threshold="One function whose region was compiled before.",
     saving="The time of these compilations, which is part of the saving of `compilation`.",
-    needs="Regions of [compiled code](../metrics.md#compiled-code).",
+    needs="Regions of [compiled code](../concepts/attribution.md#compiled-code).",
     notes="""
         A region is compiled again if its second number is above 0. The finding names the regions and counts the
         guards that failed.

@@ -19,25 +19,16 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "recompute_device_ns": (
-                "Computed again",
-                "Device work of forward code that backward passes call again, a mean over the steps.",
-            ),
+            "recompute_device_ns": ("Recomputed", "Device time of forward code rerun in backward passes, per step."),
             "recompute_host_ns": (
-                "Again on the host",
-                "Time of the host in forward code that backward passes call again, without backward passes inside of it, a "
-                "mean over the steps.",
+                "Recomputed on host",
+                "Host time of forward code rerun in backward passes, per step.",
             ),
-            "recompute_most_ns": (
-                "Most of it",
-                "Such work (where no device works, time of the host) of the module that has most, a mean over the steps.",
-            ),
+            "recompute_most_ns": ("Largest part", "Recomputed time of the module with the most, per step."),
         },
     ),
-    define(
-        STEPS, "number", {"recompute_count": ("Runs", "How often forward code is called again, a mean over the steps.")}
-    ),
-    define("", "code", {"recompute_module": ("Module", "Module that is computed again longest.")}),
+    define(STEPS, "number", {"recompute_count": ("Runs", "Recomputations per step.")}),
+    define("", "code", {"recompute_module": ("Module", "Module with the most recomputed time.")}),
 )
 
 
@@ -110,7 +101,7 @@ RULE = Rule(
         "The GPU work that is launched there, without transfers between stages of a pipeline. On the CPU at "
         "least the operators, at most all time there, without backward passes inside."
     ),
-    needs="Work that is [computed again](../metrics.md#computed-again).",
+    needs="Work that is [computed again](../concepts/attribution.md#computed-again).",
     notes="""
         Recomputation trades time for memory. The Memory page or a snapshot shows whether there is enough
         memory.

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.code_lines import code_lines
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.lib.groupby import Groups, group
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -30,10 +30,10 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"casts_ns": ("Repeated casts", "Kernels that cast what was cast before, a mean over the steps.")},
+        {"casts_ns": ("Repeated casts", "Time of repeated cast kernels per step.")},
     ),
-    define(STEPS, "number", {"casts": ("Casts", "Number of such kernels, a mean over the steps.")}),
-    define(STEPS, "code", {"cast_line": ("Python", "Line of Python that most of the time of these casts lies under.")}),
+    define(STEPS, "number", {"casts": ("Casts", "Repeated casts per step.")}),
+    define(STEPS, "code", {"cast_line": ("Python line", LINE.format("cast"))}),
 )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.kernel_classes import classify_kernels
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.severity import severity_of
 from tb_plugin.analysis.simulate import Change
 from tb_plugin.model.trace.schema import MISSING, KernelClass
@@ -24,12 +24,10 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"layout_ns": ("Copies of layout", "Kernels that copy tensors into another layout, a mean over the steps.")},
+        {"layout_ns": ("Layout copies", "Time of layout copy kernels per step.")},
     ),
-    define(STEPS, "ratio", {"layout_ratio": ("Copies of layout", "Share of the kernel time in such kernels.")}),
-    define(
-        STEPS, "code", {"layout_line": ("Python", "Line of Python that most of the time of these copies lies under.")}
-    ),
+    define(STEPS, "ratio", {"layout_ratio": ("Layout copies", "Layout copy time divided by kernel time.")}),
+    define(STEPS, "code", {"layout_line": ("Python line", LINE.format("copy"))}),
 )
 
 

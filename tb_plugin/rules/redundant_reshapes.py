@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.analysis.backward import backward_operators
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.model.trace.extra_columns import RESULT_SHAPES
 from tb_plugin.model.trace.schema import MISSING, EventKind
@@ -22,22 +22,17 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"reshapes": ("Reshapes", "Operators that reshape a tensor to the shape that it has, a mean over the steps.")},
+        {"reshapes": ("Reshapes", "Reshapes to the same shape per step.")},
     ),
     define(
         STEPS,
         "ns",
-        {
-            "reshapes_ns": (
-                "Host time",
-                "Host time of these operators, and of the calls that hand them over: a mean over the steps.",
-            )
-        },
+        {"reshapes_ns": ("Host time", "Host time of these reshapes and their dispatch, per step.")},
     ),
     define(
         STEPS,
         "code",
-        {"reshape_line": ("Python", "Line of Python that most of the time of these operators lies under.")},
+        {"reshape_line": ("Python line", LINE.format("reshape"))},
     ),
 )
 

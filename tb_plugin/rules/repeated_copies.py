@@ -30,24 +30,19 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "number",
-        {"repeated_copies": ("Repeated copies", "Copies of what seems to be one tensor, a mean over the steps.")},
+        {"repeated_copies": ("Repeated copies", "Copies of the same tensor per step.")},
     ),
     define(
         STEPS,
         "bytes",
-        {"repeated_copy_bytes": ("Repeated bytes", "Bytes that such copies move, a mean over the steps.")},
+        {"repeated_copy_bytes": ("Repeated bytes", "Bytes of repeated copies per step.")},
     ),
     define(
         STEPS,
         "ns",
-        {
-            "repeated_copy_ns": (
-                "Repeated copies",
-                "Operators on the host that make such copies, a mean over the steps.",
-            )
-        },
+        {"repeated_copy_ns": ("Repeated copies", "Host time of repeated copies per step.")},
     ),
-    define(STEPS, "code", {"repeated_copy_line": ("Python", "Line of Python that makes most of the repeated copies.")}),
+    define(STEPS, "code", {"repeated_copy_line": ("Python line", "Python line with the most repeated copies.")}),
 )
 
 

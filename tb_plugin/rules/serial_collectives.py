@@ -24,14 +24,14 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"serial_ns": ("On the computing stream", "Collectives on the stream that computes, a mean over the steps.")},
+        {"serial_ns": ("On the compute stream", "Exposed gradient collectives on the compute stream per step.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"serial_ratio": ("Of the step", "The same over the mean time of a step.")},
+        {"serial_ratio": ("Share of step", "Time on the compute stream divided by mean step time.")},
     ),
-    define(STEPS, "number", {"serial_collectives": ("Collectives", "Their number, a mean over the steps.")}),
+    define(STEPS, "number", {"serial_collectives": ("Collectives", "Collectives on the compute stream per step.")}),
 )
 
 

@@ -38,23 +38,20 @@ METRICS = OF_RULES.adding(
         STEPS,
         "number",
         {
-            "small_collectives": ("Collectives", "Collectives that could go in buckets, a mean over the steps."),
-            "small_buckets": ("Buckets", "So many buckets of 25 MB would hold what they move, a mean over the steps."),
+            "small_collectives": ("Collectives", "Collectives that fit in buckets, per step."),
+            "small_buckets": ("Buckets", "Buckets of 25 MB for these collectives, per step."),
         },
     ),
     define(
         STEPS,
         "bytes",
-        {"small_mean_bytes": ("Mean size", "Bytes that they move over their number.")},
+        {"small_mean_bytes": ("Mean size", "Bytes divided by these collectives.")},
     ),
     define(
         STEPS,
         "ns",
         {
-            "collective_latency_ns": (
-                "Latency",
-                "Least duration of those of them that move 64 KiB or less: what each takes whatever it moves.",
-            ),
+            "collective_latency_ns": ("Latency", "Shortest of these collectives up to 64 KiB."),
         },
     ),
 )

@@ -21,49 +21,38 @@ METRICS = OF_RULES.adding(
         STEPS,
         "number",
         {
-            "small_packets": (
-                "Small packets",
-                "Packets over such links that are too small for them, a mean over the steps.",
-            ),
-            "most_packets": ("Packets", "Such packets of the operation that sends most of them, in all steps."),
+            "small_packets": ("Small packets", "Packets too small for their link, per step."),
+            "most_packets": ("Packets", "Small packets of the main operation, over all steps."),
         },
     ),
     define(
         STEPS,
         "ns",
-        {
-            "small_packets_ns": (
-                "Under way",
-                "How long they are under way, summed over packets and links, a mean over the steps: several may be at once.",
-            )
-        },
+        {"small_packets_ns": ("Transfer time", "Time of small packets per step, summed over packets and links.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"small_packets_ratio": ("Small packets", "Their time over that of all packets over such links.")},
+        {"small_packets_ratio": ("Small packets", "Small packet time divided by packet time on these links.")},
     ),
     define(
         STEPS,
         "bytes",
         {
-            "large_packet_bytes": (
-                "Large",
-                "From this size on a packet makes good use of such a link, as its maker states it.",
-            ),
-            "packet_bytes": ("Size", "Mean size of the packets of the operation that sends most small ones."),
+            "large_packet_bytes": ("Large", "Efficient packet size of the link, from the data sheet."),
+            "packet_bytes": ("Size", "Mean packet size of the main operation."),
         },
     ),
     define(
         STEPS,
         "bytes_per_second",
         {
-            "small_packets_rate": ("Rate of small packets", "Their bytes over their time."),
-            "large_packets_rate": ("Rate of large packets", "Bytes of the larger packets over their time."),
+            "small_packets_rate": ("Rate of small packets", "Small packet bytes divided by their time."),
+            "large_packets_rate": ("Rate of large packets", "Large packet bytes divided by their time."),
         },
     ),
-    define("", "code", {"packet_call": ("Operation", "The operation that sends most small packets.")}),
-    define("", "text", {"packet_links": ("Links", "Kinds of links that small packets go over.")}),
+    define("", "code", {"packet_call": ("Operation", "Operation with the most small packets.")}),
+    define("", "text", {"packet_links": ("Links", "Link types with small packets.")}),
 )
 
 

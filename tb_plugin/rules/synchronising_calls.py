@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.model.trace.schema import MISSING, CallRole
 from tb_plugin.payloads import Link
 from tb_plugin.rules._base import Bounds, Detection, Rule, Scene, percent
@@ -19,30 +19,25 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {
-            "sync_ns": (
-                "Waiting for the device",
-                "Calls in which the host waits for the device, without waits for the profiler, a mean over the steps.",
-            )
-        },
+        {"sync_ns": ("Synchronisation", "Host time in synchronising calls per step, without the profiler's.")},
     ),
     define(
         STEPS,
         "number",
-        {"sync_calls": ("Calls that wait", "Calls in which the host waits for the device, a mean over the steps.")},
+        {"sync_calls": ("Synchronising calls", "Synchronising calls per step.")},
     ),
-    define(STEPS, "code", {"sync_line": ("Python", "Line of Python that most of the time of these calls lies under.")}),
+    define(STEPS, "code", {"sync_line": ("Python line", LINE.format("synchronisation"))}),
     define(
         STEPS,
         "number",
         {
             "sync_explicit_calls": (
-                "Calls that only synchronise",
-                "Calls that wait for the device and do nothing else, outside of any operator, a mean over the steps.",
+                "Explicit synchronisation",
+                "Calls outside operators that only synchronise, per step.",
             ),
         },
     ),
-    define(STEPS, "count", {"sync_lines": ("Lines", "Lines of Python that these calls lie under.")}),
+    define(STEPS, "count", {"sync_lines": ("Lines", "Python lines with synchronising calls.")}),
 )
 
 

@@ -19,12 +19,12 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"single_product_ns": ("Float32 products", "Float32 products outside of matrix units, a mean over the steps.")},
+        {"single_product_ns": ("Float32 products", "Time of float32 products without matrix units, per step.")},
     ),
     define(
         STEPS,
         "ratio",
-        {"single_product_ratio": ("Float32 products", "Share of the kernel time in such float32 products.")},
+        {"single_product_ratio": ("Float32 products", "Float32 product time divided by kernel time.")},
     ),
 )
 

@@ -37,13 +37,13 @@ METRICS = OF_RULES.adding(
     define(
         STEPS,
         "ns",
-        {"scores_ns": ("Scores", "Kernels between the two products of unfused attention, a mean over the steps.")},
+        {"scores_ns": ("Scores", "Kernel time between the two products of unfused attention, per step.")},
     ),
-    define(STEPS, "ratio", {"scores_ratio": ("Scores", "Share of the kernel time in such kernels.")}),
+    define(STEPS, "ratio", {"scores_ratio": ("Scores", "Scores time divided by kernel time.")}),
     define(
         STEPS,
         "number",
-        {"unfused_attentions": ("Softmax", "Softmax between two such products, a mean over the steps.")},
+        {"unfused_attentions": ("Softmax", "Softmax calls of unfused attention per step.")},
     ),
 )
 

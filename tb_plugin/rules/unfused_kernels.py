@@ -14,7 +14,7 @@ from tb_plugin.analysis.base import Frame
 from tb_plugin.analysis.demangle import readable_names
 from tb_plugin.analysis.driver_calls import set_up
 from tb_plugin.analysis.graphs.hashing import sequence_hashes
-from tb_plugin.analysis.metrics import STEPS, define
+from tb_plugin.analysis.metrics import LINE, STEPS, define
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.analysis.range_patterns import name_matches
 from tb_plugin.analysis.simulate import Change
@@ -62,43 +62,37 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "runs_ns": ("Fusible kernels", "Time of the kernels in runs that could be fused, a mean over the steps."),
-            "fused_ns": (
-                "If fused",
-                "Time of these kernels if each run took as long as its longest kernel, a mean over the steps.",
-            ),
-            "run_ns": ("Kernel time", "Time of the kernels of equal runs, in all steps."),
-            "run_fused_ns": (
-                "If fused",
-                "Time of equal runs if each took as long as its longest kernel, in all steps.",
-            ),
-            "run_saved_ns": ("Difference", "Kernel time less the time if fused, in all steps."),
+            "runs_ns": ("Fusible kernels", "Time of fusible runs of kernels per step."),
+            "fused_ns": ("If fused", "Longest kernel of each run, summed per step."),
+            "run_ns": ("Kernel time", "Kernel time of these runs over all steps."),
+            "run_fused_ns": ("If fused", "Longest kernel of each of these runs, summed over all steps."),
+            "run_saved_ns": ("Difference", "Kernel time minus time if fused."),
         },
     ),
-    define(STEPS, "ratio", {"runs_ratio": ("Fusible kernels", "Share of the kernel time in such runs.")}),
+    define(STEPS, "ratio", {"runs_ratio": ("Fusible kernels", "Fusible kernel time divided by kernel time.")}),
     define(
         STEPS,
         "number",
         {
-            "fusible_runs": ("Runs", "Runs of kernels that could be fused, a mean over the steps."),
-            "run_kernels": ("Kernels of runs", "Kernels in such runs, a mean over the steps."),
+            "fusible_runs": ("Runs", "Fusible runs per step."),
+            "run_kernels": ("Kernels in runs", "Kernels in fusible runs per step."),
         },
     ),
     define(
         STEPS,
         "count",
         {
-            "run_count": ("Runs", "Number of runs with these kernels in this order, in all steps."),
-            "run_length": ("Length", "Kernels of one run."),
+            "run_count": ("Runs", "Runs of these kernels over all steps."),
+            "run_length": ("Length", "Kernels per run."),
         },
     ),
-    define(STEPS, "text", {"run_classes": ("Classes", "Classes with a tenth or more of the time of these runs.")}),
+    define(STEPS, "text", {"run_classes": ("Classes", "Kernel classes with a tenth or more of the time.")}),
     define(
         STEPS,
         "code",
         {
-            "fusible_run": ("Kernels", "Kernels that follow each other on a stream."),
-            "run_line": ("Python", "Line of Python that most of the time of these runs lies under."),
+            "fusible_run": ("Kernels", "Consecutive kernels of the stream."),
+            "run_line": ("Python line", LINE.format("fusible kernel")),
         },
     ),
 )

@@ -33,17 +33,14 @@ METRICS = OF_RULES.adding(
         STEPS,
         "ns",
         {
-            "optimizer_kernels_ns": ("Updates", "Kernels of updates of parameters one by one, a mean over the steps."),
-            "optimizer_host_ns": (
-                "In the optimizer",
-                "Time of the host in the optimizer's step, a mean over the steps.",
-            ),
+            "optimizer_kernels_ns": ("Updates", "Time of single-parameter update kernels per step."),
+            "optimizer_host_ns": ("In the optimizer", "Host time of optimizer steps, per step."),
         },
     ),
     define(
         STEPS,
         "number",
-        {"optimizer_kernels": ("Kernels of updates", "Number of such kernels, a mean over the steps.")},
+        {"optimizer_kernels": ("Update kernels", "Single-parameter update kernels per step.")},
     ),
 )
 

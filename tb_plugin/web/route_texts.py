@@ -78,7 +78,7 @@ ROUTES = (
             "(`none`, `framework`), `format` (`folded`, `speedscope`)"
         ),
         (
-            "all [merged stacks](../metrics.md#stacks), complete. `folded` is text with one line "
+            "all [merged stacks](../concepts/attribution.md#stacks), complete. `folded` is text with one line "
             "`outermost;...;innermost N` per stack. `speedscope` is JSON with one profile per thread. "
             "Both use nanoseconds. 404 when no stack has such time"
         ),

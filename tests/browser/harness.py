@@ -182,7 +182,7 @@ class Tab:
             self.page.goto("about:blank")
         else:
             self.page.evaluate("document.body.classList.remove('dark-mode')")
-            if not stay:
+            if not stay or inner.get_by_role("dialog").count():  # an open dialog would cover the page
                 inner.goto("about:blank")
         self.faults, self.refusals = [], []
         return True
@@ -223,6 +223,10 @@ class Tab:
             return self.open(**state)
         self.page.evaluate(_FOLLOW, fragment(**state))
         return self.settle()
+
+    def resize(self, width: int, height: int) -> None:
+        """Gives the window another size."""
+        self.page.set_viewport_size({"width": width, "height": height})
 
     def reload(self) -> Frame:
         """Loads everything anew, as a person does, and waits until the picture is complete."""

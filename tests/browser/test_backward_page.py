@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import Tab
+from tests.browser.journey import walk
 from tests.browser.test_show_in_timeline import hit
 
 RUN = "patch_dropout_cpu"
 KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 
-def test_a_gather_leads_to_its_layer_and_to_the_timeline(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="backward")
+def a_gather_leads_to_its_layer_and_to_the_timeline(tab: Tab) -> None:
+    frame = tab.follow(run=RUN, view="backward")
     assert_healthy(frame)
     first = ask(tab.address, "table/backward/backward_operators", run=RUN)["rows"][0]
     said = frame.get_by_test_id("answer").inner_text()
@@ -35,10 +36,14 @@ def test_a_gather_leads_to_its_layer_and_to_the_timeline(open_tab: Open) -> None
     assert "aten::gather" in frame.locator("main").inner_text(), "the event names its forward operator"
 
 
-def test_lines_have_forward_and_backward_side_by_side(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
-    frame = tab.open(run=RUN, view="backward", group="backward_lines")
+def lines_have_forward_and_backward_side_by_side(tab: Tab) -> None:
+    tab.resize(1000, 700)
+    frame = tab.follow(run=RUN, view="backward", group="backward_lines")
     assert_healthy(frame)
     grid = frame.get_by_test_id("grid")
     assert "Forward host" in grid.inner_text() and "Backward host" in grid.inner_text()
     assert grid.evaluate("(node) => node.scrollWidth - node.clientWidth") == 0
+
+
+def test_backward(visit: Open) -> None:
+    walk(visit, a_gather_leads_to_its_layer_and_to_the_timeline, lines_have_forward_and_backward_side_by_side)

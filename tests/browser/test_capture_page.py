@@ -10,9 +10,9 @@ from tests.browser.expect import assert_healthy
 RUN = "synthetic_graphs_beside"
 
 
-def test_what_lies_beside_is_chosen_and_may_be_changed(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
-    frame = tab.open(view="kernels", run=RUN)
+def test_what_lies_beside_is_chosen_and_may_be_changed(visit: Open) -> None:
+    tab = visit(size=(1000, 700))
+    frame = tab.follow(view="kernels", run=RUN)
     picker = frame.get_by_role("button", name="Capture")
     expect(picker).to_have_text("Capture (found): capture_traces/bs_8")
     assert tab.overflow() == 0
@@ -21,6 +21,6 @@ def test_what_lies_beside_is_chosen_and_may_be_changed(open_tab: Open) -> None:
     expect(picker).to_have_text("Capture: none")
     tab.settle()
     assert tab.state()["capture"] == "none"
-    frame = tab.open(view="kernels", run=RUN, capture="nothing/w/1")
+    frame = tab.follow(view="kernels", run=RUN, capture="nothing/w/1")
     expect(frame.get_by_test_id("capture")).to_contain_text("There is no profile nothing/w/1.")
     assert_healthy(frame)

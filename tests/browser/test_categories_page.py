@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import Tab
+from tests.browser.journey import walk
 
 PLACE = {"run": "memory_timeline_cpu", "worker": "worker0.memory_timeline.raw"}
 
 
-def test_the_peak_a_window_and_a_moment(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
-    frame = tab.open(**PLACE)
+def the_peak_a_window_and_a_moment(tab: Tab) -> None:
+    tab.resize(1000, 700)
+    frame = tab.follow(**PLACE)
     assert_healthy(frame)
     assert frame.locator("h1").inner_text() == "Memory by category"
     assert frame.get_by_role("navigation", name="Views").get_by_role("button").count() == 1
@@ -45,13 +47,10 @@ def test_the_peak_a_window_and_a_moment(open_tab: Open) -> None:
     frame = tab.settle()
     assert not {"at_ns", "start_ns", "end_ns"} & tab.state().keys()
     assert frame.get_by_test_id("answer").inner_text() == said
-    tab.set_dark()
-    assert tab.axe() == []
 
 
-def test_the_memory_view_of_the_trace_says_the_same(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=PLACE["run"], worker="worker0", view="memory", live="category")
+def the_memory_view_of_the_trace_says_the_same(tab: Tab) -> None:
+    frame = tab.follow(run=PLACE["run"], worker="worker0", view="memory", live="category")
     assert_healthy(frame)
     told = frame.inner_text("section[aria-label^='Live at']")
     recorded = ask(tab.address, "view/categories", **PLACE)["payloads"]["composition"]["parts"]
@@ -59,3 +58,7 @@ def test_the_memory_view_of_the_trace_says_the_same(open_tab: Open) -> None:
     for part in recorded:
         assert part["metric"]["title"] in told
     assert "916 KiB" in told and "1.66 MiB" in told
+
+
+def test_categories(visit: Open) -> None:
+    walk(visit, the_peak_a_window_and_a_moment, the_memory_view_of_the_trace_says_the_same)

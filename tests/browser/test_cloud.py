@@ -55,7 +55,7 @@ def shown(tab: Tab) -> dict[str, str]:
     """The text of each view of the run, every number as it reads."""
     texts = {}
     for view in VIEWS:
-        frame = tab.open(run=RUN, view=view)
+        frame = tab.follow(run=RUN, view=view)
         assert_shows(frame, tab.address, view, {"run": RUN})
         texts[view] = frame.inner_text("#main")
     return texts
@@ -118,9 +118,12 @@ def test_a_store_that_goes_away_and_comes_back(
 
 
 def test_one_of_several_directories_that_fails_is_said_beside_the_others(browser: Browser, tmp_path: Path) -> None:
+    """Behind a path prefix."""
     gone = tmp_path / "gone"
     spec = f"good:{SAMPLES / RUN},bad:{gone}"
-    with opened(browser, harness.tensorboard(spec, tmp_path / "cache", flag="--logdir_spec")) as tab:
+    options = ("--path_prefix", "/deep/er")
+    with opened(browser, harness.tensorboard(spec, tmp_path / "cache", *options, flag="--logdir_spec")) as tab:
+        assert tab.address.endswith("/deep/er/")
         frame = tab.open(run="good", view="overview")
         assert_healthy(frame)
         assert [str(gone) in text and "does not exist" in text for text in trouble(frame)] == [True]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import Tab
+from tests.browser.journey import walk
 from tests.browser.test_show_in_timeline import hit
 
 RUN = {"run": "compiled_breaks_cpu", "worker": "warm"}
 
 
-def test_regions_breaks_and_kernels_lead_to_their_calls(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(view="compiled", **RUN)
+def regions_breaks_and_kernels_lead_to_their_calls(tab: Tab) -> None:
+    frame = tab.follow(view="compiled", **RUN)
     assert "Graph breaks\n1" in frame.locator("#main").inner_text()
     (broken,) = ask(tab.address, "table/compiled/graph_breaks", **RUN)["rows"]
     said = frame.get_by_test_id("answer").inner_text()
@@ -36,9 +37,8 @@ def test_regions_breaks_and_kernels_lead_to_their_calls(open_tab: Open) -> None:
         frame = tab.settle()
 
 
-def test_a_compiled_region_of_a_module_leads_to_its_calls(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(view="modules", **RUN)
+def a_compiled_region_of_a_module_leads_to_its_calls(tab: Tab) -> None:
+    frame = tab.follow(view="modules", **RUN)
     frame.get_by_text("compiled region 0/1").last.click()
     frame = tab.settle()
     assert_healthy(frame)
@@ -47,20 +47,5 @@ def test_a_compiled_region_of_a_module_leads_to_its_calls(open_tab: Open) -> Non
     assert hit(tab) == ["name:Torch-Compiled Region: 0/1"]
 
 
-def test_a_trace_without_compiled_code_has_no_such_page(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="resnet_cpu", view="modules")
-    assert "Compiled" not in frame.locator("nav").first.inner_text()
-    frame = tab.open(view="modules", **RUN)
-    assert "Compiled" in frame.locator("nav").first.inner_text()
-
-
-def test_the_page_of_roles_answers_by_method_and_says_of_how_many_steps(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="synthetic_sharded", view="parallelism")
-    assert_healthy(frame)
-    said = frame.get_by_test_id("answer").inner_text()
-    assert said.startswith("Device time in 2 steps: experts ")
-    rows = ask(tab.address, "table/parallelism/roles", run="synthetic_sharded")["rows"]
-    sums = sum(row["role_device_ns"] for row in rows if row["method"] == "pipeline")
-    assert f"pipeline {sums / 1e6:.3g} ms (" in said
+def test_compiled(visit: Open) -> None:
+    walk(visit, regions_breaks_and_kernels_lead_to_their_calls, a_compiled_region_of_a_module_leads_to_its_calls)

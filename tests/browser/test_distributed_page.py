@@ -18,13 +18,15 @@ from tests.browser.harness import SAMPLES, Tab
 KNOWN = re.compile("/view/ranks_kernels.*known=1")
 STEPS = "steps=1"
 RANKS = 17
-"""More than are read for their clocks without being asked."""
+"""More than are read for their clocks without being asked; the job had one more."""
 
 
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("crowd")
-    config = synthetic.Config(steps=2, ranks=RANKS, layers=1, slow_rank=4, slow_factor=1.6, seed=1)
+    config = synthetic.Config(
+        steps=2, ranks=RANKS + 1, layers=1, slow_rank=4, slow_factor=1.6, absent_ranks=(9,), seed=1
+    )
     synthetic.write(synthetic.generate(config), folder / "many")
     return folder
 
@@ -40,10 +42,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return to
 
 
-def test_names_lead_to_workers_and_the_timeline_is_aligned_at_once(open_tab: Open, crowd: Path) -> None:
+def test_names_lead_to_workers_and_the_timeline_is_aligned_at_once(visit: Open, crowd: Path) -> None:
     beside = {"run": "many", "worker": "rank4", "view": "timeline", "ranks": "rank1"}
-    tab = open_tab(crowd)
-    frame = tab.open(**beside)
+    tab = visit(crowd)
+    frame = tab.follow(**beside)
     # Nobody has read all traces: status and menu agree that clocks are as recorded.
     foot = frame.get_by_test_id("timeline-foot")
     assert "aligned by wall clocks" in foot.inner_text() and "linked" not in foot.inner_text()
@@ -55,7 +57,10 @@ def test_names_lead_to_workers_and_the_timeline_is_aligned_at_once(open_tab: Ope
     # Of those that are shown the list of profiles may know already.
     assert re.search(rf"\(reads up to ({RANKS}|{RANKS - 1}|{RANKS - 2}) traces\)$", cost)
     # Nothing of a button is cut where the menu has no room for all.
-    boxes = [frame.get_by_role("button", name=name).bounding_box() for name in ("By node, group or cost", "Show all")]
+    boxes = [
+        frame.get_by_role("button", name=name).bounding_box()
+        for name in ("By node, group or cost", f"Show all {RANKS}")
+    ]
     assert boxes[0] and boxes[1] and boxes[0]["height"] >= boxes[1]["height"]
     assert align.inner_text() == cost.replace("By corrected clocks", "Align and link")
     tab.follow(run="many", view="distributed")
@@ -78,9 +83,52 @@ def test_names_lead_to_workers_and_the_timeline_is_aligned_at_once(open_tab: Ope
     assert (tab.state()["view"], tab.state()["worker"]) == ("overview", "rank4")
 
 
-def test_ranks_of_which_the_summary_alone_is_here_say_so(open_tab: Open, told: Path) -> None:
-    tab = open_tab(told, size=(1000, 700))
-    frame = tab.open(run="ddp", view="distributed")
+def test_many_workers_stand_as_maps_and_a_cell_leads_to_its_rank(visit: Open, crowd: Path) -> None:
+    """Too many for bars. The finding names the planted straggler and says what a missing rank means."""
+    tab = visit(crowd, size=(1000, 700))
+    frame = tab.follow(run="many", view="distributed")
+    assert_healthy(frame)
+    maps = frame.locator("[data-testid=heat]")
+    assert maps.count() == 2  # both cards of bars
+    assert maps.nth(0).locator("tbody tr").count() == RANKS
+    assert maps.nth(0).locator("tbody tr").nth(9).locator("th").inner_text() == "rank10"
+    assert frame.locator("[data-testid=heat-legend]").nth(1).inner_text().endswith("ms")
+    for one in maps.all():  # nothing is cut: no map is wider than its card
+        assert one.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
+    text = frame.inner_text("#main")
+    assert "Other ranks wait for rank4" in text and "It arrives last at 100.0 % of its collectives" in text
+    assert "17 of 18 ranks are here" in text and "Synchronizing, at least" in text
+    assert tab.overflow() <= 0
+    # The picture of ranks and steps, by keys and by hand.
+    picture = frame.locator("[data-testid=matrix]").first
+    assert (picture.get_attribute("data-rows"), picture.get_attribute("data-columns")) == ("17", "2")
+    frame.get_by_label("Measure", exact=True).select_option("compute_ns")
+    tab.settle()
+    assert tab.state()["by"] == "compute_ns"
+    frame.get_by_label("Order of the ranks").select_option("value")
+    picture.locator("canvas").focus()
+    for key in ("ArrowDown", "ArrowRight"):  # the first cell, then the one beside it
+        tab.page.keyboard.press(key)
+    kept = frame.locator("[data-testid=kept-rank]")
+    assert kept.inner_text().startswith("rank4\nstep 1 · Compute")
+    tab.set_dark()
+    assert tab.axe() == []
+    tab.page.keyboard.press("Escape")
+    assert kept.count() == 0
+    frame.get_by_text("Bars").first.click()
+    assert maps.count() == 1
+    picture.scroll_into_view_if_needed()
+    box = picture.locator("canvas").bounding_box()
+    assert box is not None
+    tab.page.mouse.click(box["x"] + box["width"] * 0.9, box["y"] + 3)
+    frame.get_by_role("button", name="Overview of rank4").last.click()
+    tab.settle()
+    assert (tab.state()["view"], tab.state()["worker"], tab.state()["steps"]) == ("overview", "rank4", "1")
+
+
+def test_ranks_of_which_the_summary_alone_is_here_say_so(visit: Open, told: Path) -> None:
+    tab = visit(told, size=(1000, 700))
+    frame = tab.follow(run="ddp", view="distributed")
     assert_healthy(frame)
     why = "Only the summary of rank2 is available. Open the log directory that contains its trace."
     assert frame.get_by_role("img", name=why).count() > 0
@@ -98,7 +146,7 @@ def test_ranks_of_which_the_summary_alone_is_here_say_so(open_tab: Open, told: P
     frame.get_by_role("rowheader", name="rank2").get_by_role("button").first.click()
     assert why in tab.settle().get_by_test_id("detail").inner_text()
     # Ranks that are to stand on the timeline have a trace.
-    frame = tab.open(run="ddp", worker="rank0", view="timeline")
+    frame = tab.follow(run="ddp", worker="rank0", view="timeline")
     assert frame.get_by_role("button", name="Ranks").count() == 0
 
 
@@ -112,11 +160,9 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_shows(
-    open_tab: Open, broken: Path
-) -> None:
-    tab = open_tab(broken)
-    frame = tab.open(run="gloo", worker="rank5", view="overview")
+def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_shows(visit: Open, broken: Path) -> None:
+    tab = visit(broken)
+    frame = tab.follow(run="gloo", worker="rank5", view="overview")
     answer = frame.get_by_test_id("answer")
     # Nobody has read the others, nor does so for this.
     assert "is waiting for other ranks (8 workers in this run)" in answer.first.inner_text()
@@ -152,9 +198,9 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     }  # fmt: skip
 
 
-def test_a_rank_that_could_not_be_read_is_no_dead_end(open_tab: Open, broken: Path) -> None:
-    tab = open_tab(broken)
-    frame = tab.open(run="bad", worker="rank4", view="distributed")
+def test_a_rank_that_could_not_be_read_is_no_dead_end(visit: Open, broken: Path) -> None:
+    tab = visit(broken)
+    frame = tab.follow(run="bad", worker="rank4", view="distributed")
     assert_healthy(frame)
     assert frame.get_by_test_id("headline").get_by_role("button", name="rank5").count() == 1
     failed = frame.get_by_role("listitem").filter(has_text="Not loaded and left out: rank4")
@@ -165,15 +211,16 @@ def test_a_rank_that_could_not_be_read_is_no_dead_end(open_tab: Open, broken: Pa
     assert frame.get_by_role("button", name="Try again").count() == 1
 
 
-@pytest.fixture
-def many(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of more ranks than are read unasked, and one of two."""
+    folder = tmp_path_factory.mktemp("many")
     (trace,) = (SAMPLES / "synthetic_ddp").glob("rank0.*")
     for run, ranks in (("many", 70), ("two", 2)):
-        (tmp_path / run).mkdir()
+        (folder / run).mkdir()
         for rank in range(ranks):
-            shutil.copy(trace, tmp_path / run / trace.name.replace("rank0", f"rank{rank}"))
-    return tmp_path
+            shutil.copy(trace, folder / run / trace.name.replace("rank0", f"rank{rank}"))
+    return folder
 
 
 def unread(tab: Tab) -> int:
@@ -181,8 +228,33 @@ def unread(tab: Tab) -> int:
     return [span["state"] for worker in run["workers"] for span in worker["spans"]].count("found")
 
 
-def test_a_view_of_many_traces_asks_before_it_reads_them_and_stops(open_tab: Open, many: Path) -> None:
-    tab = open_tab(many)
+def test_what_is_known_of_many_traces_stands_for_no_other_steps(visit: Open, many: Path) -> None:
+    tab = visit(many)
+    (worker, *_) = next(run["workers"] for run in ask(tab.address, "runs")["runs"] if run["name"] == "two")
+    place = {"run": "two", "worker": "", "span": worker["spans"][0]["id"]}
+    view = ask(tab.address, "view/ranks_kernels", **place)
+    table = ask(tab.address, "table/ranks_kernels/kernels_across_ranks", **place)
+    asked: list[str] = []
+
+    def rows(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(json=table)
+
+    # As if all were read before, of all steps.
+    tab.page.route(KNOWN, lambda route: route.continue_() if STEPS in route.request.url else route.fulfill(json=view))
+    tab.page.route(re.compile("/table/ranks_kernels/"), rows)
+    frame = tab.follow(run="many", worker="rank0", view="ranks_kernels")
+    asks = frame.get_by_test_id("reads-all")
+    assert asks.count() == 0 and frame.locator("[role=table]").count() > 0
+    frame = tab.follow(run="many", worker="rank0", view="ranks_kernels", steps="1")
+    assert asks.count() == 1 and frame.locator("[role=table]").count() == 0
+    assert asked and not any(STEPS in url for url in asked)
+    assert unread(tab) == 69
+
+
+def test_a_view_of_many_traces_asks_before_it_reads_them_and_stops(visit: Open, many: Path) -> None:
+    """It reads some of them: no test after it finds all unread."""
+    tab = visit(many)
     held: list[Route] = []
     tab.page.route(KNOWN, lambda route: held.append(route))
     with tab.page.expect_request(KNOWN):
@@ -204,27 +276,3 @@ def test_a_view_of_many_traces_asks_before_it_reads_them_and_stops(open_tab: Ope
     stop.click()
     frame = tab.settle()
     assert asks.count() == 1
-
-
-def test_what_is_known_of_many_traces_stands_for_no_other_steps(open_tab: Open, many: Path) -> None:
-    tab = open_tab(many)
-    (worker, *_) = next(run["workers"] for run in ask(tab.address, "runs")["runs"] if run["name"] == "two")
-    place = {"run": "two", "worker": "", "span": worker["spans"][0]["id"]}
-    view = ask(tab.address, "view/ranks_kernels", **place)
-    table = ask(tab.address, "table/ranks_kernels/kernels_across_ranks", **place)
-    asked: list[str] = []
-
-    def rows(route: Route) -> None:
-        asked.append(route.request.url)
-        route.fulfill(json=table)
-
-    # As if all were read before, of all steps.
-    tab.page.route(KNOWN, lambda route: route.continue_() if STEPS in route.request.url else route.fulfill(json=view))
-    tab.page.route(re.compile("/table/ranks_kernels/"), rows)
-    frame = tab.open(run="many", worker="rank0", view="ranks_kernels")
-    asks = frame.get_by_test_id("reads-all")
-    assert asks.count() == 0 and frame.locator("[role=table]").count() > 0
-    frame = tab.follow(run="many", worker="rank0", view="ranks_kernels", steps="1")
-    assert asks.count() == 1 and frame.locator("[role=table]").count() == 0
-    assert asked and not any(STEPS in url for url in asked)
-    assert unread(tab) == 69

@@ -8,15 +8,15 @@ from tests.browser.expect import ask, assert_healthy
 RUN = "synthetic_graphs"
 
 
-def test_from_a_graph_to_its_nodes_and_to_the_timeline(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
-    frame = tab.open(run=RUN, view="graphs")
+def test_from_a_graph_to_its_nodes_and_to_the_timeline(visit: Open) -> None:
+    tab = visit(size=(1000, 700))
+    frame = tab.follow(run=RUN, view="graphs")
     said = frame.get_by_test_id("answer").inner_text()
     assert said.startswith("73.5 % of device time is graph replays: 2.42 ms in 6 replays of 2 graphs.")
     assert said.endswith("Operators are known for 100.0 % of this time; mostly from the capture in this trace.")
     assert_healthy(frame)
     first = ask(tab.address, "table/graphs/graphs", run=RUN)["rows"][0]
-    frame = tab.open(run=RUN, view="graphs", row=first["captured_graph"])
+    frame = tab.follow(run=RUN, view="graphs", row=first["captured_graph"])
     nodes = frame.get_by_test_id("graph-nodes").locator("tbody tr")
     assert nodes.count() == first["graph_nodes"] and "aten::index_select" in nodes.first.inner_text()
     assert frame.get_by_test_id("graph-replays").locator("tbody tr").count() == first["replays"]
@@ -24,9 +24,3 @@ def test_from_a_graph_to_its_nodes_and_to_the_timeline(open_tab: Open) -> None:
     frame.get_by_role("button", name="Show the first replay in the timeline").click()
     tab.settle()
     assert (tab.state()["view"], tab.state()["event"]) == ("timeline", str(first["event"]))
-
-
-def test_a_trace_without_graphs_does_not_offer_the_page(open_tab: Open) -> None:
-    frame = open_tab().open(run="resnet_cpu", view="overview")
-    names = frame.get_by_role("navigation").inner_text().split("\n")
-    assert "Modules" in names and "Graphs" not in names

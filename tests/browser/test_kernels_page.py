@@ -6,71 +6,20 @@ import pytest
 
 from tests.browser.conftest import Open
 from tests.browser.expect import assert_healthy
+from tests.browser.harness import Tab
+from tests.browser.journey import walk
 
 RUN = "synthetic_gpu"
 
 
-def test_a_class_filters_the_table_and_back_takes_it_away(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="kernels")
-    every = frame.inner_text("[data-testid=count]")
-    frame.get_by_label("Classes").get_by_role("button", name="GEMM").click()
-    tab.page.wait_for_url("**class:gemm**")
-    frame = tab.settle()
-    cells = frame.locator("[role=row]:has([role=rowheader]) [role=cell]:nth-child(2)")
-    assert set(cells.all_inner_texts()) == {"gemm"}
-    assert "gemm (by its name: gemm = " in "".join(
-        f"{cell.get_attribute('title')}" for cell in cells.locator("span").all()
-    )
-    frame.get_by_label("Class of kernels").first.click()
-    frame.get_by_role("option", name="attention").click()
-    tab.page.wait_for_url("**class:attention**")
-    frame = tab.settle()
-    assert set(cells.all_inner_texts()) == {"attention"}
-    assert_healthy(frame)
-    tab.page.go_back()
-    tab.page.wait_for_url("**class:gemm**")
-    tab.page.go_back()
-    frame = tab.settle()
-    assert frame.inner_text("[data-testid=count]") == every
-    assert tab.axe() == []
-
-
-def test_no_operator_opens_to_its_reasons_and_kernels(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="operators", row="(no operator)")
-    detail = frame.locator("[data-testid=detail]")
-    text = detail.inner_text()
-    assert "Graph replay" in text
-    assert "Launched before the recording" in text
-    assert "train.py(80): train" in text
-    assert "0 calls" not in text
-    assert tab.axe() == []
-    detail.get_by_role("button", name="Show in timeline").click()
-    tab.page.wait_for_url("**view=timeline**")
-    frame = tab.settle()
-    assert_healthy(frame)
-
-
-def test_outermost_operators_have_shares(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="operators", group="operators_outermost")
-    heads = frame.locator("[role=columnheader]").all_inner_texts()
-    assert any("Device share" in head for head in heads)
-    frame.locator("[role=rowheader] [aria-expanded=false]").nth(1).click()
-    tab.settle()
-    calls = frame.locator("[role=row]:has([aria-expanded=true]) [role=cell]").first.inner_text()
-    assert f"Calls\n{calls}" in frame.inner_text("[data-testid=detail]").replace("\t", "\n")
-
-
 @pytest.mark.parametrize("run", [RUN, "synthetic_ddp"])
-def test_no_text_of_a_table_is_clipped(open_tab: Open, run: str) -> None:
+def test_no_text_of_a_table_is_clipped(visit: Open, run: str) -> None:
     """What does not fit ends in an ellipsis; columns that are scrolled away lie under the names, their edges as well."""
-    tab = open_tab()
+    tab = visit()
     for width, height in ((1440, 900), (1000, 700)):
         tab.page.set_viewport_size({"width": width, "height": height})
         for group in ("", "kernels_by_launch", "copies"):
-            frame = tab.open(run=run, view="kernels", group=group)
+            frame = tab.follow(run=run, view="kernels", group=group)
             grid = frame.locator("[role=table]").first
             assert grid.evaluate(_CLIPPED) == []
             frame.get_by_test_id("grid").locator("[data-aside]").last.evaluate("(bar) => { bar.scrollLeft = 1e6 }")
@@ -114,16 +63,14 @@ _SHOWS_THROUGH = """
 """
 
 
-def test_kernels_of_npus_by_type_by_core_and_one_by_one(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="synthetic_ascend", view="kernels", group="kernels_by_type")
+def kernels_of_npus_by_type_by_core_and_one_by_one(tab: Tab) -> None:
+    frame = tab.follow(run="synthetic_ascend", view="kernels", group="kernels_by_type")
     every = frame.inner_text("[data-testid=count]")
     frame.get_by_role("checkbox", name="Communication").click()
     tab.page.wait_for_url("**communication=0**")
     frame = tab.settle()
     cores = frame.locator("[role=row]:has([role=rowheader]) [role=cell]:nth-child(2)").all_inner_texts()
     assert frame.inner_text("[data-testid=count]") != every and cores and "COMMUNICATION" not in cores
-    assert tab.axe() == []
     frame.get_by_text("Cores", exact=True).click()
     frame.get_by_label("Cores").get_by_role("button", name="AI_CORE").click()
     tab.page.wait_for_url("**core:AI_CORE**")
@@ -137,9 +84,8 @@ def test_kernels_of_npus_by_type_by_core_and_one_by_one(open_tab: Open) -> None:
     assert_healthy(tab.settle())
 
 
-def test_one_kernel_of_an_npu_has_all_that_the_file_says(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="synthetic_ascend", view="kernels", group="kernel_rows")
+def one_kernel_of_an_npu_has_all_that_the_file_says(tab: Tab) -> None:
+    frame = tab.follow(run="synthetic_ascend", view="kernels", group="kernel_rows")
     frame.get_by_role("textbox", name="Step of kernels").fill("13")
     tab.page.wait_for_url("**step:13**")
     frame = tab.settle()
@@ -148,4 +94,7 @@ def test_one_kernel_of_an_npu_has_all_that_the_file_says(open_tab: Open) -> None
     tab.settle()
     detail = frame.inner_text("[data-testid=detail]")
     assert all(word in detail for word in ("Accelerator Core", "Wait Time(us)", "Block Dim", "Type"))
-    assert tab.axe() == []
+
+
+def test_kernels_of_npus(visit: Open) -> None:
+    walk(visit, kernels_of_npus_by_type_by_core_and_one_by_one, one_kernel_of_an_npu_has_all_that_the_file_says)

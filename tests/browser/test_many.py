@@ -24,9 +24,9 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return logdir
 
 
-def test_a_worker_of_a_thousand_is_found_by_its_name(open_tab: Open, logdir: Path) -> None:
-    tab = open_tab(logdir)
-    frame = tab.open(run="run", worker="rank500", view="operators")
+def test_a_worker_of_a_thousand_is_found_by_its_name(visit: Open, logdir: Path) -> None:
+    tab = visit(logdir)
+    frame = tab.follow(run="run", worker="rank500", view="operators")
     frame.locator("[aria-label=Profile] button", has_text="rank500").click()
     options = frame.get_by_role("option")
     frame.get_by_role("option", name="rank500").wait_for()

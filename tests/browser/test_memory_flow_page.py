@@ -7,16 +7,17 @@ from pathlib import Path
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
-from tests.browser.harness import SAMPLES
+from tests.browser.harness import SAMPLES, Tab
+from tests.browser.journey import walk
 from tests.memory_flow import T, svg
 
 PLACE = {"run": "memory_flow_cpu", "worker": "25915"}
 PICTURE = "[data-testid=memory-flow] canvas"
 
 
-def test_a_tensor_a_moment_and_a_part(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
-    frame = tab.open(**PLACE)
+def a_tensor_a_moment_and_a_part(tab: Tab) -> None:
+    tab.resize(1000, 700)
+    frame = tab.follow(**PLACE)
     assert_healthy(frame)
     assert frame.locator("h1").inner_text() == "Memory flow"
     said = frame.get_by_test_id("answer").inner_text()
@@ -76,19 +77,17 @@ def test_a_tensor_a_moment_and_a_part(open_tab: Open) -> None:
     figures = ask(tab.address, "view/memory_flow", **PLACE, at_ns=moment)["payloads"]["moment"]["figures"]
     there = next(figure["value"] for figure in figures if figure["metric"]["key"] == "flow_moment_tensors")
     assert frame.get_by_test_id("count").inner_text() == f"{there} rows"
-    tab.set_dark()
-    assert tab.axe() == []
 
 
-def test_it_leads_to_the_timeline_of_its_worker(open_tab: Open, tmp_path: Path) -> None:
+def test_it_leads_to_the_timeline_of_its_worker(visit: Open, tmp_path: Path) -> None:
     """A trace that lies beside it under the number of the process, whatever recorded that."""
     run = tmp_path / "run"
     run.mkdir()
     shutil.copy(next((SAMPLES / "memory_flow_cpu").glob("*.svg")), run)
     shutil.copy(next((SAMPLES / "no_steps_cpu").glob("*.json")), run / "25915.pt.trace.json")
-    tab = open_tab(tmp_path)
+    tab = visit(tmp_path)
     # PyTorch's trace stands first: the drawing is the second span.
-    frame = tab.open(run="run", worker="25915", span="default-2")
+    frame = tab.follow(run="run", worker="25915", span="default-2")
     frame.get_by_role("button", name="Timeline of this worker").click()
     frame = tab.settle()
     assert_healthy(frame)
@@ -97,10 +96,10 @@ def test_it_leads_to_the_timeline_of_its_worker(open_tab: Open, tmp_path: Path) 
     assert (state["worker"], state["span"], state["view"]) == ("25915", "default", "timeline")
 
 
-def test_memory_leads_to_tensors_and_a_tensor_to_its_operator(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
+def memory_leads_to_tensors_and_a_tensor_to_its_operator(tab: Tab) -> None:
+    tab.resize(1000, 700)
     place = {"run": "synthetic_megengine", "worker": "4100"}
-    frame = tab.open(**place, span="default", view="memory")
+    frame = tab.follow(**place, span="default", view="memory")
     # Of levels nothing is known of a moment: a click chooses none.
     assert "live memory at that time" not in frame.inner_text("#main")
     frame.get_by_test_id("curve").click()
@@ -112,7 +111,7 @@ def test_memory_leads_to_tensors_and_a_tensor_to_its_operator(open_tab: Open) ->
     assert (tab.state()["view"], tab.state()["span"]) == ("memory_flow", "default-2")
     assert frame.get_by_role("button", name="Timeline of this worker").count()
 
-    frame = tab.open(**place, span="default-2", tensor="9")
+    frame = tab.follow(**place, span="default-2", tensor="9")
     where = {**place, "span": "default-2", "where": "tensor_number:9"}
     (row,) = ask(tab.address, "table/memory_flow/tensors", **where)["rows"]
     frame.get_by_role("button", name="Operator on the timeline").click()
@@ -124,13 +123,12 @@ def test_memory_leads_to_tensors_and_a_tensor_to_its_operator(open_tab: Open) ->
     told = {figure["metric"]["key"]: figure["value"] for figure in event["figures"]}
     assert told["external_id"] == str(row["tensor_operator_number"]) and told["name"] in row["tensor_name"]
     assert int(state["start_ns"]) <= told["start_ns"] < int(state["end_ns"])
-    assert tab.axe() == []
 
 
-def test_words_of_the_tip_stay_whole_beside_a_long_layout(open_tab: Open, tmp_path: Path) -> None:
+def test_words_of_the_tip_stay_whole_beside_a_long_layout(visit: Open, tmp_path: Path) -> None:
     (tmp_path / "7.memory_flow.svg").write_text(svg(T(0, 512, 0, 1000, layout="{" + "16x32x64x128x" * 9 + "4}")))
-    tab = open_tab(tmp_path)
-    frame = tab.open()
+    tab = visit(tmp_path)
+    frame = tab.follow()
     frame.locator(PICTURE).hover()
     tip = frame.get_by_test_id("tip")
     tip.wait_for()
@@ -140,3 +138,7 @@ def test_words_of_the_tip_stay_whole_beside_a_long_layout(open_tab: Open, tmp_pa
       return [word.textContent, new Set([...range.getClientRects()].map(({ top }) => top)).size]
     })""")
     assert [word for word, _ in lines][:2] == ["Size", "Layout"] and dict(lines)["Layout"] == 1
+
+
+def test_memory_flow(visit: Open) -> None:
+    walk(visit, a_tensor_a_moment_and_a_part, memory_leads_to_tensors_and_a_tensor_to_its_operator)

@@ -9,11 +9,12 @@ from playwright.sync_api import Frame
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import Tab
+from tests.browser.journey import walk
 
 
-def test_a_drag_over_the_curve_drives_the_tables(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="synthetic_gpu", view="memory", group="memory_events")
+def a_drag_over_the_curve_drives_the_tables(tab: Tab) -> None:
+    frame = tab.follow(run="synthetic_gpu", view="memory", group="memory_events")
     whole = frame.locator("[role=table]").get_attribute("aria-rowcount")
     box = frame.locator("[data-testid=curve]").bounding_box()
     assert box is not None
@@ -36,9 +37,8 @@ def test_a_drag_over_the_curve_drives_the_tables(open_tab: Open) -> None:
     assert frame.locator("[role=table]").get_attribute("aria-rowcount") == whole
 
 
-def test_a_click_asks_what_was_live_then(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="synthetic_gpu", view="memory")
+def a_click_asks_what_was_live_then(tab: Tab) -> None:
+    frame = tab.follow(run="synthetic_gpu", view="memory")
     frame.locator("[data-testid=curve]").click()
     frame = tab.settle()
     assert_healthy(frame)
@@ -48,13 +48,6 @@ def test_a_click_asks_what_was_live_then(open_tab: Open) -> None:
     at_peak.click()
     frame = tab.settle()
     assert "at_ns" not in tab.state() and frame.inner_text("section[aria-label^='Live at'] h2") == "Live at the peak"
-
-
-def test_another_device(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="synthetic_gpu", view="memory", device="cpu")
-    server = ask(tab.address, "table/memory/memory_operators", run="synthetic_gpu", device="cpu")
-    assert frame.locator("[role=table]").get_attribute("aria-rowcount") == str(server["total_rows"] + 1)
 
 
 def life_on_the_curve(frame: Frame) -> tuple[float, float] | None:
@@ -68,10 +61,9 @@ def life_on_the_curve(frame: Frame) -> tuple[float, float] | None:
     return left / room, (left + mark["width"]) / room
 
 
-def test_a_row_under_the_pointer_or_the_focus_stands_on_the_curve(open_tab: Open) -> None:
-    tab = open_tab()
+def a_row_under_the_pointer_or_the_focus_stands_on_the_curve(tab: Tab) -> None:
     place = {"run": "synthetic_gpu", "device": "cuda:0"}
-    frame = tab.open(**place, view="memory", group="memory_events", sort="lifetime_ns")
+    frame = tab.follow(**place, view="memory", group="memory_events", sort="lifetime_ns")
     blocks = ask(tab.address, "table/memory/memory_events", **place, sort="lifetime_ns")["rows"]
     x = ask(tab.address, "view/memory", **place)["payloads"]["curve"]["x"]
 
@@ -113,90 +105,11 @@ def test_a_row_under_the_pointer_or_the_focus_stands_on_the_curve(open_tab: Open
     assert life_on_the_curve(frame) is None, "rows of other tables are no blocks"
 
 
-def test_blocks_by_ranges_of_size_and_lifetime(open_tab: Open) -> None:
-    tab = open_tab()
-    place = {"run": "synthetic_gpu", "device": "cuda:0"}
-    frame = tab.open(**place, view="memory", group="memory_events")
-
-    def rows() -> int:
-        return int(frame.locator("[role=table]").get_attribute("aria-rowcount") or 0) - 1
-
-    every = rows()
-    assert 10 < frame.locator("[data-index]").count() < 60 < every, "rows out of sight are not in the page"
-    limits: dict[str, str] = {}
-    for label, typed, key, value in (
-        ("Size at least", "1 MiB", "min_block_bytes", 2**20), ("Size at most", "0.25 GiB", "max_block_bytes", 2**28),
-        ("Lifetime at least", "10us", "min_lifetime_ns", 10_000), ("Lifetime at most", "5 ms", "max_lifetime_ns", 5_000_000),
-    ):  # fmt: skip
-        frame.get_by_role("button", name=label.split()[0], exact=False).first.click()
-        field = frame.get_by_label(label)
-        field.fill(typed)
-        field.press("Enter")
-        tab.page.keyboard.press("Escape")
-        frame = tab.settle()
-        limits[key] = str(value)
-        assert {key: tab.state().get(key) for key in limits} == limits
-        server = ask(tab.address, "table/memory/memory_events", **place, **limits)
-        assert rows() == server["matched_rows"] < server["total_rows"] == every
-    assert rows() > 0
-    text = frame.inner_text("[data-testid=toolbar]")
-    assert "Size 1 MiB to 256 MiB" in text and "Lifetime 10 µs to 5 ms" in text
-    few = rows()
-    frame = tab.open(**tab.state())
-    assert rows() == few, "the address alone shows the same"
-
-    frame = tab.open(**place, view="memory", group="memory_events", min_block_bytes=str(2**50))
-    frame.get_by_role("button", name="Clear search and filters").click()
-    frame = tab.settle()
-    assert rows() == every and "min_block_bytes" not in tab.state()
-
-
-def test_what_cannot_be_read_as_a_size_is_said_and_not_asked(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="synthetic_gpu", view="memory", group="memory_events")
-    frame.get_by_role("button", name="Size: any").click()
-    frame.get_by_label("Size at least").fill("many")
-    frame.get_by_label("Size at least").press("Enter")
-    assert frame.get_by_text("For example: 512 B").count() == 1
-    tab.settle()
-    assert "min_block_bytes" not in tab.state()
-
-
-def test_steps_that_are_not_adjacent(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="synthetic_gpu", view="memory", steps="1,3", start_ns="80000000", end_ns="90000000")
-    assert "start_ns" in tab.state()
-    frame.get_by_role("button", name="Steps").click()
-    frame.get_by_label("Step 4").check()
-    tab.page.keyboard.press("Escape")
-    frame = tab.settle()
-    assert_healthy(frame)
-    assert tab.state()["steps"] == "1,3,4" and "start_ns" not in tab.state(), "other steps, another window"
-    assert "Steps shown but not chosen: 1." in frame.inner_text("#main")
-
-
-def test_live_memory_by_outermost_operator_or_the_one_that_allocated(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="synthetic_gpu", view="memory")
-    payloads = ask(tab.address, "view/memory", run="synthetic_gpu")["payloads"]
-    live = frame.locator("section[aria-label^='Live at']")
-    assert payloads["live_outermost"]["parts"][0]["metric"]["title"] in live.inner_text()
-    frame.get_by_label("Group live memory by").select_option(label="Operator")
-    frame = tab.settle()
-    assert tab.state()["live"] == "operator"
-    first = payloads["live_operators"]["parts"][0]["metric"]["title"]
-    assert first in live.inner_text()
-    live.get_by_role("button", name=first).first.click()
-    tab.settle()
-    assert tab.state()["where"] == f"name:{first}"
-
-
-def test_the_totals_of_an_allocator_and_the_components(open_tab: Open) -> None:
+def the_totals_of_an_allocator_and_the_components(tab: Tab) -> None:
     """The chosen allocator is in the URL, its peaks stand beside its curve; empty components are behind a switch."""
-    tab = open_tab()
     rank = {"run": "synthetic_ascend", "worker": "rank0"}
     place = {**rank, "view": "memory"}
-    frame = tab.open(**place)
+    frame = tab.follow(**place)
     assert_healthy(frame)
     curves = frame.locator("[data-testid=curve]")
     assert curves.count() == 2
@@ -208,17 +121,28 @@ def test_the_totals_of_an_allocator_and_the_components(open_tab: Open) -> None:
     assert [each.strip() for each in card.locator("dt").all_inner_texts()] == [
         figure["metric"]["title"] for figure in payload["figures"]
     ]
-    frame = tab.open(**place, group="memory_components")
+    frame = tab.follow(**place, group="memory_components")
     rows = frame.locator("[role=table]")
     few = rows.get_attribute("aria-rowcount")
     every = ask(tab.address, "table/memory/memory_components", **rank, device="npu:0", zeros="1")
-    frame.get_by_role("checkbox", name="held nothing").click()
+    frame.get_by_role("checkbox", name="empty").click()
     frame = tab.settle()
     assert rows.get_attribute("aria-rowcount") == str(every["total_rows"] + 1) != few
     assert tab.state()["zeros"] == "1"
 
 
-def test_pages_of_other_traces_have_one_curve(open_tab: Open) -> None:
-    frame = open_tab().open(run="synthetic_gpu", view="memory")
+def pages_of_other_traces_have_one_curve(tab: Tab) -> None:
+    frame = tab.open(run="synthetic_gpu", view="memory")
     assert frame.locator("[data-testid=curve]").count() == 1
     assert not frame.get_by_role("radio", name="Allocators").count()
+
+
+def test_memory(visit: Open) -> None:
+    walk(
+        visit,
+        a_drag_over_the_curve_drives_the_tables,
+        a_click_asks_what_was_live_then,
+        a_row_under_the_pointer_or_the_focus_stands_on_the_curve,
+        the_totals_of_an_allocator_and_the_components,
+        pages_of_other_traces_have_one_curve,
+    )

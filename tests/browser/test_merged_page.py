@@ -24,19 +24,16 @@ def tab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         assert not tab.faults
 
 
-@pytest.mark.parametrize("link", [{}, {"run": "run", "worker": "m", "span": "default"}], ids=["no link", "link"])
-@pytest.mark.parametrize("is_read", [False, True])
-def test_the_page_goes_on_with_the_first_rank(tab: harness.Tab, link: dict[str, str], is_read: bool) -> None:
-    frame = tab.open(view="kernels", **link)
-    if is_read:  # the catalog does not list the file any more
-        frame = tab.open(view="kernels")
-        expect(frame.get_by_role("button", name="Worker")).to_contain_text("rank0", timeout=20_000)
-        frame = tab.open(view="kernels", **link)
-    worker = frame.get_by_role("button", name="Worker")
-    expect(worker).to_contain_text("rank0", timeout=20_000)
-    frame = tab.settle()
-    assert_healthy(frame)
-    assert unquote_plus(tab.state().get("worker", "")) == ("rank0" if link else "")
+def test_the_page_goes_on_with_the_first_rank(tab: harness.Tab) -> None:
+    """Before the file is read and after, when the catalog does not list it any more; by a link to it and without one."""
+    link = {"run": "run", "worker": "m", "span": "default"}
+    for place in (link, {}, link):
+        frame = tab.open(view="kernels", **place)
+        worker = frame.get_by_role("button", name="Worker")
+        expect(worker).to_contain_text("rank0", timeout=20_000)
+        frame = tab.settle()
+        assert_healthy(frame)
+        assert unquote_plus(tab.state().get("worker", "")) == ("rank0" if place else "")
     worker.click()
     frame.get_by_role("option", name="rank1").click()
     frame = tab.settle()

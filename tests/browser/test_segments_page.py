@@ -6,7 +6,8 @@ from playwright.sync_api import Frame, expect
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
-from tests.browser.harness import CONTRAST
+from tests.browser.harness import Tab
+from tests.browser.journey import walk
 
 OOM = {"run": "synthetic_memory", "worker": "out_of_memory", "view": "segments"}
 
@@ -23,9 +24,8 @@ def figures(address: str, name: str, **more: str) -> dict[str, object]:
             for each in view["payloads"][name]["figures"]}  # fmt: skip
 
 
-def test_memory_at_a_moment(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(**OOM)
+def memory_at_a_moment(tab: Tab) -> None:
+    frame = tab.follow(**OOM)
     assert_healthy(frame)
     # It opens at the peak, as Memory does, and leads to where memory ran out, with what stood in the way.
     peak = ask(tab.address, "view/allocations", run=OOM["run"], worker=OOM["worker"])["payloads"]["moment"]["figures"][
@@ -63,13 +63,10 @@ def test_memory_at_a_moment(open_tab: Open) -> None:
     assert tab.state()["at"] == before
     assert_healthy(frame)
     assert tab.overflow() <= 0 and tab.axe() == []
-    tab.set_dark()
-    assert tab.axe(*CONTRAST) == []
 
 
-def test_a_block_is_kept(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(**OOM)
+def a_block_is_kept(tab: Tab) -> None:
+    frame = tab.follow(**OOM)
     canvas = frame.locator("[data-testid=memory-map] canvas")
     canvas.press("ArrowRight")
     frame = tab.settle()
@@ -80,20 +77,22 @@ def test_a_block_is_kept(open_tab: Open) -> None:
     assert block["address"] in detail.inner_text()
     assert str(block["allocation_stack"]).partition(":")[0].rpartition("/")[2].partition("(")[0] in detail.inner_text()
     # It stays while one goes to a moment before it, where it is not.
-    frame = tab.open(**OOM, block=row, at="-1")
-    assert tab.axe() == []
+    frame = tab.follow(**OOM, block=row, at="-1")
     assert "Not allocated after event" in frame.inner_text("[data-testid=chosen-block]")
     frame.get_by_role("button", name="Deselect").click()
     tab.settle()
     assert "block" not in tab.state()
 
 
-def test_the_list_finds_events(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(**OOM, find="segment_alloc")
+def the_list_finds_events(tab: Tab) -> None:
+    frame = tab.follow(**OOM, find="segment_alloc")
     options = frame.locator("[data-testid=allocator-events] [role=option]")
     found = ask(tab.address, "view/allocator_events", run=OOM["run"], worker=OOM["worker"], search="segment_alloc")
     count = found["payloads"]["found"]["figures"][0]["value"]
     label = frame.locator("[data-testid=allocator-events]").get_attribute("aria-label")
     assert label == f"{count:,} allocator events"
     assert all("segment alloc" in text for text in options.all_inner_texts())
+
+
+def test_segments(visit: Open) -> None:
+    walk(visit, memory_at_a_moment, a_block_is_kept, the_list_finds_events)

@@ -48,13 +48,13 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("view", "group", "where"), sampled(ROWS, [ROWS[1], ROWS[2], ROWS[3], ROWS[5]]))
-def test_a_row_to_the_timeline_and_back(open_tab: Open, view: str, group: str, where: list[str]) -> None:
-    tab = open_tab(size=(1440, 760))
+def test_a_row_to_the_timeline_and_back(visit: Open, view: str, group: str, where: list[str]) -> None:
+    tab = visit(size=(1440, 760))
     table = group or view
     rows = ask(tab.address, f"table/{view}/{table}", run=RUN)["rows"]
     place = min(len(rows) - 1, 17)
     row = rows[place]
-    frame = tab.open(run=RUN, view=view, **({"group": group} if group else {}))
+    frame = tab.follow(run=RUN, view=view, **({"group": group} if group else {}))
     if place > 5:
         frame.locator("main").evaluate("(main, top) => main.scrollBy(0, top)", 32 * (place - 3))
         tab.settle()
@@ -78,60 +78,13 @@ def test_a_row_to_the_timeline_and_back(open_tab: Open, view: str, group: str, w
     assert_healthy(frame)
 
 
-def test_the_link_alone_finds_the_row_too_and_the_highlight_ends(open_tab: Open) -> None:
-    tab = open_tab()
-    state = {"view": "timeline", "hit": "name:aten::mm\x1fkind:operator", "from_view": "operators", "row": "aten::mm"}
-    frame = tab.open(run=RUN, **state)
-    assert frame.locator("[data-testid=chip]").count() == 1 and not tab.axe()
-    frame.get_by_role("button", name="Show in table").click()
-    frame = tab.settle()
-    state = tab.state()
-    assert (state["view"], state["where"], state["row"]) == ("operators", "name:aten::mm", "aten::mm")
-    assert frame.locator("[role=rowheader]").count() == 1 and frame.locator("[data-testid=detail]").count() == 1
-    tab.page.go_back()
-    frame = tab.settle()
-    frame.get_by_role("button", name="Clear the highlight").click()
-    frame = tab.settle()
-    assert not {"hit", "from_view", "row"} & set(tab.state()) and not frame.locator("[data-testid=chip]").count()
-
-
-def test_the_first_event_of_a_row_comes_into_sight(open_tab: Open) -> None:
+def test_the_first_event_of_a_row_comes_into_sight(visit: Open) -> None:
     """In a window too low for all lanes the highlight of what stands in the last ones is drawn all the same."""
-    tab = open_tab(size=(1000, 480))
+    tab = visit(size=(1000, 480))
     (lowest, *_) = sorted(
         ask(tab.address, "table/find/hits", run=RUN, where="kind:operator", limit="1000")["rows"],
         key=lambda row: (-row["lane"], row["start_ns"]),
     )
-    tab.open(run=RUN, view="timeline", hit=f"name:{lowest['name']}\x1fkind:operator", charts="none")
+    tab.follow(run=RUN, view="timeline", hit=f"name:{lowest['name']}\x1fkind:operator", charts="none")
     canvas = tab.settle().locator("[data-testid=timeline] canvas")
     assert canvas.evaluate(HAS_PIXEL, [GUTTER, HEAD, *MARK])
-
-
-def test_a_node_of_the_module_tree(open_tab: Open) -> None:
-    tab = open_tab()
-    run = "transformer_cpu"
-    frame = tab.open(run=run, view="modules")
-    tree = ask(tab.address, "view/modules", run=run)["payloads"]["tree"]
-    frame.locator("[role=treeitem]").nth(1).click()
-    frame = tab.settle()
-    left = tab.state()
-    frame.get_by_role("button", name="Show in timeline").click()
-    frame = tab.settle()
-    assert hit(tab) == [f"module:{tree['rows'][int(left['row'])]['module']}"]
-    frame.get_by_role("button", name="Show in table").click()
-    frame = tab.settle()
-    assert tab.state() == left
-    assert_healthy(frame)
-
-
-@pytest.mark.parametrize(("view", "label"), [("operators", "operators"), ("kernels", "kernels")])
-def test_an_event_to_its_table(open_tab: Open, view: str, label: str) -> None:
-    tab = open_tab()
-    name = ask(tab.address, f"table/{view}/{view}", run=RUN)["rows"][0]["name"]
-    (event, *_) = ask(tab.address, "table/events/instances", run=RUN, where=f"name:{name}")["rows"]
-    frame = tab.open(run=RUN, view="timeline", event=str(event["event"]))
-    frame.get_by_role("button", name=f"Show in {label}").click()
-    frame = tab.settle()
-    assert_healthy(frame)
-    assert tab.state()["view"] == view and frame.locator("[data-testid=detail]").count() == 1
-    assert frame.locator("[role=rowheader]").all_inner_texts()[0].startswith(name[:8])

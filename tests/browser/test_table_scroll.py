@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.conftest import Open
+from tests.browser.harness import Tab
+from tests.browser.journey import walk
 
 _PLACES = """
 () => {
@@ -27,8 +29,8 @@ _PLACES = """
 
 
 @pytest.mark.parametrize("size", [(1440, 700), (1000, 500)])
-def test_the_wheel_over_a_table_scrolls_the_page(open_tab: Open, size: tuple[int, int]) -> None:
-    tab = open_tab(size=size)
+def test_the_wheel_over_a_table_scrolls_the_page(visit: Open, size: tuple[int, int]) -> None:
+    tab = visit(size=size)
     frame = tab.open(run="synthetic_gpu", view="operators")
     before = frame.evaluate(_PLACES)
     assert before["own"] == 0
@@ -47,8 +49,8 @@ def test_the_wheel_over_a_table_scrolls_the_page(open_tab: Open, size: tuple[int
     assert end is not None and end["y"] + end["height"] <= size[1]
 
 
-def test_head_and_rows_move_to_the_side_as_one(open_tab: Open) -> None:
-    tab = open_tab(size=(700, 600))
+def head_and_rows_move_to_the_side_as_one(tab: Tab) -> None:
+    tab.resize(700, 600)
     frame = tab.open(run="synthetic_gpu", view="operators")
     frame.get_by_role("columnheader").last.locator("button").first.focus()
     frame.wait_for_function(
@@ -58,8 +60,8 @@ def test_head_and_rows_move_to_the_side_as_one(open_tab: Open) -> None:
     assert frame.locator("main").evaluate("(main) => main.scrollWidth - main.clientWidth") == 0
 
 
-def test_arrows_lead_to_rows_that_come_into_sight(open_tab: Open) -> None:
-    tab = open_tab(size=(1440, 500))
+def arrows_lead_to_rows_that_come_into_sight(tab: Tab) -> None:
+    tab.resize(1440, 500)
     frame = tab.open(run="synthetic_gpu", view="operators")
     frame.locator("[data-index='0'] [role=rowheader] button").first.focus()
     for _ in range(12):
@@ -71,3 +73,7 @@ def test_arrows_lead_to_rows_that_come_into_sight(open_tab: Open) -> None:
     box = frame.locator(":focus").bounding_box()
     head = frame.get_by_role("columnheader").first.bounding_box()
     assert box is not None and head is not None and box["y"] >= head["y"] + head["height"]
+
+
+def test_a_table_scrolls_with_the_page(visit: Open) -> None:
+    walk(visit, head_and_rows_move_to_the_side_as_one, arrows_lead_to_rows_that_come_into_sight)

@@ -10,6 +10,7 @@ from playwright.sync_api import Frame, Route
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
+from tests.browser.journey import walk
 from tests.browser.picture import GUTTER, HEAD, MARK, Picture, Pixel, Point, whole
 
 RUN = "synthetic_gpu"
@@ -44,13 +45,12 @@ def seen(picture: Picture, event: dict[str, int]) -> Pixel:
     return picture.pixel(Point(x, y - 6))
 
 
-def test_kernels_are_coloured_by_what_they_do(open_tab: Open) -> None:
-    tab = open_tab()
+def kernels_are_coloured_by_what_they_do(tab: Tab) -> None:
     asked: list[str] = []
     row, kernel = kernel_of(tab, "elementwise")
     picture = Picture(tab, run=RUN)
     tab.page.on("request", lambda request: asked.append(request.url))
-    frame = tab.open(run=RUN, view="timeline", charts="none", **around(kernel))
+    frame = tab.follow(run=RUN, view="timeline", charts="none", **around(kernel))
     by_kind = seen(picture, kernel)
     assert not [url for url in asked if "/view/kernels" in url], "nothing is asked for that nobody wants to see"
     frame.get_by_role("button", name="Display", exact=True).press("Enter")
@@ -65,7 +65,6 @@ def test_kernels_are_coloured_by_what_they_do(open_tab: Open) -> None:
     tab.page.mouse.move(*picture.on_page(picture.spot(kernel["event"])))
     tip = frame.get_by_test_id("tip").inner_text()
     assert f"Class\nElementwise\n{row['class_by']}" in tip.replace("\t", "\n")
-    assert not tab.axe()
     tab.page.mouse.click(*picture.on_page(picture.spot(kernel["event"])))
     frame = tab.settle()
     panel = frame.get_by_test_id("event-event").inner_text()
@@ -80,41 +79,30 @@ def test_kernels_are_coloured_by_what_they_do(open_tab: Open) -> None:
     assert dark["Elementwise"] == colours["Elementwise"] and dark["no class"] != colours["no class"]
 
 
-def test_copies_collectives_and_the_host(open_tab: Open) -> None:
-    tab = open_tab()
+def copies_collectives_and_the_host(tab: Tab) -> None:
     picture = Picture(tab, run=RUN)
     for kind, name in (("memcpy", "Copy"), ("operator", "no class")):
         (event, *_) = ask(tab.address, "table/events/instances", run=RUN, where=f"kind:{kind}")["rows"]
-        frame = tab.open(run=RUN, view="timeline", charts="none", colors="class", **around(event))
+        frame = tab.follow(run=RUN, view="timeline", charts="none", colors="class", **around(event))
         assert seen(picture, event) == key(frame)[name]
     place = {"run": "synthetic_ddp", "worker": "rank0"}
     row = ask(tab.address, "table/kernels/kernels", where="class:communication", **place)["rows"][0]
     (event, *_) = ask(tab.address, "table/events/instances", where=f"name:{row['name']}", **place)["rows"]
-    frame = tab.open(view="timeline", charts="none", colors="class", **around(event), **place)
+    frame = tab.follow(view="timeline", charts="none", colors="class", **around(event), **place)
     assert seen(Picture(tab, **place), event) == key(frame)["Communication"]
 
 
-def test_without_a_device_there_are_no_classes(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run="no_steps_cpu", view="timeline", colors="class")
-    said = frame.get_by_test_id("timeline-key").inner_text()
-    assert said.split() == ["operator", "annotation"], "the key speaks of what the trace may hold"
-    frame.get_by_role("button", name="Display", exact=True).click()
-    assert frame.get_by_label("By kernel class").is_disabled()
-    assert_healthy(frame)
-
-
-def test_what_is_found_on_a_closed_track_opens_it(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
+def what_is_found_on_a_closed_track_opens_it(tab: Tab) -> None:
+    tab.resize(1000, 700)
     picture = Picture(tab, run=RUN)
     ids = [track["id"] for track in picture.head["tracks"]]
     rows = ask(tab.address, "table/find/hits", run=RUN, search="aten::", limit="200")["rows"]
     deep = next(row for row in rows if row["row"] > 1)
     shut = {"shut": ",".join(ids), "charts": "none", **whole(picture)}
-    tab.open(run=RUN, view="timeline", event=str(deep["event"]), **shut)
+    tab.follow(run=RUN, view="timeline", event=str(deep["event"]), **shut)
     assert closed(tab) == set(ids) - {ids[deep["lane"]]}, "by a link"
     assert in_sight(picture, deep)
-    frame = tab.open(run=RUN, view="timeline", search="aten::", **shut)
+    frame = tab.follow(run=RUN, view="timeline", search="aten::", **shut)
     box = frame.get_by_placeholder("Search names, text or /regex/")
     frame.get_by_test_id("found").wait_for()
     box.focus()
@@ -137,8 +125,7 @@ def test_what_is_found_on_a_closed_track_opens_it(open_tab: Open) -> None:
     assert closed(tab) == before | {ids[lane]}
 
 
-def test_an_enter_that_comes_before_its_answer_is_not_lost(open_tab: Open) -> None:
-    tab = open_tab()
+def an_enter_that_comes_before_its_answer_is_not_lost(tab: Tab) -> None:
     early: list[str] = []
 
     def answer(route: Route) -> None:
@@ -149,7 +136,7 @@ def test_an_enter_that_comes_before_its_answer_is_not_lost(open_tab: Open) -> No
             route.fulfill(status=202, json={"state": "loading"})
 
     tab.page.route(re.compile("near_ns="), answer)
-    frame = tab.open(run=RUN, view="timeline", charts="none")
+    frame = tab.follow(run=RUN, view="timeline", charts="none")
     box = frame.get_by_placeholder("Search names, text or /regex/")
     box.fill("aten::mm")
     box.press("Enter")
@@ -168,3 +155,13 @@ def in_sight(picture: Picture, row: dict[str, int]) -> bool:
         "(canvas, x) => [...canvas.getContext('2d').getImageData(x * devicePixelRatio, 0, 1, canvas.height).data]", x
     )
     return MARK in [tuple(column[i : i + 3]) for i in range(HEAD * 4, len(column), 4)]
+
+
+def test_classes_of_kernels_and_closed_tracks(visit: Open) -> None:
+    walk(
+        visit,
+        kernels_are_coloured_by_what_they_do,
+        copies_collectives_and_the_host,
+        what_is_found_on_a_closed_track_opens_it,
+        an_enter_that_comes_before_its_answer_is_not_lost,
+    )

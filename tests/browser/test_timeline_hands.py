@@ -10,6 +10,7 @@ from playwright.sync_api import Frame
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
+from tests.browser.journey import walk
 from tests.browser.picture import GUTTER, HEAD, MARK, Picture, Point, whole
 
 RUN = "synthetic_gpu"
@@ -35,8 +36,8 @@ def last_event_of_the_lowest_lane(tab: Tab) -> dict[str, int]:
     return found
 
 
-def test_a_chosen_event_stays_in_sight_and_its_panel_keeps_its_size(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
+def a_chosen_event_stays_in_sight_and_its_panel_keeps_its_size(tab: Tab) -> None:
+    tab.resize(1000, 700)
     row = last_event_of_the_lowest_lane(tab)
     # The link names the event alone: time and lane come into sight.
     frame = tab.open(run=RUN, view="timeline", event=str(row["event"]))
@@ -79,8 +80,8 @@ def test_a_chosen_event_stays_in_sight_and_its_panel_keeps_its_size(open_tab: Op
     assert_healthy(frame)
 
 
-def test_enter_walks_the_hits_and_typing_moves_nothing(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
+def enter_walks_the_hits_and_typing_moves_nothing(tab: Tab) -> None:
+    tab.resize(1000, 700)
     hits = ask(tab.address, "view/find", run=RUN, search="ProfilerStep")["payloads"]["hits"]["rows"]
     frame = tab.open(run=RUN, view="timeline", start_ns="0", end_ns="100000000")
     places = {name: box_of(frame, name) for name in ("[data-testid=timeline] canvas", "[data-testid=toolbar]")}
@@ -114,8 +115,7 @@ def test_enter_walks_the_hits_and_typing_moves_nothing(open_tab: Open) -> None:
     assert_healthy(tab.settle())
 
 
-def test_keys_work_wherever_no_text_is_written(open_tab: Open) -> None:
-    tab = open_tab()
+def keys_work_wherever_no_text_is_written(tab: Tab) -> None:
     picture = Picture(tab, run=RUN)
     frame = tab.open(run=RUN, view="timeline", **whole(picture))
     before = picture.window()
@@ -135,8 +135,7 @@ def test_keys_work_wherever_no_text_is_written(open_tab: Open) -> None:
     assert picture.window() == right and "bookmarks" not in tab.state()
 
 
-def test_zooms_and_jumps_are_undone_by_back_and_by_z(open_tab: Open) -> None:
-    tab = open_tab()
+def zooms_and_jumps_are_undone_by_back_and_by_z(tab: Tab) -> None:
     picture = Picture(tab, run=RUN)
     tab.open(run=RUN, view="overview")
     frame = tab.open(run=RUN, view="timeline", charts="none", **whole(picture))
@@ -174,8 +173,7 @@ def test_zooms_and_jumps_are_undone_by_back_and_by_z(open_tab: Open) -> None:
     assert_healthy(frame)
 
 
-def test_what_is_merged_opens_in_two_steps_and_the_tip_follows(open_tab: Open) -> None:
-    tab = open_tab()
+def what_is_merged_opens_in_two_steps_and_the_tip_follows(tab: Tab) -> None:
     picture = Picture(tab, run=RUN)
     frame = tab.open(run=RUN, view="timeline", charts="none", colors="name", **whole(picture))
     lane = next(i for i, track in enumerate(picture.head["tracks"]) if track["title"] == "Autograd")
@@ -201,8 +199,7 @@ def test_what_is_merged_opens_in_two_steps_and_the_tip_follows(open_tab: Open) -
     assert_healthy(frame)
 
 
-def test_bookmarks_live_in_the_link(open_tab: Open) -> None:
-    tab = open_tab()
+def bookmarks_live_in_the_link(tab: Tab) -> None:
     picture = Picture(tab, run=RUN)
     frame = tab.open(run=RUN, view="timeline", start_ns="100000000", end_ns="200000000")
     plain = picture.digest()
@@ -241,8 +238,7 @@ def test_bookmarks_live_in_the_link(open_tab: Open) -> None:
     assert_healthy(frame)
 
 
-def test_the_column_of_names_can_be_made_wider(open_tab: Open) -> None:
-    tab = open_tab()
+def the_column_of_names_can_be_made_wider(tab: Tab) -> None:
     picture = Picture(tab, run=RUN)
     frame = tab.open(run=RUN, view="timeline", **whole(picture))
     plain = picture.digest()
@@ -260,3 +256,22 @@ def test_the_column_of_names_can_be_made_wider(open_tab: Open) -> None:
     frame.get_by_role("button", name="Reset").click()
     frame = tab.settle()
     assert_healthy(frame)
+
+
+def test_windows_and_keys(visit: Open) -> None:
+    walk(
+        visit,
+        a_chosen_event_stays_in_sight_and_its_panel_keeps_its_size,
+        enter_walks_the_hits_and_typing_moves_nothing,
+        keys_work_wherever_no_text_is_written,
+        zooms_and_jumps_are_undone_by_back_and_by_z,
+    )
+
+
+def test_notes_panels_and_columns(visit: Open) -> None:
+    walk(
+        visit,
+        what_is_merged_opens_in_two_steps_and_the_tip_follows,
+        bookmarks_live_in_the_link,
+        the_column_of_names_can_be_made_wider,
+    )

@@ -7,6 +7,7 @@ from playwright.sync_api import Frame
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
+from tests.browser.journey import walk
 
 RUN = "synthetic_gpu"
 
@@ -31,9 +32,8 @@ def shown(frame: Frame) -> str | None:
     return frame.locator("section[aria-label$=' marked'] [role=table]").get_attribute("aria-rowcount")
 
 
-def test_a_marked_range_says_what_ran_in_it(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="timeline")
+def a_marked_range_says_what_ran_in_it(tab: Tab) -> None:
+    frame = tab.follow(run=RUN, view="timeline")
     window = mark(tab, frame)
     assert_healthy(frame)
     server = ask(tab.address, "view/range", run=RUN, **window)["payloads"]
@@ -47,7 +47,7 @@ def test_a_marked_range_says_what_ran_in_it(open_tab: Open) -> None:
     assert server["range"]["rows"][0]["kind"] in first
     assert not tab.axe()
     # The link holds the range; a search of the timeline narrows the list too.
-    again = tab.open(run=RUN, view="timeline", from_ns=window["start_ns"], to_ns=window["end_ns"], search="aten::")
+    again = tab.follow(run=RUN, view="timeline", from_ns=window["start_ns"], to_ns=window["end_ns"], search="aten::")
     found = ask(tab.address, "table/range/range", run=RUN, search="aten::", **window)
     assert shown(again) == str(found["matched_rows"] + 1) and 0 < found["matched_rows"] < found["total_rows"]
     again.get_by_role("button", name="Clear", exact=True).click()
@@ -55,23 +55,12 @@ def test_a_marked_range_says_what_ran_in_it(open_tab: Open) -> None:
     assert "from_ns" not in tab.state() and not again.locator("section[aria-label$=' marked']").count()
 
 
-def test_a_row_of_a_range_opens_to_its_events_in_the_range(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="timeline")
-    window = mark(tab, frame)
-    (first, *_) = ask(tab.address, "table/range/range", run=RUN, **window)["rows"]
-    frame.locator("section[aria-label$=' marked'] [role=row]").nth(1).click()
-    frame = tab.settle()
-    assert_healthy(frame)
-    text = frame.locator("section[aria-label$=' marked'] [data-testid=detail]").inner_text()
-    assert f"{first['events']:,}" in text
-
-
-def test_keys_walk_mark_and_fit(open_tab: Open) -> None:
-    tab = open_tab()
+def keys_walk_mark_and_fit(tab: Tab) -> None:
     rows = ask(tab.address, "table/events/instances", run=RUN, where="name:ProfilerStep#1")["rows"]
     step = next(row for row in rows if not row["thread"].startswith("device"))
-    frame = tab.open(run=RUN, view="timeline", event=str(step["event"]), start_ns="0", end_ns=str(step["start_ns"] * 4))
+    frame = tab.follow(
+        run=RUN, view="timeline", event=str(step["event"]), start_ns="0", end_ns=str(step["start_ns"] * 4)
+    )
     frame.locator("[data-testid=timeline] canvas").focus()
     tab.page.keyboard.press("m")
     tab.settle()
@@ -97,18 +86,5 @@ def test_keys_walk_mark_and_fit(open_tab: Open) -> None:
     assert tab.state()["event"] == str(step["event"])
 
 
-def test_from_a_kernel_to_its_launch_and_its_operator(open_tab: Open) -> None:
-    tab = open_tab()
-    kernels = ask(tab.address, "table/kernels/kernels", run=RUN)["rows"]
-    rows = ask(tab.address, "table/events/instances", run=RUN, where=f"name:{kernels[0]['name']}")["rows"]
-    kernel = rows[0]
-    frame = tab.open(run=RUN, view="timeline", event=str(kernel["event"]))
-    assert_healthy(frame)
-    for partner in ("launch", "operator"):
-        expected = ask(tab.address, "view/events", run=RUN, event=tab.state()["event"])["payloads"][partner]["figures"]
-        frame.get_by_role("button", name=f"Go to {partner}").click()
-        frame = tab.settle()
-        number = next(figure["value"] for figure in expected if figure["metric"]["key"] == "event")
-        assert tab.state()["event"] == str(number)
-    assert frame.locator("section[aria-label='Event details'] h2 > span").inner_text() == kernel["operator"]
-    assert not tab.axe()
+def test_a_range_and_keys(visit: Open) -> None:
+    walk(visit, a_marked_range_says_what_ran_in_it, keys_walk_mark_and_fit)

@@ -11,6 +11,7 @@ from playwright.sync_api import Frame, Route
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
+from tests.browser.journey import walk
 from tests.browser.picture import GUTTER, HEAD, Picture, Point
 
 RUN = "synthetic_ddp"
@@ -39,14 +40,13 @@ def met(tab: Tab, *workers: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["match"] == first["match"]]
 
 
-def test_ranks_stand_below_each_other_on_one_axis_with_their_collectives_linked(open_tab: Open) -> None:
-    tab = open_tab()
+def ranks_stand_below_each_other_on_one_axis_with_their_collectives_linked(tab: Tab) -> None:
     workers = ("rank1", "rank0", "rank2")
     calls = {row["worker"]: row for row in met(tab, *workers)}
     start = min(int(row["start_ns"]) for row in calls.values())
     end = max(int(row["start_ns"]) + int(row["dur_ns"]) for row in calls.values())
     room = (end - start) // 2
-    frame = tab.open(
+    frame = tab.follow(
         run=RUN, worker="rank1", view="timeline", ranks="rank0,rank2", align="wall",
         turned=".closed,rank0.closed,rank2.closed", start_ns=str(start - room), end_ns=str(end + room),
     )  # fmt: skip
@@ -80,11 +80,10 @@ def test_ranks_stand_below_each_other_on_one_axis_with_their_collectives_linked(
     assert [picture.pixel(point) for point in crossed] == computing and computing.count(_BLUE) > 3
 
 
-def test_an_event_of_another_rank_opens_its_own_panel(open_tab: Open) -> None:
-    tab = open_tab()
+def an_event_of_another_rank_opens_its_own_panel(tab: Tab) -> None:
     row = next(one for one in met(tab, "rank0", "rank3") if one["worker"] == "rank3")
     start, dur = int(row["start_ns"]), int(row["dur_ns"])
-    frame = tab.open(
+    frame = tab.follow(
         run=RUN, worker="rank0", view="timeline", ranks="rank3", turned=".closed,rank3.closed", align="start",
         start_ns=str(start - dur), end_ns=str(start + 2 * dur),
     )  # fmt: skip
@@ -111,9 +110,9 @@ def test_an_event_of_another_rank_opens_its_own_panel(open_tab: Open) -> None:
     assert frame.get_by_label("Rank as text").input_value() == "rank3"
 
 
-def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700), refusals=True)
-    frame = tab.open(run=RUN, worker="rank0", view="timeline", align="wall")
+def ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(tab: Tab) -> None:
+    tab.resize(1000, 700)
+    frame = tab.follow(run=RUN, worker="rank0", view="timeline", align="wall")
     frame.get_by_role("button", name="Ranks", exact=True).click()
     frame.get_by_role("checkbox", name="rank2").click()
     frame = tab.settle()
@@ -135,7 +134,7 @@ def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Ope
     frame.get_by_role("button", name="rank0 alone").click()
     frame = tab.settle()
     assert "ranks" not in tab.state() and not frame.get_by_test_id("section").count()
-    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="rank1,nobody", align="wall")
+    frame = tab.follow(run=RUN, worker="rank0", view="timeline", ranks="rank1,nobody", align="wall")
     texts = frame.get_by_test_id("section").all_inner_texts()
     assert "There is no worker nobody." in texts[2] and "wall clock" in texts[1]
     # A click on the name of a section closes it.
@@ -145,11 +144,10 @@ def test_ranks_are_chosen_from_the_menu_and_one_that_fails_says_so(open_tab: Ope
     assert tab.state()["turned"] == ".closed"
 
 
-def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
-    tab = open_tab()
+def the_way_to_a_partner_stays_among_the_ranks(tab: Tab) -> None:
     calls = {row["worker"]: row for row in met(tab, "rank0", "rank1", "rank2")}
     state = {"run": RUN, "worker": "rank0", "view": "timeline", "ranks": "rank1", "align": "wall", "steps": "0"}
-    tab.open(**state, event=str(calls["rank0"]["event"]))
+    tab.follow(**state, event=str(calls["rank0"]["event"]))
     frame = tab.frame()
     find = frame.get_by_role("button", name="Find it on 3 other workers")
     if find.count():
@@ -176,9 +174,8 @@ def test_the_way_to_a_partner_stays_among_the_ranks(open_tab: Open) -> None:
     assert box is not None and box["y"] < 900 - 5 * 32
 
 
-def test_all_sections_are_opened_and_closed_from_the_menu(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="*", align="wall", turned="rank1.closed")
+def all_sections_are_opened_and_closed_from_the_menu(tab: Tab) -> None:
+    frame = tab.follow(run=RUN, worker="rank0", view="timeline", ranks="*", align="wall", turned="rank1.closed")
     picture = Picture(tab, run=RUN, worker="rank0")
     bar = Point(GUTTER / 2, HEAD + 2 * SECTION + 3)
     frame.get_by_role("button", name="Ranks (4)").click()
@@ -191,18 +188,17 @@ def test_all_sections_are_opened_and_closed_from_the_menu(open_tab: Open) -> Non
     assert tab.state()["sections"] == "open" and picture.pixel(bar) != closed
 
 
-def test_closer_and_further_go_on_a_narrow_page_only_where_the_bar_is_full(open_tab: Open) -> None:
-    tab = open_tab(size=(900, 700))
-    frame = tab.open(run=RUN, worker="rank0", view="timeline", ranks="rank1", align="wall")
+def closer_and_further_go_on_a_narrow_page_only_where_the_bar_is_full(tab: Tab) -> None:
+    tab.resize(900, 700)
+    frame = tab.follow(run=RUN, worker="rank0", view="timeline", ranks="rank1", align="wall")
     assert all(frame.get_by_role("button", name=name).is_visible() for name in ("Zoom in", "Zoom out"))
     tops = frame.locator("[data-testid=toolbar] > *").evaluate_all("all => all.map(one => one.offsetTop)")
     assert max(tops) - min(tops) < 30
-    frame = tab.open(run=RUN, worker="rank0", view="timeline")
+    frame = tab.follow(run=RUN, worker="rank0", view="timeline")
     assert not any(frame.get_by_role("button", name=name).is_visible() for name in ("Zoom in", "Zoom out"))
 
 
-def test_a_partner_that_is_still_read_has_its_own_panel_and_takes_nobody_back(open_tab: Open) -> None:
-    tab = open_tab()
+def a_partner_that_is_still_read_has_its_own_panel_and_takes_nobody_back(tab: Tab) -> None:
     call = next(row for row in met(tab, "rank0", "rank1", "rank2") if row["worker"] == "rank0")
     last = ask(tab.address, "profile", run=RUN, worker="rank0")["steps"][-1]
     held: list[Route] = []
@@ -231,3 +227,24 @@ def test_a_partner_that_is_still_read_has_its_own_panel_and_takes_nobody_back(op
     frame.get_by_test_id("section").get_by_text("rank2, wall clock").wait_for(state="attached")
     tab.settle()
     assert [tab.state()[key] for key in ("start_ns", "end_ns")] == window
+
+
+def test_ranks_on_one_axis(visit: Open) -> None:
+    walk(
+        visit,
+        ranks_stand_below_each_other_on_one_axis_with_their_collectives_linked,
+        an_event_of_another_rank_opens_its_own_panel,
+        ranks_are_chosen_from_the_menu_and_one_that_fails_says_so,
+        the_way_to_a_partner_stays_among_the_ranks,
+        refusals=True,
+    )
+
+
+def test_ranks_from_menu_to_partner(visit: Open) -> None:
+    walk(
+        visit,
+        all_sections_are_opened_and_closed_from_the_menu,
+        closer_and_further_go_on_a_narrow_page_only_where_the_bar_is_full,
+        a_partner_that_is_still_read_has_its_own_panel_and_takes_nobody_back,
+        refusals=True,
+    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 import pytest
-from playwright.sync_api import Frame, Route
+from playwright.sync_api import Route
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
 from tests.browser.harness import Tab
+from tests.browser.journey import walk
 from tests.browser.picture import GUTTER, HEAD, Picture, Point, whole
 
 RUN = "synthetic_gpu"
@@ -19,55 +20,28 @@ def chosen(tab: Tab, key: str) -> list[str]:
     return [unquote(one) for one in unquote(tab.state().get(key, "")).split(",") if one]
 
 
-def rows(frame: Frame) -> list[str]:
-    return frame.locator("[data-testid=track] label").all_inner_texts()
-
-
-def test_tracks_are_arranged_from_the_menu(open_tab: Open) -> None:
-    tab = open_tab()
+def arranged_tracks_are_drawn_so_and_the_link_shows_the_same(tab: Tab) -> None:
+    """The menu itself is tested in frontend/tests."""
     picture = Picture(tab, run=RUN)
     ids = [track["id"] for track in picture.head["tracks"]]
-    frame = tab.open(run=RUN, view="timeline", charts="none", **whole(picture))
+    frame = tab.follow(run=RUN, view="timeline", charts="none", **whole(picture))
     first = picture.digest()
-    tracks = frame.get_by_role("button", name="Tracks")
-    tracks.click()
+    arranged = {"pin": ids[4], "lanes": ids[2], "shut": ids[0], "tracks": "autograd"}
+    frame = tab.follow(run=RUN, view="timeline", charts="none", **whole(picture), **arranged)
+    assert picture.digest() != first
+    frame.get_by_role("button", name=f"Tracks (2 of {len(ids)})").click()
     frame.get_by_test_id("track").first.wait_for()
-    names = rows(frame)
-    assert len(names) == len(ids)
-    frame.get_by_role("button", name=f"Pin {names[4]}").click()
-    tab.settle()
-    assert chosen(tab, "pin") == [ids[4]] and rows(frame)[0] == names[4]
-    frame.get_by_role("button", name=f"Move {names[2]} up").click()
-    tab.settle()
-    assert chosen(tab, "lanes") == [ids[0], ids[2], ids[1]] and rows(frame)[1:4] == [names[0], names[2], names[1]]
-    frame.get_by_role("button", name=f"Move {names[2]} down").click()
-    tab.settle()
-    assert chosen(tab, "lanes") == [] and rows(frame)[1:4] == names[:3]
-    frame.get_by_role("checkbox", name=names[0]).click()
-    tab.settle()
-    assert chosen(tab, "shut") == [ids[0]]
-    frame.get_by_label("Filter tracks").fill("autograd")
-    tab.settle()
-    # What is pinned stays, whatever the filter says.
-    assert rows(frame) == [names[4], names[6]] and tab.state()["tracks"] == "autograd"
     assert not tab.axe()
-    state, arranged = tab.state(), picture.digest()
-    assert arranged != first
-    frame = tab.reload()
-    assert tab.state() == state and picture.digest() == arranged
-    assert frame.get_by_role("button", name=f"Tracks (2 of {len(ids)})").count() == 1
-    frame.get_by_role("button", name="Tracks").click()
     frame.get_by_role("button", name="Reset").click()
     tab.page.keyboard.press("Escape")
     tab.settle()
-    assert not {"pin", "lanes", "shut", "tracks"} & set(tab.state())
+    assert not arranged.keys() & set(tab.state())
     assert picture.digest() == first
 
 
-def test_a_click_on_a_title_closes_its_track(open_tab: Open) -> None:
-    tab = open_tab()
+def a_click_on_a_title_closes_its_track(tab: Tab) -> None:
     picture = Picture(tab, run=RUN)
-    frame = tab.open(run=RUN, view="timeline", charts="none", **whole(picture))
+    frame = tab.follow(run=RUN, view="timeline", charts="none", **whole(picture))
     python = next(i for i, track in enumerate(picture.head["tracks"]) if track["id"].endswith("/python"))
     title = Point(60, picture.top(python) + 12)
     below = Point(60, picture.top(python) + 24 + 12)
@@ -90,11 +64,11 @@ def test_a_click_on_a_title_closes_its_track(open_tab: Open) -> None:
     assert_healthy(frame)
 
 
-def test_more_pins_than_room_leave_every_track_within_reach(open_tab: Open) -> None:
-    tab = open_tab(size=(1000, 700))
+def more_pins_than_room_leave_every_track_within_reach(tab: Tab) -> None:
+    tab.resize(1000, 700)
     picture = Picture(tab, run=RUN)
     ids = [track["id"] for track in picture.head["tracks"]]
-    tab.open(run=RUN, view="timeline", charts="none", pin=",".join(ids))
+    tab.follow(run=RUN, view="timeline", charts="none", pin=",".join(ids))
     title = picture.on_page(Point(60, picture.canvas.evaluate("(canvas) => canvas.clientHeight") - 20))
     tab.page.mouse.move(*title)
     tab.page.mouse.wheel(0, 5000)
@@ -104,30 +78,28 @@ def test_more_pins_than_room_leave_every_track_within_reach(open_tab: Open) -> N
     assert chosen(tab, "shut") == [ids[-1]]
 
 
-def test_a_filter_that_leaves_charts_alone_shows_them_from_a_link_too(open_tab: Open) -> None:
+def a_filter_that_leaves_charts_alone_shows_them_from_a_link_too(tab: Tab) -> None:
     """Charts wait for the events; here there are none to wait for."""
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="timeline", tracks="GPU busy")
+    frame = tab.follow(run=RUN, view="timeline", tracks="GPU busy")
     frame.get_by_role("button", name="Tracks (1 of").wait_for()
     assert_healthy(tab.settle())
 
 
-def test_arrows_are_drawn_where_they_can_be_told_apart(open_tab: Open) -> None:
-    tab = open_tab()
+def arrows_are_drawn_where_they_can_be_told_apart(tab: Tab) -> None:
     place = {"run": "synthetic_ddp", "worker": "rank0"}
     picture = Picture(tab, **place)
     all_of_it = ask(tab.address, "view/flows", **place)["payloads"]["flows"]
     assert all_of_it["hidden"] == all_of_it["total"] > 500
     foot = "[data-testid=timeline-foot]"
-    frame = tab.open(view="timeline", flows="1", **whole(picture), **place)
+    frame = tab.follow(view="timeline", flows="1", **whole(picture), **place)
     assert f"{all_of_it['total']:,} arrows: zoom in" in frame.locator(foot).inner_text()
     event = ask(tab.address, "table/events/instances", where="kind:kernel", **place)["rows"][0]
     window = {"start_ns": str(event["start_ns"] - 2_000_000), "end_ns": str(event["start_ns"] + 2_000_000)}
     shown = ask(tab.address, "view/flows", **place, **window)["payloads"]["flows"]
     assert 0 < len(shown["arrow"]) <= 500
-    tab.open(view="timeline", **window, **place)
+    tab.follow(view="timeline", **window, **place)
     without = picture.digest()
-    frame = tab.open(view="timeline", flows="1", **window, **place)
+    frame = tab.follow(view="timeline", flows="1", **window, **place)
     assert "arrows:" not in frame.locator(foot).inner_text()
     assert picture.digest() != without
     frame.get_by_role("button", name="Display").first.click()
@@ -142,12 +114,12 @@ def refuse(route: Route) -> None:
 
 
 @pytest.mark.parametrize("how", ["refused", "cut"])
-def test_tiles_that_do_not_come_are_told_and_asked_for_again(open_tab: Open, how: str) -> None:
-    tab = open_tab()
+def test_tiles_that_do_not_come_are_told_and_asked_for_again(visit: Open, how: str) -> None:
+    tab = visit()
     tab.page.route("**/tiles?*", refuse if how == "refused" else lambda route: route.abort())
     frame = tab.open(run=RUN, view="timeline")
     alert = frame.locator("[role=alert]")
-    assert ("The disk is on fire." if how == "refused" else "does not answer") in alert.inner_text()
+    assert ("The disk is on fire." if how == "refused" else "does not respond") in alert.inner_text()
     assert "loading" not in frame.locator("[data-testid=timeline-foot]").inner_text()
     hatched = Picture(tab, run=RUN).digest()
     tab.page.unroute("**/tiles?*")
@@ -159,10 +131,9 @@ def test_tiles_that_do_not_come_are_told_and_asked_for_again(open_tab: Open, how
     tab.faults[:] = [fault for fault in tab.faults if "/tiles?" not in fault]
 
 
-def test_two_fingers_zoom_around_the_time_between_them(open_tab: Open) -> None:
-    tab = open_tab()
+def two_fingers_zoom_around_the_time_between_them(tab: Tab) -> None:
     picture = Picture(tab, run=RUN)
-    tab.open(run=RUN, view="timeline", start_ns="100000000", end_ns="200000000")
+    tab.follow(run=RUN, view="timeline", start_ns="100000000", end_ns="200000000")
     before = picture.window()
     touch = tab.page.context.new_cdp_session(tab.page)
     center = GUTTER + (picture.width - GUTTER) * 0.25
@@ -184,3 +155,15 @@ def test_two_fingers_zoom_around_the_time_between_them(open_tab: Open) -> None:
     assert high - low == pytest.approx(50_000_000, rel=0.02)
     assert low + 0.25 * (high - low) == pytest.approx(125_000_000, abs=500_000)
     assert_healthy(frame)
+
+
+def test_tracks_and_what_lies_over_them(visit: Open) -> None:
+    walk(
+        visit,
+        arranged_tracks_are_drawn_so_and_the_link_shows_the_same,
+        a_click_on_a_title_closes_its_track,
+        more_pins_than_room_leave_every_track_within_reach,
+        a_filter_that_leaves_charts_alone_shows_them_from_a_link_too,
+        arrows_are_drawn_where_they_can_be_told_apart,
+        two_fingers_zoom_around_the_time_between_them,
+    )

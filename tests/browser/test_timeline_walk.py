@@ -8,6 +8,8 @@ import pytest
 
 from tests.browser.conftest import Open
 from tests.browser.expect import ask, assert_healthy
+from tests.browser.harness import Tab
+from tests.browser.journey import walk
 from tests.browser.picture import MARK, Picture, Point, figure, whole
 from tests.depth import sampled
 
@@ -25,15 +27,11 @@ def kernel_of_the_forward(address: str) -> dict[str, object]:
     return row
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_zoom_to_a_kernel_and_follow_it_to_python(open_tab: Open, dark: bool) -> None:
-    tab = open_tab()
+def zoom_to_a_kernel_and_follow_it_to_python(tab: Tab) -> None:
     picture = Picture(tab, charts=CHARTS, run=RUN)
     kernel = kernel_of_the_forward(tab.address)
     start, dur = int(str(kernel["start_ns"])), int(str(kernel["dur_ns"]))
     tab.open(run=RUN, view="timeline", **whole(picture))
-    if dark:
-        tab.set_dark()
     before = picture.window()
     tab.page.mouse.dblclick(*picture.on_page(picture.spot(str(kernel["event"]))))
     frame = picture.moved_from(before)
@@ -83,8 +81,7 @@ def test_zoom_to_a_kernel_and_follow_it_to_python(open_tab: Open, dark: bool) ->
     assert figure(python, "name") == stack.split(";")[0]
 
 
-def test_a_link_opens_the_same_picture(open_tab: Open) -> None:
-    tab = open_tab()
+def a_link_opens_the_same_picture(tab: Tab) -> None:
     kernel = kernel_of_the_forward(tab.address)
     start, end = int(str(kernel["start_ns"])), int(str(kernel["start_ns"])) + int(str(kernel["dur_ns"]))
     picture = Picture(tab, run=RUN)
@@ -103,12 +100,12 @@ def test_a_link_opens_the_same_picture(open_tab: Open) -> None:
         "gaps": "1",
         "charts": "all",
     }
-    tab.open(run=RUN, **place)
+    tab.follow(run=RUN, **place)
     plain = picture.digest()
     seen = {plain}
     # Each part of the link is seen in the picture.
     for key in sampled(LINK_PARTS, LINK_PARTS[::2]):
-        frame = tab.open(run=RUN, **place, **{key: extras[key]})
+        frame = tab.follow(run=RUN, **place, **{key: extras[key]})
         digest = picture.digest()
         assert digest not in seen, key
         seen.add(digest)
@@ -124,99 +121,9 @@ def test_a_link_opens_the_same_picture(open_tab: Open) -> None:
     )
 
 
-def test_search_counts_and_walks(open_tab: Open) -> None:
-    tab = open_tab()
-    picture = Picture(tab, run=RUN)
-    search = "ProfilerStep#3"
-    everywhere = ask(tab.address, "view/find", run=RUN, search=search)["payloads"]
-    hits = everywhere["hits"]["rows"]
-    assert 2 <= len(hits) <= 10
-    # The window begins behind the first hit: the next one is the second.
-    window = {"start_ns": str(hits[0]["start_ns"] + 1), "end_ns": str(hits[0]["start_ns"] + 2_000_000)}
-    frame = tab.open(run=RUN, view="timeline", search=search, **window)
-    inside = ask(tab.address, "view/find", run=RUN, search=search, **window)["payloads"]
-    text = frame.locator("[data-testid=found]").inner_text()
-    total = figure(everywhere["summary"], "events")
-    assert f"{total} found, " in text and f" · {figure(inside['summary'], 'events')} visible" in text
-    assert total == len(hits)
-    order = [*range(1, len(hits)), 0, 1]
-    for place in order:
-        before = tab.state().get("event")
-        frame.get_by_role("button", name="Next hit").click()
-        tab.page.wait_for_function(EVENT_IS_NOT, arg=before or "")
-        tab.page.wait_for_function(
-            "(event) => location.hash.includes(`p.torch_trace.event=${event}`)", arg=hits[place]["event"]
-        )
-        frame = tab.settle()
-        assert f"{place + 1} of {total}" in frame.locator("[data-testid=hits]").inner_text()
-    for place in (0, len(hits) - 1):
-        frame.get_by_role("button", name="Previous hit").click()
-        tab.page.wait_for_function(
-            "(event) => location.hash.includes(`p.torch_trace.event=${event}`)", arg=hits[place]["event"]
-        )
-        frame = tab.settle()
-    frame.wait_for_function("() => document.querySelector('[data-testid=hits]').textContent.includes(' of ')")
-    low, high = picture.window()
-    assert low <= hits[-1]["start_ns"] + hits[-1]["dur_ns"] and hits[-1]["start_ns"] <= high
-    assert not tab.axe()
-
-
-def test_nothing_found_is_said_and_leads_nowhere(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="timeline", search="no such name")
-    assert "0 found, 0 ns total · 0 visible" in frame.locator("[data-testid=found]").inner_text()
-    assert frame.get_by_role("button", name="Next hit").is_disabled()
-    assert_healthy(frame)
-
-
-def test_clicks_faster_than_answers_each_go_one_hit_on(open_tab: Open) -> None:
-    tab = open_tab()
-    hits = ask(tab.address, "view/find", run=RUN, search="ProfilerStep")["payloads"]["hits"]["rows"]
-    frame = tab.open(run=RUN, view="timeline", search="ProfilerStep", start_ns="0", end_ns="100000000")
-    frame.get_by_role("button", name="Next hit").evaluate("(button) => { for (let i = 0; i < 3; i++) button.click() }")
-    tab.page.wait_for_url(f"**p.torch_trace.event={hits[2]['event']}**")
-    frame = tab.settle()
-    assert f"3 of {len(hits)}" in frame.locator("[data-testid=hits]").inner_text()
-
-
-@pytest.mark.parametrize("search", ["/(/", "/(?<!a+)b/"], ids=["senseless", "not_for_this_server"])
-def test_a_search_that_cannot_be_made_does_not_wait_for_ever(open_tab: Open, search: str) -> None:
-    tab = open_tab(refusals=True)
-    frame = tab.open(run=RUN, view="timeline", search=search)
-    assert "…" not in "".join(frame.locator("[data-testid=hits]").all_inner_texts())
-    assert "regular expression" in frame.inner_text("[data-testid=toolbar]")
-
-
-def test_a_window_between_nanoseconds_is_the_nearest_one(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="timeline", start_ns="100000000.5", end_ns="101000000.25")
-    assert "1.00 ms visible" in frame.locator("[data-testid=timeline-foot]").inner_text()
-    assert_healthy(frame)
-
-
-def test_events_of_a_row_are_counted_and_walked(open_tab: Open) -> None:
-    tab = open_tab()
-    frame = tab.open(run=RUN, view="kernels")
-    row = ask(tab.address, "table/kernels/kernels", run=RUN)["rows"][0]
-    frame.locator("[role=row][data-index='0'] [role=rowheader] button:first-child").click()
-    frame = tab.settle()
-    frame.locator("[data-testid=detail-name]").get_by_role("button", name="Show in timeline").click()
-    frame = tab.settle()
-    hits = ask(tab.address, "view/find", run=RUN, where=f"name:{row['name']}")["payloads"]["hits"]
-    assert hits["matched_rows"] == row["calls"]
-    assert f"{row['calls']} found" in frame.locator("[data-testid=hits]").inner_text()
-    frame.get_by_role("button", name="Next hit").click()
-    tab.page.wait_for_url(re.compile(r"p\.torch_trace\.event="))
-    frame = tab.settle()
-    assert int(tab.state()["event"]) in [hit["event"] for hit in hits["rows"]]
-    assert frame.locator("section[aria-label='Event details'] h2 > span").inner_text() == row["name"]
-    assert_healthy(frame)
-
-
-def test_as_text_lists_what_is_in_sight(open_tab: Open) -> None:
-    tab = open_tab()
+def as_text_lists_what_is_in_sight(tab: Tab) -> None:
     window = {"start_ns": "100000000", "end_ns": "101000000"}
-    frame = tab.open(run=RUN, view="timeline", **window)
+    frame = tab.follow(run=RUN, view="timeline", **window)
     frame.get_by_role("button", name="As text").click()
     frame = tab.settle()
     server = ask(tab.address, "table/events/instances", run=RUN, **window)
@@ -232,3 +139,7 @@ def test_as_text_lists_what_is_in_sight(open_tab: Open) -> None:
     assert not tab.axe()
     frame.get_by_role("button", name="As chart").click()
     assert_healthy(tab.settle())
+
+
+def test_from_a_kernel_to_python_and_back_from_a_link(visit: Open) -> None:
+    walk(visit, zoom_to_a_kernel_and_follow_it_to_python, a_link_opens_the_same_picture, as_text_lists_what_is_in_sight)

@@ -30,7 +30,7 @@ def tab(browser: Browser, address: str):
 
 
 def test_it_opens_on_its_own_view_and_lists_its_own(tab):
-    frame = tab.open()
+    frame = tab.follow()
     assert_healthy(frame)
     assert frame.get_by_role("navigation", name="Views").get_by_role("button").all_inner_texts() == [
         "Numbers",
@@ -49,7 +49,7 @@ def test_it_opens_on_its_own_view_and_lists_its_own(tab):
 
 
 def test_a_view_that_it_does_not_have_opens_its_default(tab):
-    frame = tab.open(run="market", view="overview")
+    frame = tab.follow(run="market", view="overview")
     assert_healthy(frame)
     assert frame.locator("h1").inner_text() == "Numbers"
     frame.get_by_role("button", name="Export").click()

@@ -44,7 +44,7 @@ def tab(tab_of_all: harness.Tab) -> Iterator[harness.Tab]:
 
 
 def test_the_bar_says_what_is_open_and_leads_on(tab: harness.Tab) -> None:
-    frame = tab.open(view="operators")
+    frame = tab.follow(view="operators")
     assert_healthy(frame)
     bar = frame.get_by_role("region", name="Window of the trace")
     text = bar.inner_text()
@@ -67,7 +67,7 @@ def test_the_bar_says_what_is_open_and_leads_on(tab: harness.Tab) -> None:
 
 
 def test_steps_of_another_window_do_not_stay(tab: harness.Tab) -> None:
-    frame = tab.open(steps="1", view="overview")
+    frame = tab.follow(steps="1", view="overview")
     frame.get_by_role("region", name="Window of the trace").get_by_role("button", name="Later").click()
     frame = tab.settle()
     assert_healthy(frame)
@@ -75,7 +75,7 @@ def test_steps_of_another_window_do_not_stay(tab: harness.Tab) -> None:
 
 
 def test_a_link_to_a_window_that_is_not_there_leads_back(tab: harness.Tab) -> None:
-    frame = tab.open(window="77")
+    frame = tab.follow(window="77")
     assert "The trace has no step 77" in frame.inner_text("main")
     frame.get_by_role("button", name="Open from the start").click()
     frame = tab.settle()
@@ -88,14 +88,14 @@ def test_a_link_to_a_window_that_is_not_there_leads_back(tab: harness.Tab) -> No
     "view", sampled(harness.VIEWS, ("overview", "findings", "timeline", "kernels", "stacks", "memory"))
 )
 def test_every_view_of_a_window(tab: harness.Tab, view: str) -> None:
-    frame = tab.open(window="3", view=view)
+    frame = tab.follow(window="3", view=view)
     assert "Steps 3 to" in frame.get_by_role("region", name="Window of the trace").inner_text()
     assert_healthy(frame)
 
 
 def test_the_window_of_a_baseline(tab: harness.Tab) -> None:
     place = {"base_run": "run", "base_worker": "worker0", "base_span": "1"}
-    frame = tab.open(view="diff", window="3-3", base_window="1-1", **place)
+    frame = tab.follow(view="diff", window="3-3", base_window="1-1", **place)
     assert_healthy(frame)
     baseline = frame.get_by_role("region", name="Baseline: Window of the trace")
     assert "Step 1 open, 1 of 6" in baseline.inner_text()

@@ -52,7 +52,7 @@ def test_report(capsys, logs):
         code == 0 and "capture: none; recordings next to the trace, for --capture: capture_traces/bs_8/default" in out
     )
     code, out, _ = run(capsys, "report", logs / "right", *one, "--capture", logs / "wrong" / "capture_traces")
-    assert code == 0 and "does not tell of 1 of the graphs" in " ".join(out.split())
+    assert code == 0 and "does not match 1 of the replayed graphs" in " ".join(out.split())
     code, out, err = run(capsys, "report", logs / "right", *one, "--capture", logs / "nothing")
     assert code == 3 and "nothing" in err and not out
 

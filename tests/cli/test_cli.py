@@ -92,7 +92,7 @@ def test_a_phase(capsys):
     assert 0 < profile["facts"]["kernels.calls"] < whole["facts"]["kernels.calls"]
     assert cli.main(["report", str(path), "--phase", phase, "--view", "kernels", "--view", "overview"]) == 0
     text = capsys.readouterr().out
-    assert f"Phase: {phase}" in text and f"Not limited to the phase {phase}. Its figures are" in text
+    assert f"Phase: {phase}" in text and f"Not limited to the phase {phase}. Overview covers" in text
     assert report(capsys, path, "--phase", "none", "--view", "kernels")[0] == 2
     (apart,) = report(capsys, path, "--pattern", r"[^\s\S]", "--view", "phases")[1]["profiles"]
     assert {"ProfilerStep#0", "ProfilerStep#5"} <= {row["phase"] for row in apart["tables"]["phases"]}
@@ -250,14 +250,14 @@ def test_one_rank_of_many_stands_in_a_group_of_its_own(capsys, tmp_path):
 def test_a_number_of_the_job_that_the_headline_has_is_printed_once(capsys):
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0
     text = capsys.readouterr().out
-    assert text.count("Lost share  ") == 1 and text.index("Lost share  ") < text.index("Numbers of the job")
+    assert text.count("Cost share  ") == 1 and text.index("Cost share  ") < text.index("Numbers of the job")
     assert "Worst straggler" in text
 
 
 def test_a_group_has_the_tables_that_the_docs_name(capsys):
     code, document = report(capsys, SAMPLES / "synthetic_ddp")
     (group,) = document["groups"]
-    named = (SAMPLES.parent / "docs" / "metrics.md").read_text().split("`tables` holds ")[1].split(";")[0]
+    named = (SAMPLES.parent / "docs" / "command-line.md").read_text().split("`tables` has ")[1].split(";")[0]
     assert code == 0 and set(group["tables"]) == set(re.findall(r"`(\w+)`", named))
     assert group["tables"]["bandwidths"] and all(row["met"] for row in group["tables"]["bandwidths"])
 

@@ -61,7 +61,7 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
     assert found == {
         "rule": "data_loading",
         "severity": "high",
-        "text": "Data loading takes 60.0 µs of each 100 µs step. The DataLoader workers are too slow.",
+        "text": "Data loading takes 60.0 µs of each 100 µs step. The workers of the data loader are too slow.",
         "todo": found["todo"],
         "figures": [
             {"key": "waiting_for_input", "title": "Data loading", "unit": "ratio", "value": 0.6},
@@ -108,7 +108,7 @@ def test_the_log_directory_leaves_findings_out_for_all(capsys, slow):
     )
     assert diff["experiment"]["dismissed"] == []
     text = printed(capsys, "report", logs, "--view", "findings")
-    assert "Left out by torch_trace_ignore\n[high] Data loading takes" in text and "saves" not in text
+    assert "Dismissed by torch_trace_ignore\n[high] Data loading takes" in text and "saves" not in text
 
 
 def test_they_are_there_whatever_view_is_asked_for(capsys, slow):

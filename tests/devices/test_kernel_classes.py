@@ -161,13 +161,13 @@ def test_the_first_rule_wins_and_an_own_one_goes_before() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("gemm", "no class = regex"),
-        ("gemm =", "no class = regex"),
-        ("gem = x", "no such class: gem; there are other, gemm,"),
+        ("gemm", "not of the form class = regex"),
+        ("gemm =", "not of the form class = regex"),
+        ("gem = x", "unknown class: gem; known are other, gemm,"),
         ("gemm = (", "missing )"),
         ("gemm = a(?!b)", "invalid perl operator"),
         ("gemm = (?:a{1000}){1000}", "invalid repetition size"),
-        ("gemm = x*", "found in every name"),
+        ("gemm = x*", "matches every name"),
         ("gemm = " + "a" * 3000, "longer than 2,000 characters"),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_line_that_is_no_rule_is_told_with_its_number(line: str, told: str) ->
 
 def test_no_more_rules_than_are_looked_at_in_time() -> None:
     rules, problems = parse_rules("gemm = x\n" * (MOST_RULES + 5), True)
-    assert (len(rules), problems) == (MOST_RULES, (f"line {MOST_RULES + 1} and what follows: more than 1,000 rules",))
+    assert (len(rules), problems) == (MOST_RULES, (f"line {MOST_RULES + 1} and later lines: more than 1,000 rules",))
 
 
 def test_rules_that_are_too_much_at_once_still_match() -> None:

@@ -79,7 +79,7 @@ def test_every_field_may_hold_anything(field: str) -> None:
     assert counted == report.events_seen
 
 
-@examples(30, 400)
+@examples(25, 400)
 @given(st.lists(st.fixed_dictionaries({"ph": st.sampled_from(PHASES), "ts": st.integers(0, 4)}, optional={
     "dur": st.integers(0, 3), "id": st.integers(0, 1), "name": st.sampled_from("ab"), "tid": st.integers(0, 1),
     "s": st.sampled_from("tpgx"), "bp": st.just("e"), "bind_id": st.integers(0, 1), "flow_in": st.booleans(),
@@ -103,7 +103,7 @@ def test_the_size_of_chunks_changes_nothing(events: list[Any], chunk: int) -> No
         assert [(c.key, c.row.tolist()) for c in whole.others] == [(c.key, c.row.tolist()) for c in parts.others]
 
 
-@examples(30, 400)
+@examples(25, 400)
 @given(st.data())
 def test_a_recording_cut_anywhere_or_damaged(data: st.DataObject) -> None:
     text = bytearray((SAMPLES / "node" / "node_trace.1.log").read_bytes())

@@ -100,15 +100,15 @@ def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     assert reasons(tmp_path) == {
-        "trace_view.json.gz": "This belongs to an Ascend profile (torch_npu), which is opened as a folder: keep what "
-        "ASCEND_PROFILER_OUTPUT held together, under that name. torch_npu.profiler.profiler.analyse(...) makes it of raw "
-        "PROF folders.",
-        "page.json": "This is a web page, not a trace: a download may have ended at a login or an error.",
+        "trace_view.json.gz": "This belongs to an Ascend profile (torch_npu), which opens as a folder. Keep the "
+        "files of ASCEND_PROFILER_OUTPUT together, under that name. torch_npu.profiler.profiler.analyse(...) creates it "
+        "from raw PROF folders.",
+        "page.json": "This is a web page, not a trace. The download may have ended at a login page or an error.",
         "empty.json": "The file is empty: copy it again, or stop the profiler before the program ends.",
         "nothing.json.gz": "The file has no content: copy it again, or stop the profiler before the program ends.",
         "blank.json": "The file has no content: copy it again, or stop the profiler before the program ends.",
-        "results.pickle": "This is a pickle, and neither a memory snapshot nor a dump of a flight recorder: weights or "
-        "results, no profile.",
+        "results.pickle": "This pickle is neither a memory snapshot nor a flight recorder dump. It may contain "
+        "weights or results.",
         "other.json": "It does not look like a profiler trace. torch.profiler's export_chrome_trace(path) writes one that "
         "opens here.",
     }
@@ -129,14 +129,14 @@ def test_what_is_known_by_its_name_is_told_and_folders_are_one_thing(tmp_path: P
     scanner = Scanner([Root(Folder(str(tmp_path)))], READERS)
     told = {url.removeprefix(f"{tmp_path}").strip("/"): why for url, why in scanner.scan().skipped}
     assert {place: why.split()[2] for place, why in told.items()} == {
-        "a/train.nsys-rep": "a", "checkpoints": "weights", "torch_compile_debug": "what", "b/page.html": "a",
+        "a/train.nsys-rep": "a", "checkpoints": "weights", "torch_compile_debug": "debug", "b/page.html": "a",
         "r0/PROF_000001_2025_AB": "raw", "r1/PROF_000001_2025_AB": "raw",
     }  # fmt: skip
-    assert "(80 here, checkpoints/best/step_0.pt is one.)" in told["checkpoints"]
+    assert "(80 here, for example checkpoints/best/step_0.pt.)" in told["checkpoints"]
 
 
 MEANT = {
-    "a.csv": "is a table", "a.csv.gz": "is a table", "a.parquet": "is a table", "flame.svg": "is a picture",
+    "a.csv": "is a table", "a.csv.gz": "is a table", "a.parquet": "is a table", "flame.svg": "is an image",
     "a.json.lz4": "unpack the file", "a.pickle.bz2": "unpack the file", "a.json.gz.part": "copy the file again",
     "a.json.bak": "rename the file", "a.json~": "rename the file",
     "a.chrome_trace": "rename the file", "train.prof": "rename the file", "host.pb": "rename the file",
@@ -172,7 +172,7 @@ def test_many_others_are_counted_without_a_look(tmp_path: Path, monkeypatch: pyt
     for i in range(500):
         (tmp_path / f"{i:03}.csv").write_bytes(b"x")
     ((place, why),) = Scanner([Root(Folder(str(tmp_path)))], READERS).scan().skipped
-    assert place == str(tmp_path) and why.endswith("(500 here, 000.csv is one.)")
+    assert place == str(tmp_path) and why.endswith("(500 here, for example 000.csv.)")
 
 
 def test_few_unknown_files_are_looked_into_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,8 +207,8 @@ def test_a_certain_name_makes_no_trace_of_something_else(tmp_path: Path) -> None
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     told = reasons(tmp_path)
-    assert {name[0]: why.split(":")[0] for name, why in told.items()} == {
-        "a": "This is a pointer of Git LFS, not the file it stands for", "b": "This is a web page, not a trace",
+    assert {name[0]: why.split(":")[0].split(". ")[0] for name, why in told.items()} == {
+        "a": "This is a Git LFS pointer, not the file itself", "b": "This is a web page, not a trace",
         "c": "The file is empty", "d": "The file is empty",
     }  # fmt: skip
     (tmp_path / "a.pt.trace.json").write_bytes(b'{"traceEvents": [')  # fetched, or written further

@@ -55,7 +55,7 @@ def outcome(content: bytes, chunk_bytes: int) -> object:
         return error.what
 
 
-@examples(suite=60, deep=1_000)
+@examples(suite=25, deep=1_000)
 @given(damages, st.integers(64, 3000))
 def test_damage_never_raises_and_never_depends_on_the_chunk(places, chunk_bytes):
     content = bytearray(BASE)
@@ -64,7 +64,7 @@ def test_damage_never_raises_and_never_depends_on_the_chunk(places, chunk_bytes)
     assert outcome(bytes(content), chunk_bytes) == outcome(bytes(content), 1 << 20)
 
 
-@examples(suite=50, deep=500)
+@examples(suite=25, deep=500)
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=20), st.integers(64, 500), st.booleans())
 def test_every_valid_name_survives(texts, chunk_bytes, escaped):
     texts = [text.encode("utf-8", "replace").decode() for text in texts]

@@ -194,7 +194,7 @@ def soups(draw: st.DrawFn) -> list[Json]:
 
 
 @given(soups())
-@examples(suite=100, deep=2_000)
+@examples(suite=25, deep=2_000)
 def test_any_order_of_marks_gives_the_slices_of_a_stack(events: list[Json]) -> None:
     if not events:
         return

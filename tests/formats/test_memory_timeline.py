@@ -136,15 +136,15 @@ def test_rows_that_are_none_are_left_out_and_counted() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ([[], []], "no moment"),
+        ([[], []], "no times"),
         ([], "no memory timeline"),
         ([[US + 5, US], [[0] * 9, [0] * 9]], "go backwards"),
         ([[US, US + 1], [[0] * 5]], "no memory timeline"),
         ([[1, 2, 3, 4]], "no memory timeline"),
-        ([[T, 2, 2**50, 0]] * 5000, "add up"),
+        ([[T, 2, 2**50, 0]] * 5000, "impossibly large"),
         (b"[[" + b"1795194180430290," * 3 + b'"x", 5], [[0,0,0,0,0,0,0,0,0]]]', "no memory timeline"),
-        (b"[[" + b"1795194180430290," * 9000 + b'"x"], [[0,0,0,0,0,0,0,0,0]]]', "no whole number"),
-        (b"[[" + b"1795194180430290," * 9000 + b"x" * 600_000, "something else"),
+        (b"[[" + b"1795194180430290," * 9000 + b'"x"], [[0,0,0,0,0,0,0,0,0]]]', "not an integer"),
+        (b"[[" + b"1795194180430290," * 9000 + b"x" * 600_000, "another value"),
     ],
 )
 def test_what_cannot_be_read_is_refused(content: Any, says: str) -> None:
@@ -217,7 +217,7 @@ def test_its_html_is_told_as_a_picture() -> None:
 <head><meta charset="utf-8" /><title>GPU Memory Timeline HTML</title></head>
 <body>
   <img src='data:image/png;base64,iV"""
-    assert "picture of export_memory_timeline" in foreign("memory.html", head)
+    assert "image written by export_memory_timeline" in foreign("memory.html", head)
     assert "web page" in foreign("memory.html", b"<html><head><title>Sign in</title>")
 
 
@@ -230,4 +230,4 @@ def test_both_forms_of_a_recording_say_the_same() -> None:
     last = np.flatnonzero(np.append(us[1:] != us[:-1], True))
     of_levels = levels.levels(levels.rows_until(us[last] * 1000 - levels.origin_ns))
     assert of_levels.tolist() == raw.levels(last + 1).tolist()
-    assert "picture" in foreign("m.html", (folder / "memory_timeline.html").read_bytes()[:65_536])
+    assert "image" in foreign("m.html", (folder / "memory_timeline.html").read_bytes()[:65_536])

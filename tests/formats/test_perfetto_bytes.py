@@ -176,7 +176,7 @@ def test_empty_packets_are_skipped_without_decoding_them(empty: bytes) -> None:
         MAIN + GOOD + event(5, BEGIN, THREAD, called("a" + packet().decode() + "b")) + event(6, END, THREAD) + LATER
     )
     ends: list[int] = []
-    packets._whole_packets(bytearray(stand_in), ends)
+    packets._complete_packets(bytearray(stand_in), ends)
     begins = [0, *ends]
     many = 20_000 * empty
     spread = many + b"".join(stand_in[a:b] + many for a, b in zip(begins, ends, strict=False))
@@ -194,14 +194,14 @@ def test_empty_packets_are_skipped_without_decoding_them(empty: bytes) -> None:
 def test_a_file_of_empty_packets_holds_none() -> None:
     content = 100_000 * packet()
     assert packets.looks_like_packets(content[:4096]) and not packets.looks_like_packets(b"")
-    with pytest.raises(UnreadableTrace, match="no packets"):
+    with pytest.raises(UnreadableTrace, match="no trace packets"):
         read(content)
 
 
 def test_a_bundle_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packets, "BOMB_BYTES", 1_000_000)
     bomb = packet(message(50, zlib.compress(b"\x0a\x00" * 400_000)))
-    with pytest.raises(UnreadableTrace, match="without end"):
+    with pytest.raises(UnreadableTrace, match="impossible size"):
         read(MAIN, *[bomb] * 3)
 
 
@@ -211,7 +211,7 @@ def test_a_name_that_is_said_very_often_is_refused_where_it_would_fill_the_disk(
     monkeypatch.setattr(translate, "BOMB_BYTES", 1_000_000)
     names_ = packet(number(10, 1), number(13, 1), message(12, message(2, number(1, 1), text(2, "x" * 100_000))))
     often = [event(i, BEGIN, THREAD, number(10, 1)) for i in range(400)]
-    with pytest.raises(UnreadableTrace, match="what the file holds"):
+    with pytest.raises(UnreadableTrace, match="expand to more than"):
         read(MAIN, names_, *often)
 
 
@@ -294,7 +294,7 @@ def test_long_texts_are_cut_and_counted(is_name: bool, monkeypatch: pytest.Monke
 
 
 def test_a_batch_of_events_with_a_long_name_becomes_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translate, "_PIECE", 1000)
-    pieces = list(translate._in_pieces(["a" * 400, "", "b" * 700, "c", "d" * 999]))
+    monkeypatch.setattr(translate, "_PIECE_CHARS", 1000)
+    pieces = list(translate._merged_events(["a" * 400, "", "b" * 700, "c", "d" * 999]))
     assert [len(piece) for piece in pieces] == [1102, 1002]
     assert ",\n".join(pieces) == ",\n".join(["a" * 400, "b" * 700, "c", "d" * 999])

@@ -92,10 +92,10 @@ def test_fractions_are_added_and_then_rounded() -> None:
 
 def test_sums_that_would_turn_over_are_refused() -> None:
     for content in ("a;b 9007199254740000\n" * 1000, speedscope(["a"], samples_of([[0]] * 9, [2**60] * 9))):
-        with pytest.raises(UnreadableTrace, match="add up to more"):
+        with pytest.raises(UnreadableTrace, match="impossibly large"):
             stack_profile(content)
     several = speedscope(["a"], *[samples_of([[0]], [2**60])] * 9)
-    with pytest.raises(UnreadableTrace, match="add up to more"):
+    with pytest.raises(UnreadableTrace, match="impossibly large"):
         stack_profile(several)
 
 
@@ -300,7 +300,7 @@ CALLS = st.recursive(
 
 
 @given(CALLS)
-@examples(50, 1000)
+@examples(25, 1000)
 def test_events_samples_and_folded_text_say_the_same(calls: list[Any]) -> None:
     """A tree of calls, each a nanosecond before, between and behind those inside it, counted by recursion."""
     events: list[tuple[str, int, int]] = []

@@ -346,7 +346,7 @@ def test_events_bound_by_an_id_of_their_own(
         max_size=12,
     )
 )
-@examples(suite=40, deep=500)
+@examples(suite=25, deep=500)
 def test_any_arrows_lead_from_a_node_to_another_that_begins_there(drawn: list[tuple[str, int, int, int]]) -> None:
     """Whatever is written: each arrow that is kept joins nodes of its lanes at its times; all others are counted."""
     builder = trace().op("a", 0, 100)

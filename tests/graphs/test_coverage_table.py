@@ -1,8 +1,9 @@
-"""The table of coverage in docs/metrics.md holds what the traces come to."""
+"""Share of device time that each source attributes, in recorded traces: a table of expected numbers."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ from tests.conftest import SHARED
 from tests.samples import REPO
 
 COLUMNS = (Tie.LAUNCHED, Tie.ANNOTATION, Tie.CAPTURE, Tie.CAPTURE_TRACE, Tie.EAGER, Tie.GRAPH, Tie.NONE)
-PAGE = (REPO / "docs" / "metrics.md").read_text(encoding="utf-8").partition("## Replays and origins")[2]
-ROWS = re.findall(r"^\| `(samples|shared)/([^`]+)`(?: with `([^`]+)`)? \| (.+) \|$", PAGE.partition("\n## ")[0], re.M)
+TABLE = Path(__file__).with_name("coverage.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| `(samples|shared)/([^`]+)`(?: with `([^`]+)`)? \| (.+) \|$", TABLE, re.M)
 
 
 def shares(table: TraceTable) -> list[str]:

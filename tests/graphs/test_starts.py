@@ -69,7 +69,7 @@ def test_a_lost_last_kernel_costs_that_kernel_alone() -> None:
     (notice,) = capture_notices(table)
     assert (
         notice.rule == "capture_partial"
-        and "of 20 nodes in {affected} replayed graphs only the first 19 agree" in notice.text
+        and "only the first 19 of 20 nodes in {affected} replayed graphs match" in notice.text
     )
 
 
@@ -193,7 +193,7 @@ def test_of_several_captures_the_one_that_agrees_furthest_tells_or_what_they_agr
 launch = st.tuples(st.sampled_from("abc"), st.sampled_from(["mm", "add"]), st.sampled_from(["One", "Two"]))
 
 
-@examples(60, 2000)
+@examples(25, 2000)
 @given(st.lists(launch, min_size=9, max_size=24), st.sets(st.integers(0, 23), min_size=1, max_size=6), st.booleans())
 def test_nothing_is_told_that_is_wrong(launches: list[Launch], lost: set[int], is_capture: bool) -> None:
     """Whatever either side lost: what is told of a kernel is what launched it."""

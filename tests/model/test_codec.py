@@ -19,7 +19,7 @@ from tb_plugin.model_kinds.rows import SNAPSHOT
 from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.profilers import PYTORCH, profiler_named
 from tests.builders import TraceBuilder, kernel, memcpy, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 from tests.samples import EVERY, Sample, made
 
 MODEL = TraceModel()
@@ -168,7 +168,7 @@ FEWEST_EVENTS = 400
 """Of fewer events the names are what a trace takes, as it shares few: it counts as one of so many."""
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_bytes_per_event(name: str, tmp_path: Path) -> None:
     """Small traces share few names, so they cost the most."""
     table = sample(name)

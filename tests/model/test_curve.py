@@ -90,7 +90,7 @@ def recount(of: Curve, left: int, right: int) -> tuple[float, float, float]:
 
 
 @given(points, values, st.lists(st.integers(-5, 70), min_size=2, max_size=8).map(sorted))
-@examples(suite=100, deep=1_000)
+@examples(suite=25, deep=1_000)
 def test_any_bins_of_any_curve(drawn: list[tuple[int, float]], before: float, edges: list[int]) -> None:
     of = curve(*drawn, before=before)
     expected = [recount(of, a, b) for a, b in itertools.pairwise(edges)]

@@ -79,7 +79,7 @@ def test_what_is_not_certain_says_why(builder: TraceBuilder, reason: str) -> Non
 
 def test_the_notice_says_why() -> None:
     texts = [each.text for each in part(server(ALONE).table(), "overview").payloads["data_quality"].notices]  # type: ignore[union-attr]
-    assert any("may be a layer of the network" in text for text in texts)
+    assert any("may be a layer instead of a step" in text for text in texts)
 
 
 def test_words_are_told_by_what_they_are() -> None:

@@ -31,7 +31,7 @@ spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=25)
 
 
 @given(spans)
-@examples(suite=100, deep=1_000)
+@examples(suite=25, deep=1_000)
 def test_any_rows(drawn: list[tuple[int, int]]) -> None:
     rows = sorted((start, start + length) for start, length in drawn)
     for time, row in found(rows):

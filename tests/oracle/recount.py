@@ -1,6 +1,6 @@
 """A second, slow count of everything, from the file alone: plain Python, integers, loops; nothing of tb_plugin.
 
-Written from docs/metrics.md. Where tb_plugin nests with searches and sums with arrays, this walks lists of open events,
+Written from docs/concepts. Where tb_plugin nests with searches and sums with arrays, this walks lists of open events,
 and adds each device event to the set of names above it. One long file, so that nothing else has to be trusted.
 """
 

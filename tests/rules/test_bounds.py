@@ -18,7 +18,7 @@ from tb_plugin.rules._verdict import Limit
 from tests import faults
 from tests.builders import TraceBuilder, kernel, memcpy, model, trace
 from tests.conftest import SHARED, UNLIKE
-from tests.depth import DEEP
+from tests.depth import DEEP, sampled
 from tests.samples import made
 
 MS = 1000
@@ -143,7 +143,7 @@ def planted(fault: str) -> TraceTable:
     return model(faults.run(faults.Config(seed=4, steps=4, fault=fault)).text().encode())
 
 
-@pytest.mark.parametrize("fault", INVENTED)
+@pytest.mark.parametrize("fault", sampled(INVENTED, INVENTED[::3]))
 def test_bounds_of_planted_faults(fault: str) -> None:
     assert (
         check(planted(fault)) or fault in faults.COSTLESS or not any(r.id == fault and r.saves for r in regular_rules())

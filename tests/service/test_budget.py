@@ -19,6 +19,7 @@ from tb_plugin.service.workers.pool import Pool, default_size
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.listing import StoredFile
+from tests.depth import deep
 from tests.service.fakes import Echo, Pid, Slow, catalog_of, need_of, until, write_trace
 
 
@@ -118,6 +119,7 @@ def test_parses_that_do_not_fit_together_wait(pool):
     other.future.result(20), small.future.result(20)
 
 
+@deep
 def test_one_that_needs_more_than_everything_runs_alone(pool):
     running = pool.submit(Slow(0.3), heavy=True, need_bytes=1)
     huge, after = (pool.submit(Slow(0.3), heavy=True, need_bytes=need) for need in (5000, 1))
@@ -127,6 +129,7 @@ def test_one_that_needs_more_than_everything_runs_alone(pool):
     after.future.result(20)
 
 
+@deep
 def test_cancelling_what_others_wait_behind(pool):
     running = pool.submit(Slow(60.0), heavy=True, need_bytes=600)
     assert until(lambda: running.fraction > 0)

@@ -108,7 +108,7 @@ def test_a_wrong_capture_says_where_it_differs_first(tmp_path):
     assert text.startswith(f"Node {truth['refused'][0]['node'] + 1}: ")
     numbers = opened(tmp_path).numbers(place_in(tmp_path), ["kernels"])
     (notice,) = [n for n in data_notices(numbers.notices) if n.rule == "capture_refused"]
-    assert notice.text.startswith(f"{source} does not tell of 1 of the graphs that are replayed: {text[:20]}")
+    assert notice.text.startswith(f"{source} does not match 1 of the replayed graphs: {text[:20]}")
     without = opened(tmp_path).numbers(replace(place_in(tmp_path), capture="none"), ["kernels"])
     assert numbers.facts == without.facts and "capture_refused" not in {n.rule for n in data_notices(without.notices)}
 
@@ -120,7 +120,7 @@ def test_of_several_wrong_captures_each_refusal_names_its_file(tmp_path):
     assert sorted({source for source, _ in refusals}) == sorted(info.names)
     numbers = opened(tmp_path).numbers(place_in(tmp_path), ["kernels"])
     (notice,) = [n for n in data_notices(numbers.notices) if n.rule == "capture_refused"]
-    assert "(2 recordings) does not tell of 2 of the graphs" in notice.text
+    assert "(2 recordings) does not match 2 of the replayed graphs" in notice.text
 
 
 def test_views_that_a_capture_makes_possible_are_offered(tmp_path):

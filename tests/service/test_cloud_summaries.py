@@ -18,7 +18,7 @@ from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import _filesystem
 from tests.conftest import SAMPLES
-from tests.depth import needs_time
+from tests.depth import needs_time, sampled
 from tests.service.fakes import catalog_of
 
 pytestmark = needs_time
@@ -32,7 +32,7 @@ def ranks_that_end_well(folder: Path) -> list[Path]:
     return [path for path in every if path.with_name(path.name + SUFFIX).read_bytes()[-1:] not in b"\r\n"][:2]
 
 
-@pytest.mark.parametrize("scheme", ["s3", "gs", "abfs"])
+@pytest.mark.parametrize("scheme", sampled(["s3", "gs", "abfs"], ["s3"]))
 def test_a_run_in_a_bucket_opens_from_summaries(scheme, object_stores, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TORCH_TRACE_CACHE", "off")
     store = object_stores(scheme)

@@ -15,7 +15,6 @@ from tb_plugin.formats import READERS
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.discovery import scan
 from tb_plugin.service.discovery.scan import Root, Scanner
-from tb_plugin.service.workers.pool import Pool
 from tb_plugin.service.workspace import Workspace
 from tb_plugin.storage.cache import FileStore
 from tb_plugin.storage.files import Folder
@@ -64,9 +63,9 @@ def test_a_scan_of_a_store_is_one_listing_and_nothing_a_file(store):
     assert calls == Counter(find=2, cat_file=2)
 
 
-def test_loading_one_of_a_store_touches_that_one(store, tmp_path):
+def test_loading_one_of_a_store_touches_that_one(store, tmp_path, workers):
     url, calls = store
-    workspace = Workspace(catalog_of(url), Pool(1), FileStore(tmp_path / "cache"))
+    workspace = Workspace(catalog_of(url), workers, FileStore(tmp_path / "cache"))
     try:
         workspace.catalog.scan()
         workspace.load(Place(worker="rank7"))
@@ -140,7 +139,7 @@ def test_work_grows_with_the_number_of_profiles_and_no_faster(shape, what):
         )
 
     # Sorting adds a little to ten times; a loop in a loop would be a hundred.
-    assert cost(1000) < 13 * cost(100)
+    assert cost(400) < 13 * cost(40)
 
 
 def test_workers_are_listed_by_number(tmp_path):

@@ -210,7 +210,7 @@ Json = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def run_json(capsys: pytest.CaptureFixture[str]) -> Json:
+def run_json(capsys: pytest.CaptureFixture[str], commands_share_workers: None) -> Json:
     def run(*arguments: str) -> dict[str, Any]:
         assert cli.main([*arguments, "--format", "json"]) == 0
         document: dict[str, Any] = json.loads(capsys.readouterr().out)

@@ -15,6 +15,7 @@ from tb_plugin.errors import Cancelled, UnreadableTrace, WorkerDied
 from tb_plugin.service.workers.pool import InlineWorkers, Pool, WorkerBug, default_size
 from tb_plugin.service.workers.question import Ready
 from tb_plugin.service.workers.request import Job
+from tests.depth import deep
 from tests.service.fakes import Arrays, Chatty, DieTimes, Echo, LastingPool, Noisy, Pid, Refuse, Slow, Stumble, until
 
 
@@ -82,6 +83,7 @@ def test_one_death_is_retried_and_reported(pool, tmp_path, caplog):
     assert "SIGKILL" in caplog.text
 
 
+@deep
 def test_two_deaths_are_an_error_and_the_pool_lives_on(pool, tmp_path):
     with pytest.raises(WorkerDied, match=r"SIGKILL"):
         pool.submit(DieTimes(str(tmp_path), 9)).future.result(20)
@@ -89,6 +91,7 @@ def test_two_deaths_are_an_error_and_the_pool_lives_on(pool, tmp_path):
     assert pool.submit(Echo(1)).future.result(20) == 1
 
 
+@deep
 def test_killing_a_worker_from_outside_retries(pool):
     job = pool.submit(Slow(1.0))
     assert until(lambda: job.fraction > 0)
@@ -130,6 +133,7 @@ def test_a_stage_keeps_the_time_when_it_began(pool):
     assert len(begun) == 1
 
 
+@deep
 def test_a_death_takes_the_progress_along(pool):
     job = pool.submit(Slow(1.0))
     assert until(lambda: job.fraction > 0.3)
@@ -175,6 +179,7 @@ class LooksLast(Pool):
         return super()._next(seat)
 
 
+@deep
 def test_what_was_left_to_a_worker_that_then_takes_a_parse_goes_to_another():
     pool = LooksLast(2)
     try:
@@ -231,6 +236,7 @@ def test_many_threads_use_one_pool(pool):
     assert sorted(results) == list(range(20))
 
 
+@deep
 def test_script_without_main_guard_and_busy_worker_at_exit(tmp_path):
     """The worker must neither run the script again nor outlive it."""
     script = tmp_path / "script.py"

@@ -32,7 +32,7 @@ from tb_plugin.views.distributed.part_schema import FACTS, NEVER_NULL, part_shap
 from tb_plugin.views.distributed.rank.reported import RANK, ranks_at_least
 from tb_plugin.views.distributed.view import Distributed
 from tests.conftest import SAMPLE_FILES, UNLIKE, sample
-from tests.depth import DEEP, sampled
+from tests.depth import DEEP
 
 DDP = next(name for name in SAMPLE_FILES if name.startswith("synthetic_ddp/"))
 FILES = (("rank0.1.pt.trace.json.gz", 123),)
@@ -74,7 +74,7 @@ def with_frame(name, table):
     return packed(part_codec.dump(type(made)(made.coverage, made.facts, frames, steps=made.steps)))
 
 
-@pytest.mark.parametrize("name", sampled(SAMPLE_FILES, UNLIKE))
+@pytest.mark.parametrize("name", UNLIKE)
 def test_parts_of_all_samples_have_the_shapes_that_are_expected(name):
     made = part_with_borrowed(Distributed(), sample(name))
     for key, frame in made.frames.items():

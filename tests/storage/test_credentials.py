@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import fsspec
 import pytest
@@ -13,6 +14,7 @@ from tb_plugin.errors import StorageError
 from tb_plugin.payloads.export import to_json
 from tb_plugin.storage.files import Folder, _filesystem
 from tests import stores
+from tests.depth import sampled
 from tests.service.fakes import catalog_of
 
 HOST = f"https://{stores.ACCOUNT}.blob.core.windows.net"
@@ -202,8 +204,11 @@ def test_a_public_azure_container_needs_no_account(filled, monkeypatch, at_azuri
         service.get_container_client("bucket").set_container_access_policy({})
 
 
-@pytest.mark.parametrize("form", ["abfs://{}", "az://{}", "abfss://{}", HOST + "/{}"])
-@pytest.mark.parametrize("way", ["connection string", "key", "token", "token in a connection string"])
+FORMS = ("abfs://{}", "az://{}", "abfss://{}", HOST + "/{}")
+WAYS = ("connection string", "key", "token", "token in a connection string")
+
+
+@pytest.mark.parametrize(("form", "way"), sampled([*product(FORMS, WAYS)], [*zip(FORMS, WAYS, strict=True)]))
 def test_azure_credentials_of_the_environment(filled, monkeypatch, at_azurite, form, way):
     store, url = filled("abfs")
     given = {

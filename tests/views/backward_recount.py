@@ -1,4 +1,4 @@
-"""The backward operators of a trace by hand, one event after the other, from the definitions in docs/metrics.md."""
+"""The backward operators of a trace by hand, one event after the other, from the definitions in docs/concepts."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_stacks_of_samples_recounted(name: str) -> None:
 
 @given(st.lists(st.tuples(st.lists(st.integers(0, 3), max_size=4), st.integers(1, 4), st.booleans()), max_size=12),
        st.integers(-1, 14), st.integers(-1, 14), st.sampled_from(["held", "made", "left"]))  # fmt: skip
-@examples(suite=40, deep=500)
+@examples(suite=25, deep=500)
 def test_any_allocation_stacks_recounted(
     blocks: list[tuple[list[int], int, bool]], at: int, against: int, of: str
 ) -> None:

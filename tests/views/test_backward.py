@@ -127,7 +127,7 @@ def test_the_recording_of_a_gather_names_its_layer_and_line() -> None:
 
 
 def recount(table: TraceTable) -> tuple[Counter[tuple[str, str | None, str | None]], dict[str, int]]:
-    """Calls by names and line, and sums, one event after the other, from the definitions in docs/metrics.md."""
+    """Calls by names and line, and sums, one event after the other, from the definitions in docs/concepts."""
     name = [table.strings[int(i)] for i in table.name]
     around = table.operator.tolist()
     by_hand = backward_by_hand(table)
@@ -202,7 +202,7 @@ CALLS = st.lists(
 
 
 @given(CALLS, st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=2))
-@examples(40, 500)
+@examples(25, 500)
 def test_any_calls_recounted(calls: Any, arrows: Any) -> None:
     builder = trace().op("aten::first", 0, 1, tid=3)
     for name, at, dur, tid, sequence, thread, does in calls:

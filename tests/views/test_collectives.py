@@ -247,7 +247,7 @@ SOUP = st.lists(
 
 
 @given(SOUP)
-@examples(50, 1000)
+@examples(25, 1000)
 def test_a_recount(soup: list[list[tuple[int, str, str]]]) -> None:
     ranks = [[call(s, op, state, record_id=i) for i, (s, op, state) in enumerate(sorted(calls))] for calls in soup]
     rows = {row["sequence"]: row for row in table(view(*ranks))}

@@ -13,7 +13,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notice, Notices, View
 from tb_plugin.views.distributed.view import Distributed
 from tests.builders import TraceBuilder, kernel, memcpy, part, rows, trace
-from tests.conftest import SAMPLE_FILES, SHARED, loaded, needs_shared, sample
+from tests.conftest import SHARED, UNLIKE, loaded, needs_shared, sample
 
 REAL = [
     "hta/nccl_parser_config/nccl_data.json.gz",
@@ -30,7 +30,7 @@ def exposed(table: TraceTable) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_overview_and_distributed_agree(name: str) -> None:
     pages_agree(sample(name))
 
@@ -154,7 +154,7 @@ def test_one_profile_alone_cannot_tell_waiting_from_transfer() -> None:
     work = kernel("add", 800, 20), kernel("ncclDevKernel_AllReduce", 200, 820, stream=20)
     payload: Any = part(builder.launches(*work).table(), "overview").payloads["findings"]
     (notice,) = [notice for notice in payload.notices if notice.rule == "communication"]
-    assert "How much of it is waiting for other ranks this trace alone does not tell" in notice.text
+    assert "One rank's trace cannot separate waiting from transfer" in notice.text
     assert "Where this rank waits, look at the one that arrives last; sending less would not help." in notice.todo
 
 

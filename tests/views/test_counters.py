@@ -77,7 +77,7 @@ def test_the_queue_of_each_stream() -> None:
     streams = {key: (counter.max, counter.device) for key, counter in found.items() if "stream" in key}
     assert streams == {'stream_queue_depth:["0", "7"]': (3.0, "0"), 'stream_queue_depth:["0", "8"]': (2.0, "0")}
     assert found["queue_depth:0"].max == 6.0
-    assert found['stream_queue_depth:["0", "8"]'].title == "Launched, not started, stream 8"
+    assert found['stream_queue_depth:["0", "8"]'].title == "Launch queue depth, stream 8"
 
 
 def test_a_bin_has_its_mean_and_its_extremes() -> None:

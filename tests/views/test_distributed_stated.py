@@ -321,7 +321,7 @@ def test_a_job_is_at_least_as_large_as_its_groups() -> None:
     view = view_of(parts_of(*tables))
     figures = view.payloads["headline"].figures  # type: ignore[union-attr]
     (size,) = (figure for figure in figures if figure.metric.key == "world_size")
-    assert (size.metric.title, size.value) == ("World size, at least", 8)
+    assert (size.metric.title, size.value) == ("World size (min)", 8)
     assert any("of at least {world_size} ranks are here" in text for text in told(view).values())
     assert [row["node"] for row in rows_of(parts_of(*tables), "devices")] == ["", ""]
 

@@ -233,7 +233,7 @@ calls = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 25), st.sampled_fr
 
 
 @given(calls, st.sampled_from(["a", "B", ".", "/[ab]/", "ab", ""]), st.sampled_from(["names", "args", "all"]))
-@examples(suite=40, deep=500)
+@examples(suite=25, deep=500)
 def test_any_search_recounted(drawn: list[tuple[int, int, str]], search: str, place: str) -> None:
     builder = trace().op("first", 0, 70)  # so that a slice is longer than a nanosecond
     for at, dur, text in drawn:

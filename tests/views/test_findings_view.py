@@ -60,7 +60,7 @@ def test_idle_time_says_of_which_window_it_is() -> None:
     payloads = part(table, "overview").payloads
     card: Any = payloads["device_idle_0"]
     device: Any = payloads["device_time_0"]
-    assert (card.title, card.total) == ("Idle time from first to last work, by cause", 20_000)
+    assert (card.title, card.total) == ("Idle time by cause, first to last kernel", 20_000)
     assert len({each.metric.window for each in (*card.parts, *device.parts)}) == 1
     summary: Any = part(table, "idle").payloads["summary"]
     assert (summary.figures[0].metric.title, summary.figures[0].value) == ("Idle in the steps", 70_000)

@@ -264,7 +264,7 @@ calls = st.lists(
 
 
 @given(calls, st.integers(0, 60), st.integers(1, 40))
-@examples(suite=30, deep=500)
+@examples(suite=25, deep=500)
 def test_any_arrows_recounted(drawn: list[tuple[int, int, int, str]], start: int, length: int) -> None:
     builder = trace()
     for i, (at, dur, tid, kind) in enumerate(drawn):

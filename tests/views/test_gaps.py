@@ -343,7 +343,7 @@ drawn_host = st.lists(st.tuples(st.integers(0, 80), st.integers(0, 40), st.integ
 
 
 @given(drawn_work, drawn_host, st.integers(0, 90_000), st.integers(1, 90_000), st.integers(0, 9_000))
-@examples(suite=50, deep=500)
+@examples(suite=25, deep=500)
 def test_any_gaps_recounted(
     work: list[tuple[int, int, int, int]], host: list[tuple[int, int, int]], start: int, length: int, shortest: int
 ) -> None:

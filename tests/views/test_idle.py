@@ -190,7 +190,7 @@ def test_before_the_first_and_after_the_last_work() -> None:
     assert gap(builder, 100, 110) == {"python": 4, "dispatch": 6}
 
 
-# -- a plain recount, from docs/metrics.md
+# -- a plain recount, from docs/concepts
 
 NAMED = {
     Cause.INITIALISATION: {"cuModuleLoadDataEx"},
@@ -315,7 +315,7 @@ def any_trace(draw: st.DrawFn) -> TraceBuilder:
 
 
 @given(any_trace(), st.integers(0, 2**32))
-@examples(60, deep=3000)
+@examples(25, deep=3000)
 def test_causes_are_those_of_a_plain_recount(builder: TraceBuilder, seed: int) -> None:
     table = builder.table()
     account = idle_account(table, 0)
@@ -411,7 +411,7 @@ def test_idle_times_of_several_pages_have_a_name_each() -> None:
         if metric.key == "idle_ns":
             named.setdefault(metric.title, set()).add(value)
     assert named == {
-        "Idle from first to last work": {1_000_000},
+        "Idle time, first to last kernel": {1_000_000},
         "Idle in the steps": {1_200_000},
         "Idle in the range": {1_400_000},
     }

@@ -93,7 +93,7 @@ def test_what_a_person_calls_communication_is_communication_everywhere() -> None
 @pytest.mark.parametrize(
     ("text", "problem", "told"),
     [
-        ("gemm = x\nnonsense", "", "TORCH_TRACE_CLASSES: line 2: no class = regex"),
+        ("gemm = x\nnonsense", "", "TORCH_TRACE_CLASSES: line 2: not of the form class = regex"),
         ("", "/no/file cannot be read: No such file or directory", "TORCH_TRACE_CLASSES: /no/file cannot be read"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Link
 from tests.builders import TraceBuilder, kernel, memcpy, model, part, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 
 LOADER = "enumerate(DataLoader)#X.__next__"
 
@@ -94,7 +94,7 @@ def test_what_holds_the_device_up_opens_at_its_longest_event() -> None:
     assert (link.params["start_ns"], link.params["end_ns"]) == ("50000", "650000")
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_evidence_of_a_sample_is_where_it_leads(name: str) -> None:
     table = sample(name)
     for link in evidence(table):

@@ -18,7 +18,7 @@ from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.launches.view import CALLERS
 from tests.builders import TraceBuilder, analysis, kernel, memcpy, model, part, row, rows, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
 BY_CALLER = "runtime_calls_by_caller"
@@ -257,7 +257,7 @@ def assert_recounted(table: TraceTable) -> None:
         assert each["runtime_self_ns"] == operators[each["name"]]
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES, ids=lambda n: n.split(".")[0])
+@pytest.mark.parametrize("name", UNLIKE, ids=lambda n: n.split(".")[0])
 def test_a_sample_recounted(name: str) -> None:
     table = sample(name)
     if (table.kind == EventKind.RUNTIME).any():
@@ -281,7 +281,7 @@ drawn_work = st.lists(
 
 
 @given(drawn_host, drawn_work)
-@examples(suite=40, deep=500)
+@examples(suite=25, deep=500)
 def test_any_calls_recounted(host: list[tuple[str, int, int, int]], work: list[tuple[int, int, int, int]]) -> None:
     builder = trace()
     for i, (what, at, dur, tid) in enumerate(host):

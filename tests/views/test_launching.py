@@ -140,7 +140,7 @@ def test_the_numbers_of_a_sequence() -> None:
     assert (found["start_ns"], found["dur_ns"]) == (10_000, 8_000)
 
 
-# -- plain recounts, from docs/metrics.md
+# -- plain recounts, from docs/concepts
 
 
 def asked_before(table: TraceTable, wait: int, work: int) -> bool:
@@ -316,7 +316,7 @@ drawn = st.lists(
 
 
 @given(drawn)
-@examples(suite=30, deep=500)
+@examples(suite=25, deep=500)
 def test_any_launches_of_work_recounted(drawn: list[tuple[str, int, int, int, int]]) -> None:
     builder, at = trace().op("aten::x", 0, 40).step(1, 0, 90), 2
     for what, wait, dur, flag, stream in drawn:
@@ -339,7 +339,7 @@ def test_any_launches_of_work_recounted(drawn: list[tuple[str, int, int, int, in
     st.lists(st.sampled_from(["AB", "ABC", "C", "A", "BCA", "|", ".", "ABCAB"]), min_size=5, max_size=30),
     st.integers(0, 2),
 )
-@examples(suite=40, deep=1000)
+@examples(suite=25, deep=1000)
 def test_any_sequences_recounted(pieces: list[str], gap: int) -> None:
     assert_repeats(stream("".join(pieces), gap).table())
 

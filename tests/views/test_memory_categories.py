@@ -76,7 +76,7 @@ def test_without_gradients_what_stays_is_a_parameter_and_without_a_pass_nothing_
 
 
 def plain(row: Row, rows: list[Row]) -> str:
-    """The rule as docs/metrics.md words it."""
+    """The rule as docs/concepts words it."""
     size, begin, end, first, last, in_operator, in_stage = row
     passes = max(n for one in rows for n in one[3:5])
     gradients = {one[0] for one in rows if one[1] == G and not one[6]}

@@ -212,7 +212,7 @@ def test_a_selection_of_steps() -> None:
 
 
 def same_backward(table: TraceTable) -> None:
-    """The backward time of each module, one event after the other, from the definitions in docs/metrics.md."""
+    """The backward time of each module, one event after the other, from the definitions in docs/concepts."""
     modules = [int(i) for i in np.flatnonzero(table.kind == EventKind.MODULE)]
     on: dict[int, list[int]] = {}
     for call in modules:

@@ -12,7 +12,7 @@ from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, Call
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown
 from tests.builders import TraceBuilder, kernel, memcpy, part, row, rows, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
 GRAPH = "cudaGraphLaunch"
@@ -48,7 +48,7 @@ def test_each_piece_has_its_reason() -> None:
     assert [(s.metric.title, s.value) for s in bar.parts] == [
         ("Graph replay", 9_000),
         ("No launch recorded", 7_000),
-        ("Launched outside of operators", 6_000),
+        ("Launched outside operators", 6_000),
         ("Launched before the recording", 2_000),
     ]
     assert bar.total == row(table, "operators", name=NO_OPERATOR)["device_self_ns"] == 24_000
@@ -151,7 +151,7 @@ def assert_recounted(table: TraceTable) -> None:
     assert sum(r["device_total_ns"] for r in outermost) == sum(r["device_self_ns"] for r in rows(table, "operators"))
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_samples_recounted(name: str) -> None:
     table = sample(name)
     if of_kind(table.kind, *DEVICE_WORK).any():

@@ -1,7 +1,7 @@
 """The test cases of torch-tb-profiler 0.4.3, re-created: same inputs, same numbers, and where not, why not.
 
 Times are microseconds as there; costs are in its order (Kernel, Memcpy, Memset, Communication, Runtime, DataLoader, CPU,
-Other, Total). "Deviation:" marks a number of ours that differs, with the section of docs/metrics.md that defines it.
+Other, Total). "Deviation:" marks a number of ours that differs, with the section of docs/concepts that defines it.
 """
 
 from __future__ import annotations

@@ -47,9 +47,8 @@ def test_a_range_that_nothing_ends_is_told_where_it_leads() -> None:
         [ev("B", 0, "open"), ev("X", 2, "done", dur=3), ev("X", 20, "other", dur=80), ev("X", 0, "done", dur=1, tid=3)]
     )
     assert said(part(made, "overview").payloads["largest_costs"]) == [
-        "Of 101000 in ranges most stands in other itself: 80000.",
-        "Most time, with all that is in it, takes open: 100000; 1 of its ranges never ends and lasts to the end of the "
-        "trace.",
+        "other has the largest self time: 80000 of 101000 in ranges.",
+        "open has the largest total time: 100000; 1 of its ranges never ends and lasts to the end of the trace.",
     ]
     (column,) = [column for column in made.others if column.key == NEVER_ENDED]
     assert [made.strings[int(made.name[row])] for row in column.row] == ["open"]
@@ -70,8 +69,8 @@ def test_overview_names_what_took_the_time() -> None:
     )  # fmt: skip
     found = part(trace, "overview")
     assert said(found.payloads["largest_costs"]) == [
-        "Of 14000 in ranges most stands in inner itself: 7000.",
-        "Most time, with all that is in it, takes outer: 10000.",
+        "inner has the largest self time: 7000 of 14000 in ranges.",
+        "outer has the largest total time: 10000.",
     ]
     headline = found.payloads["headline"]
     assert isinstance(headline, Figures)

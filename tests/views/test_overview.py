@@ -273,7 +273,7 @@ def test_nobody_is_told_to_record_stacks_that_were_recorded() -> None:
     plain.root["with_stack"] = 0
     assert "with_stack=True" in told(plain).todo
     ends_early = told(plain, model(plain.bytes()[:-20]))
-    assert ends_early.text == "What was read of the file holds no call stacks." and not ends_early.todo
+    assert ends_early.text == "The part that was read contains no call stacks." and not ends_early.todo
     plain.root["with_stack"] = 1
     assert "(with_stack)" in told(plain).text and not told(plain).todo
 

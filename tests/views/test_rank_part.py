@@ -140,7 +140,7 @@ def batched(draw: st.DrawFn) -> TraceBuilder:
 
 
 @given(st.one_of(workers(), batched()))
-@examples(40, 3000)
+@examples(25, 3000)
 def test_a_plain_recount(builder: TraceBuilder) -> None:
     """Call by call and nanosecond by nanosecond."""
     table = builder.table()

@@ -88,7 +88,7 @@ PLANTED: list[tuple[Straggler, str]] = [
 
 
 @pytest.mark.parametrize("seed", sampled(range(10), range(1)))
-@pytest.mark.parametrize("lost", sampled([2, 3, 6], [2, 3]))
+@pytest.mark.parametrize("lost", sampled([2, 3, 6], [3]))
 @pytest.mark.parametrize(("given", "cause"), PLANTED)
 @pytest.mark.parametrize("shape", sampled(LOST, ["pairs"]))
 def test_a_tenth_of_the_calls_of_its_group_its_own_or_of_others_are_lost(

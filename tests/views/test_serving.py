@@ -159,7 +159,7 @@ def test_nobody_knows_the_tokens_of_speculative_decoding() -> None:
     found = part(table, "serving")
     assert found.facts["serving.tokens_per_second"] is None
     notices = found.payloads["answer"]
-    assert isinstance(notices, Notices) and "Tokens a second are left out" in notices.notices[0].text
+    assert isinstance(notices, Notices) and "Tokens per second are unknown" in notices.notices[0].text
 
 
 def test_scatters_have_a_dot_for_each_step() -> None:

@@ -51,7 +51,7 @@ def test_samples_recounted() -> None:
         sums = {row["snapshot_figure"]: row for row in table(base, exp, "snapshot_figures")}
         levels = levels_of(devices_of(exp)[0])
         assert sums["Peak allocated"]["exp_held_bytes"] == levels.allocated.max()
-        assert sums["Never in use"]["exp_held_bytes"] == levels.reserved.max() - levels.active.max()
+        assert sums["Never used"]["exp_held_bytes"] == levels.reserved.max() - levels.active.max()
 
 
 def test_what_appears_goes_and_grows() -> None:

@@ -119,7 +119,7 @@ def compare(held: DeviceLevels) -> None:
 
 @given(st.lists(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 12)), min_size=1, max_size=6), min_size=2, max_size=9),
        st.booleans())  # fmt: skip
-@examples(suite=40, deep=500)
+@examples(suite=25, deep=500)
 def test_any_growth_recounted(script: list[list[tuple[int, int]]], annotated: bool) -> None:
     compare(device(history(script, annotated)))
 

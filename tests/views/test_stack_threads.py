@@ -16,7 +16,7 @@ from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.stacks.view import Choice, merged, threads_of
 from tests.builders import TraceBuilder, kernel, part, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import SAMPLE_FILES, UNLIKE, sample
 from tests.depth import examples
 from tests.views.test_stacks import folded, places
 
@@ -263,7 +263,7 @@ def busy(table: TraceTable) -> dict[int, int]:
     return totals
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_functions_sum_to_the_time_in_which_a_thread_is_in_calls(name: str) -> None:
     table = sample(name)
     if not threads_of(table):

@@ -129,8 +129,8 @@ def test_other_profiles_do_not_have_the_view() -> None:
 
 def test_an_issue_names_the_file_that_it_was_met_in() -> None:
     raw = read(trace().op("a", 0, 1).bytes())
-    issue = Issue("bad_row", "dropped", "rows without a time were left out", 2, file="op_statistic.csv")
+    issue = Issue("bad_row", "dropped", "rows without a time were skipped", 2, file="op_statistic.csv")
     table = assemble(replace(raw, report=replace(raw.report, issues=(issue,))))
     assert [i.file for i in read_info(table.report).issues] == ["op_statistic.csv"]
     told = json.dumps([n.text for n in part(table, "overview").payloads["data_quality"].notices])  # type: ignore[union-attr]
-    assert "op_statistic.csv: rows without a time were left out" in told
+    assert "op_statistic.csv: rows without a time were skipped" in told

@@ -136,7 +136,7 @@ def test_what_is_stated_stands_beside_what_is_computed() -> None:
     table = stated(npu().step(12, 0, 100).op("aten::mm", 0, 9).launches(kernel("a", 20, 10)).table(), device=[0, 0])
     view = part(table, "overview")
     bar: Any = view.payloads["device_steps_0"]
-    assert bar.title == "Device time of a step" and view.layout[-2:] == ("steps_of_devices", "stated_steps")
+    assert bar.title == "Device time per step" and view.layout[-2:] == ("steps_of_devices", "stated_steps")
     assert steps(table, "stated_steps")[1] == {
         "device": "0", "step": "13", "stated_computing_ns": 500, "stated_exposed_ns": 200, "stated_overlapped_ns": 70,
         "stated_communication_ns": 270, "stated_free_ns": 300, "stated_stage_ns": 900, "stated_bubble_ns": 90,
@@ -151,7 +151,7 @@ def test_without_rows_the_statement_is_all_there_is() -> None:
     table = stated(assemble(empty()))
     view = part(table, "overview")
     bar: Any = view.payloads["device_steps_4"]
-    assert "as the profile states it" in bar.title and bar.total == 400 + 150 + 450
+    assert "reported by the profiler" in bar.title and bar.total == 400 + 150 + 450
     assert [one.value for one in bar.parts] == [340, 60, 150, 450]
     assert "steps_of_devices" not in view.frames and len(steps(table, "stated_steps")) == 2
 
@@ -191,7 +191,7 @@ def test_a_rank_of_which_most_kernels_are_missing_is_not_called_idle() -> None:
     (notice,) = [each for each in view.payloads["data_quality"].notices if each.rule == "kernels_missing"]  # type: ignore[union-attr]
     assert [figure.value for figure in notice.figures] == [1112, 1000]
     bar: Any = view.payloads["device_steps_0"]
-    assert "as the profile states it" in bar.title
+    assert "reported by the profiler" in bar.title
     # With nine tenths of them the page says what it knows.
     almost = part(stated(table, device=[0, 0], computing_ns=[600, 511]), "overview")
     assert wanted <= almost.payloads.keys()
@@ -235,9 +235,9 @@ def test_bars_say_of_how_many_steps_they_are(tables: list[TraceTable]) -> None:
     """Three steps: their mean beside the sum of all."""
     payloads: Any = part(tables[0], "overview").payloads
     device = tables[0].devices[0].id
-    assert payloads[f"device_steps_{device}"].title == "Device time of a step, mean of 3 steps"
+    assert payloads[f"device_steps_{device}"].title == "Device time per step, mean of 3 steps"
     for name in ("time", "idle", "classes"):
-        assert "; sum of 3 steps and what is outside; " in payloads[f"device_{name}_{device}"].subtitle
+        assert "; sum of 3 steps and the time outside; " in payloads[f"device_{name}_{device}"].subtitle
 
 
 def test_what_is_advised_holds_where_files_are_missing() -> None:

@@ -40,7 +40,7 @@ from tb_plugin.views.distributed.stragglers.slow_kernels import (
 from tb_plugin.views.distributed.view import Distributed
 from tests.builders import model
 from tests.conftest import REPO, SAMPLES, sample
-from tests.depth import sampled
+from tests.depth import DEEP, sampled
 from tests.jobs_of_ranks import Job, Plan, job
 from tests.synthetic_job import Job as SyntheticJob
 from tests.synthetic_job import Straggler, plan, truth, write
@@ -50,7 +50,7 @@ TP, DP = [(0, 1), (2, 3)], [(0, 2), (1, 3)]
 LATE = 300_000
 SEEDS = sampled(range(100), range(4))
 """Of plans, which take milliseconds."""
-TAILS = sampled(range(60), range(0, 60, 3))
+TAILS = sampled(range(60), range(0, 60, 5))
 JOBS = sampled(range(100), range(1))
 """Of invented jobs, which are written and read."""
 
@@ -509,7 +509,7 @@ def test_ranks_that_are_late_in_turn_share_what_is_gained_also_where_one_lost_ca
     assert told.found.lost_ns.sum() == pytest.approx(sum(planted["gain_ns"]), rel=0.02)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:2] if not DEEP else SEEDS)
 def test_a_straggler_whose_mate_has_no_trace_costs_what_it_does(seed: int) -> None:
     """Its mate passes the delay on to a group in which nobody sees who came last; another rank lost calls."""
     given = (Straggler(4, list(CAUSES)[seed % len(CAUSES)], amount_ns=2_000_000 if seed % 2 else 800_000),)

@@ -16,7 +16,7 @@ from tb_plugin.model.trace.recorder import UNKNOWN_RECORDER
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
 from tests.builders import TraceBuilder, Work, kernel, memcpy, memset, part, rows, trace
-from tests.conftest import SAMPLE_FILES, sample
+from tests.conftest import UNLIKE, sample
 from tests.depth import examples
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32"
@@ -171,7 +171,7 @@ def test_names_are_recounted(device: list[tuple[str, int, int, int]], host: list
     assert_recounted(table)
 
 
-@pytest.mark.parametrize("name", SAMPLE_FILES)
+@pytest.mark.parametrize("name", UNLIKE)
 def test_names_of_the_samples_are_recounted(name: str) -> None:
     table = sample(name)
     if not isinstance(table, TraceTable):

@@ -1,4 +1,4 @@
-// Typed GETs of the plugin's own routes. Paths are relative to the page, so any --path_prefix works.
+// Typed GET requests to the plugin's routes.
 import type { Catalog, Problem, Profile, Table, View } from './payloads'
 
 export type Query = Record<string, string | number | readonly string[] | null | undefined>
@@ -38,7 +38,7 @@ async function problemOf(response: Response, path: string): Promise<Problem> {
     const body: unknown = await response.json()
     if (typeof body === 'object' && body !== null && 'error' in body && isProblem(body.error)) return body.error
   } catch {
-    // Not one of ours: a proxy or TensorBoard itself answered.
+    // Not our error format: a proxy or TensorBoard answered.
   }
   return {
     what: `The server answered ${response.status} ${response.statusText}.`,
@@ -83,7 +83,7 @@ export async function getCatalog(signal?: AbortSignal): Promise<Catalog> {
   const response = await request('runs', {}, signal)
   const tag = response.headers.get('etag')
   if (known !== null && known.tag === tag) {
-    // Read to its end, so that the connection is free and the browser keeps what it has.
+    // Read to the end, so that the connection is free and the browser caches the answer.
     await response.arrayBuffer()
     return known.catalog
   }

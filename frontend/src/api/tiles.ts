@@ -1,4 +1,4 @@
-// Tiles of the timeline, from Arrow to typed arrays that lie where the answer lies.
+// Timeline tiles, from Arrow to typed arrays.
 import { type Batch, type Column, tableFromIPC } from '@uwdata/flechette'
 import type { TileColumns, TileKey } from '../lib/tiles'
 import { type Answer, getBytes, type Query } from './client'

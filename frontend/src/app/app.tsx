@@ -1,4 +1,4 @@
-// The frame: what is open, in which state, and the view inside.
+// The page frame: profile, state and the open view.
 import { Alert, Button, MantineProvider } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../api/client'
@@ -53,7 +53,7 @@ export function App() {
 function Frame() {
   const route = useRoute()
   const { catalog, problem: offline, refresh } = useCatalog()
-  // With profiles at hand, a store that went away is a remark; without, NoProfile says it.
+  // With cached profiles a lost store is a remark; without, NoProfile reports it.
   const troubles = !catalog ? [] : offline ? [offline] : catalog.runs.length > 0 ? catalog.problems : []
   const address = useMemo(() => resolveAddress(catalog, route), [catalog, route])
   const wanted = wantedAddress(catalog, route)
@@ -64,7 +64,7 @@ function Frame() {
   const { profile: read, problem, reload } = useProfile(asked, spanVersion(span), part, capture, route.view)
   const other = read?.worker && !sameAddress(read, asked) ? read : null
   useEffect(() => {
-    // Once a merged file is read, a worker for each of its ranks stands for it.
+    // A merged file becomes one worker per rank once it is read.
     if (!other) return
     if (route.worker) setRoute({ run: other.run, worker: other.worker, span: other.span })
     refresh()
@@ -74,7 +74,7 @@ function Frame() {
   const [help, setHelp] = useState(false)
   useShortcuts(profile, () => setHelp(true))
   useEffect(() => {
-    // The reload button of TensorBoard.
+    // TensorBoard's reload button.
     const onMessage = (event: MessageEvent) => {
       if (event.source === window.parent && event.origin === window.location.origin) refresh()
     }
@@ -173,7 +173,7 @@ function Frame() {
   )
 }
 
-/** Above every view of a file that ends early: no number tells that by itself. */
+/** A banner above every view of a truncated file. */
 const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onMore: () => void }) => (
   <Alert color="orange" variant="light" data-testid="cut" className={css.offline} role="status">
     <b>{read.cut_files.length > 0 ? `Truncated: ${read.cut_files.join(', ')}.` : 'This file is truncated.'}</b>{' '}
@@ -186,7 +186,6 @@ const CutBanner = ({ read, model, onMore }: { read: ReadInfo; model: string; onM
   </Alert>
 )
 
-/** Says so where a view is not limited to the chosen phase. */
 function NotLimited({ phase, view }: { phase: string; view: ViewInfo | undefined }) {
   if (!view?.available || !view.whole) return null
   return (
@@ -198,7 +197,7 @@ function NotLimited({ phase, view }: { phase: string; view: ViewInfo | undefined
 }
 
 function skip(event: React.MouseEvent): void {
-  // The hash is TensorBoard's: focus moves, the address stays.
+  // The hash belongs to TensorBoard: move the focus only.
   event.preventDefault()
   document.getElementById('main')?.focus()
 }
@@ -237,7 +236,7 @@ function Body(props: {
         <p>{info.why}</p>
         {info.enable && (
           <p>
-            To record it: <code>{info.enable}</code>
+            To enable it: <code>{info.enable}</code>
           </p>
         )}
         {only && (

@@ -1,4 +1,4 @@
-// A bug in one view must not take the page with it.
+// Error boundary around a view.
 import { Component, type ReactNode } from 'react'
 import { ProblemPanel } from '../widgets/problem'
 

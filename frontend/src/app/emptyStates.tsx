@@ -1,4 +1,4 @@
-// What the page shows while there is no profile to show: scanning, empty.
+// The page without profiles: scanning, empty, skipped files.
 import { Drawer, Tooltip } from '@mantine/core'
 import { useState } from 'react'
 import type { Catalog } from '../api/payloads'
@@ -24,7 +24,6 @@ with profile(
 
 const MOST_PASSED = 50
 
-/** How many files and folders are no profiles, below the list of views, and what they are one click away. */
 export function SkippedFilesButton({ catalog }: { catalog: Catalog }) {
   const [open, setOpen] = useState(false)
   const count = catalog.skipped.length
@@ -53,7 +52,6 @@ export function SkippedFilesButton({ catalog }: { catalog: Catalog }) {
   )
 }
 
-/** Files of the log directory that are no profiles, and what they are; nothing where there are none. */
 function SkippedFiles({ catalog }: { catalog: Catalog }) {
   const folder = `${catalog.logdir.replace(/\/+$/, '')}/`
   if (catalog.skipped.length === 0) return null

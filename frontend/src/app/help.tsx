@@ -1,4 +1,4 @@
-// The keyboard's card.
+// The card of keyboard shortcuts.
 import { Kbd, Modal } from '@mantine/core'
 import css from './help.module.css'
 
@@ -32,7 +32,7 @@ const KEYS: [string, [string[], string][]][] = [
     ],
   ],
   [
-    'Active memory (with the focus on it)',
+    'Active memory (when focused)',
     [
       [['W', 'S'], 'Zoom in, out (wheel; with Shift the bytes)'],
       [['A', 'D'], 'Move (drag, arrow keys)'],

@@ -1,4 +1,4 @@
-// The views. One that does not apply is listed, greyed, and says why and what would enable it.
+// The list of views; unavailable ones say why.
 import { Popover, Tooltip } from '@mantine/core'
 import { Fragment, type ReactNode } from 'react'
 import type { ViewInfo } from '../api/payloads'
@@ -17,13 +17,13 @@ function groupsOf(views: readonly ViewInfo[]): [string, ViewInfo[]][] {
   return [...groups]
 }
 
-/** As they stand below each other: the number keys open them in this order. */
+/** In display order, which the number keys use. */
 export const inOrder = (views: readonly ViewInfo[]) => groupsOf(views).flatMap(([, members]) => members)
 
 export function Nav(props: {
   views: readonly ViewInfo[]
   active: string
-  /** What stands below all views. */
+  /** Shown below all views. */
   foot: ReactNode
   onActive: () => void
 }) {
@@ -75,7 +75,7 @@ function Unavailable({ view }: { view: ViewInfo }) {
     <div className={basicsCss.help}>
       <b>{view.title}</b>
       <div>{view.why || 'This view does not apply to this trace.'}</div>
-      {view.enable && <div className={basicsCss.helpFoot}>To record it: {view.enable}</div>}
+      {view.enable && <div className={basicsCss.helpFoot}>To enable it: {view.enable}</div>}
     </div>
   )
   return (

@@ -1,4 +1,4 @@
-// The (i) drawer: what was repaired, dropped or missing in the trace, and what that means for the numbers.
+// The drawer about data quality.
 import { Drawer } from '@mantine/core'
 import type { Query } from '../api/client'
 import type { IssueInfo, Profile, ReadInfo, SpanInfo } from '../api/payloads'
@@ -54,10 +54,8 @@ export function QualityDrawer(props: {
   )
 }
 
-/** So many files of a profile are listed. */
 const MOST_FILES = 20
 
-/** Which files of the log directory it is, and of what format. */
 function Files({ span: { files, format: what, size_bytes } }: { span: SpanInfo }) {
   const more = files.length - MOST_FILES
   return (

@@ -1,4 +1,4 @@
-// Light or dark as TensorBoard is; opened alone, as the reader's system is.
+// Light or dark, as TensorBoard or the system.
 import { useEffect, useState } from 'react'
 
 type Scheme = 'light' | 'dark'

@@ -1,4 +1,4 @@
-// Keys that work everywhere; never while a person types.
+// Keyboard shortcuts of every view; inactive while typing.
 import { useEffect, useRef } from 'react'
 import type { Profile } from '../api/payloads'
 import { isTyping } from '../canvas/typing'

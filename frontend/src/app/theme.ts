@@ -1,4 +1,4 @@
-// Mantine's defaults, and what the design asks beyond them: calm tooltips, short motion.
+// Mantine's theme.
 import { Button, createTheme, Popover, Tooltip } from '@mantine/core'
 import { BLUES, GREYS, LIGHT, SANS } from '../lib/tokens'
 

@@ -1,4 +1,4 @@
-// The bar on top: which profile and which steps, what is to know about the data, and ways out of the page.
+// The top bar: profile, steps, data quality, export.
 import { Button, Menu, Tooltip } from '@mantine/core'
 import { originalUrl, type Query, windowUrl } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
@@ -18,7 +18,7 @@ import css from './topbar.module.css'
 export function TopBar(props: {
   catalog: Catalog | null
   address: Address | null
-  /** What the pickers begin with where no profile is open. */
+  /** Shown in the pickers while no profile is open. */
   wanted: Address
   profile: Profile | null
   /** run, worker, span, window, capture, steps, phase and pattern. */
@@ -30,7 +30,7 @@ export function TopBar(props: {
 }) {
   const { catalog, address, wanted, profile, base, steps, reload, onQuality, onHelp } = props
   const notices = profile?.data_notice_count ?? 0
-  // Where a rank's summary answers, nobody has asked for the trace: what there is to say of it is not known.
+  // A rank summary has no data notices of its trace.
   const isRead = notices > 0 || spanOf(catalog, address)?.state !== 'found'
   return (
     <div className={css.top} role="region" aria-label="Profile">
@@ -89,7 +89,6 @@ export function TopBar(props: {
   )
 }
 
-/** Without notes the drawer still tells what was read. */
 const notesText = (count: number, isRead: boolean) =>
   !isRead ? 'Notes on' : count === 0 ? 'About' : count === 1 ? 'note on' : 'notes on'
 

@@ -1,5 +1,4 @@
-// Icicle chart: roots on top, children below in proportion of one value. A zoomed node gives its rows to what is beneath it:
-// all around it is one line.
+// Flame graph: roots at the top, width by one value.
 import { boxColors, drawBox, FONT, type Theme } from './surface'
 
 export interface FlameNode {
@@ -18,7 +17,7 @@ export interface FlameModel {
   total: number
   /** Behind the last node beneath each. */
   last: Int32Array
-  /** Levels of each node and of what is beneath it. */
+  /** Levels of each subtree. */
   height: Int32Array
   levels: number
   children: number[][]
@@ -27,7 +26,6 @@ export interface FlameModel {
 
 export const LEVEL = 22
 
-/** Neighbouring levels differ a little, and none stands out. */
 const SHADES = [1, 0.88, 0.75, 0.63, 0.75, 0.88]
 
 /** Nodes come in pre-order. A node is at least as wide as its children together. */
@@ -90,7 +88,7 @@ export interface FlameScene {
 const frameOf = ({ model, zoom }: FlameScene): [number, number] =>
   zoom < 0 ? [0, model.total] : [model.left[zoom], model.width[zoom]]
 
-/** Level of the first line of a zoom, and whether a line for all around it stands above. */
+/** The first level shown, and whether a line for the parents is above it. */
 function topOf({ model, zoom }: Pick<FlameScene, 'model' | 'zoom'>): { first: number; line: number } {
   const first = zoom < 0 ? 0 : model.depth[zoom]
   return { first, line: first > 0 ? 1 : 0 }
@@ -101,14 +99,14 @@ export function lineCount(model: FlameModel, zoom: number): number {
   return zoom < 0 ? model.levels : model.height[zoom] + topOf({ model, zoom }).line
 }
 
-/** The line that a node stands in, from 0; -1 where it is not in the picture: beside the zoomed one, or around it. */
+/** The line of a node, from 0; -1 if the zoom hides it. */
 export function lineOf(model: FlameModel, zoom: number, node: number): number {
   if (zoom >= 0 && (node < zoom || node >= model.last[zoom])) return -1
   const { first, line } = topOf({ model, zoom })
   return model.depth[node] - first + line
 }
 
-/** What the line above a zoomed node says: how much is around it, nearest first. */
+/** The line above a zoomed node: its parents, nearest first. */
 export function parentsText(model: FlameModel, zoom: number): string {
   const names: string[] = []
   for (let at = model.nodes[zoom].parent; at >= 0; at = model.nodes[at].parent) names.push(model.nodes[at].label)
@@ -117,7 +115,7 @@ export function parentsText(model: FlameModel, zoom: number): string {
 
 const FADED = 0.25
 
-/** How strong a node's colour is (0..1): the found ones stand out. */
+/** Colour strength (0..1); search hits are strongest. */
 export function colorStrength({ model, found }: FlameScene, node: number): number {
   return found ? (found[node] ? 1 : FADED) : SHADES[model.depth[node] % SHADES.length]
 }

@@ -1,4 +1,4 @@
-// A matrix of numbers as coloured cells: numbers where they fit, the largest of several where a pixel holds more than one.
+// A matrix of numbers as coloured cells.
 import { categoryColor, inkOn, mix } from '../lib/color'
 import { type Band, type Domain, foldLines, largestOf, type Matrix, partOf, spreadLabels } from '../lib/rankMatrix'
 import { cutDistinct, cutText, FONT, type Theme } from './surface'
@@ -8,7 +8,6 @@ const BANDS = 18
 const RIGHT = 2
 /** From the cells to the name of a marked row. */
 const MARK = 18
-/** Pixels of a row at most, unless told otherwise. */
 export const MAX_ROW_HEIGHT = 22
 const SHADES = 256
 /** Opacity of nothing: a cell with a value is never quite the surface. */
@@ -25,7 +24,7 @@ interface MatrixLayout {
   left: number
   top: number
   width: number
-  /** Pixels beside the cells, for the names of marked rows. */
+  /** Pixels right of the cells for names of marked rows. */
   right: number
   height: number
   /** First row of each line of pixels that is drawn, and the end; so of the columns. */
@@ -38,7 +37,7 @@ interface MatrixScene {
   layout: MatrixLayout
   domain: Domain
   category: string
-  /** What the columns are. */
+  /** The unit of the columns. */
   axis: string
   theme: Theme
   textOf: (value: number) => string
@@ -46,7 +45,6 @@ interface MatrixScene {
   hover: number
 }
 
-/** Where everything is in a picture so many pixels wide and at most so many high. */
 export function layoutOf(
   matrix: Matrix,
   width: number,
@@ -59,7 +57,7 @@ export function layoutOf(
   const longest = titles.reduce((length, title) => Math.max(length, title.length), 0)
   const room = (length: number) => 12 + Math.ceil(6.4 * length)
   const left = Math.max(44, room(axis.length), Math.min(Math.round(width * 0.25), room(Math.min(longest, 26))))
-  // The label of a thin first row is as high as any other.
+  // A thin first row needs a full label's height.
   const top = matrix.columnBands.length > 0 ? BANDS : rows * tallest > most ? LINE / 2 : 0
   const height = Math.round(Math.min(rows * tallest, most))
   const marked = height / rows < LINE - 3 ? matrix.marked : []
@@ -79,7 +77,7 @@ export function layoutOf(
 
 export const heightOf = ({ top, height }: MatrixLayout) => top + height + AXIS
 
-/** The cell under a place of the picture: of several the largest; -1 beside the cells. */
+/** The cell at a point, the largest if several share it; -1 outside. */
 export function cellAt(matrix: Matrix, layout: MatrixLayout, x: number, y: number): number {
   const [across, down] = [(x - layout.left) / layout.width, (y - layout.top) / layout.height]
   if (across < 0 || across >= 1 || down < 0 || down >= 1 || matrix.values.length === 0) return -1
@@ -111,13 +109,12 @@ export function drawMatrix(context: CanvasRenderingContext2D, scene: MatrixScene
   drawRowLabels(context, scene)
   drawColumnLabels(context, scene)
   drawMarked(context, scene)
-  // One cell at a time: what the pointer is over, else what is kept.
+  // One cell at a time: hovered, else selected.
   const isOver = scene.hover >= 0 && scene.hover < matrix.values.length
   const cell = isOver ? scene.hover : scene.selected
   if (cell >= 0 && cell < matrix.values.length) outline(context, scene, cell, theme.ink)
 }
 
-/** Names of the marked rows, each with a line to where it is. */
 function drawMarked(context: CanvasRenderingContext2D, { matrix, layout, theme }: MatrixScene): void {
   if (layout.right <= MARK) return
   const high = layout.height / matrix.rows.length
@@ -174,7 +171,6 @@ export function hasNumbers(matrix: Matrix, layout: MatrixLayout, textOf: (value:
   return longest * DIGIT <= wide - 8
 }
 
-/** Numbers in the cells, where all of them fit. */
 function drawNumbers(context: CanvasRenderingContext2D, scene: MatrixScene): void {
   const { matrix, layout, domain, category, theme, textOf } = scene
   if (!hasNumbers(matrix, layout, textOf)) return
@@ -249,7 +245,7 @@ function drawColumnLabels(context: CanvasRenderingContext2D, { matrix, layout, a
   context.fillStyle = theme.mute
   context.fillText(cutText(context, axis, layout.left - 10), 2, bottom)
   context.textAlign = 'center'
-  /** Writes nothing where it would stand on what is written. */
+  /** Skips labels that would overlap. */
   const write = (text: string, middle: number, y: number, taken: [number, number][]) => {
     const half = context.measureText(text).width / 2
     const x = Math.min(layout.left + layout.width - half, Math.max(layout.left + half, middle))
@@ -287,7 +283,7 @@ function outline(
   context.strokeStyle = color
   context.lineWidth = 1.5
   const [x, y] = [layout.left + column * wide, layout.top + row * high]
-  // A cell of less than a few pixels is brought out by a frame around it.
+  // Frames cells of a few pixels.
   const [w, h] = [Math.max(wide, 5), Math.max(high, 5)]
   context.strokeRect(x + (wide - w) / 2 + 0.75, y + (high - h) / 2 + 0.75, w - 1.5, h - 1.5)
 }

@@ -1,18 +1,17 @@
-// Tensors over memory and time: a rectangle each, as wide as its life and as high as its size. Low addresses lie on top.
+// Tensors as rectangles over address and time.
 import type { MemoryFlowMap } from '../api/payloads'
 import { formatMark, scaleFor } from '../lib/format'
 import { boxColors, cutText, drawBox, FONT, type Theme } from './surface'
 
-/** Room at the left and right, as beside a curve: what stands above has the same axis. */
+/** Margins of a curve, so that both share an axis. */
 export const SIDE = { left: 62, right: 18 }
 const TOP = 4
-/** Nothing that is there is drawn smaller: bytes beside megabytes are still seen. */
+/** Smallest drawn size in pixels. */
 const LEAST = 1.5
 /** A pointer this near to a small rectangle means it. */
 const NEAR = 3
 const LABEL_HEIGHT = 12
 const LABEL_WIDTH = 48
-/** A name may be longer; it is cut where it ends. */
 const LABEL_COVERS = 130
 /** Operators with a colour of their own; the others share one. */
 export const COLORED = 8
@@ -71,7 +70,6 @@ export class FlowAxes {
     return Math.round(Math.min(high_bytes, Math.max(low_bytes, low_bytes + (y - TOP) / this.perByte)))
   }
 
-  /** Where a tensor is drawn; at least so large that it is seen. */
   rectangle(i: number): Rectangle {
     const { flow } = this.frame
     const [x, end] = [this.x(flow.made_ns[i]), this.x(flow.released_ns[i])]
@@ -80,7 +78,7 @@ export class FlowAxes {
   }
 }
 
-/** The order to draw in: large ones first, so that none of the small ones is covered. Views lie on what they are views of. */
+/** Large tensors first, so that small ones stay visible; views after their base. */
 export function drawingOrder(flow: MemoryFlowMap): number[] {
   return flow.row.map((_, i) => i).sort((a, b) => flow.size_bytes[b] - flow.size_bytes[a] || a - b)
 }
@@ -120,7 +118,6 @@ export function neighbour(flow: MemoryFlowMap, from: number, key: string): numbe
   return best
 }
 
-/** Whether a tensor lies before another one in memory; of those at one place the one that was made first. */
 const before = (flow: MemoryFlowMap, a: number, b: number) =>
   flow.offset[a] < flow.offset[b] || (flow.offset[a] === flow.offset[b] && a < b)
 
@@ -138,7 +135,7 @@ export const operatorColor = (operator: number) => (operator < COLORED ? `slice$
 
 const strengthOf = (life: number) => LIVES.find(([most]) => life <= most)?.[1] ?? 1
 
-/** Tensors whose name can be read: there is room, and nothing that is drawn later lies on it. */
+/** Tensors whose label is not covered by a later rectangle. */
 export function tensorsWithLabels(axes: FlowAxes, order: readonly number[]): Set<number> {
   const found = new Set<number>()
   order.forEach((i, at) => {
@@ -201,7 +198,7 @@ export function drawFlow(context: CanvasRenderingContext2D, scene: FlowScene): v
   }
 }
 
-/** Where tensors lie that are too small and too many to be drawn one by one. */
+/** Cells for tensors too small to draw one by one. */
 function drawCells(context: CanvasRenderingContext2D, { flow, theme, width, height }: FlowScene): void {
   const [x, y] = [(width - SIDE.left - SIDE.right) / flow.cell_columns, (height - 2 * TOP) / flow.cell_rows]
   context.fillStyle = boxColors('rest', 0.5, theme).fill
@@ -211,7 +208,7 @@ function drawCells(context: CanvasRenderingContext2D, { flow, theme, width, heig
   })
 }
 
-/** The ground of each region, and how far into it places lie. */
+/** Background and offsets of each region. */
 function drawRegions(context: CanvasRenderingContext2D, scene: FlowScene, axes: FlowAxes): void {
   const { flow, theme, width, height } = scene
   const [least, rows] = [(flow.high_bytes - flow.low_bytes) / Math.max(1, height / 46), []] as [number, number[]]

@@ -1,5 +1,4 @@
-// Segments of memory as lines of addresses at one scale: what is allocated, what waits for a stream, and the gaps between.
-// A line is so many bytes wide; segments follow each other like words of a text, and longer ones go on in the next line.
+// Segments as lines of addresses at one scale. Long segments wrap like text.
 import type { MemoryMap } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { boxColors, cutText, drawBox, FONT, FONT_TITLE, type Theme } from './surface'
@@ -69,7 +68,7 @@ export function selectedRows(map: MemoryMap, choice: MapChoice): number[] {
     rows.push(row)
   }
   const bySize = choice.order === 'size'
-  // Rows come by address: the sort is stable.
+  // Rows come by address; the sort is stable.
   rows.sort((a, b) => map.row_group[a] - map.row_group[b] || (bySize ? map.row_bytes[b] - map.row_bytes[a] : a - b))
   return rows
 }
@@ -131,7 +130,7 @@ export function pieceFrom(map: MemoryMap, row: number, byte: number): number {
   return low
 }
 
-/** What lies at a byte of a row: a piece, or (piece -1) the gap around it. */
+/** A piece at a byte of a row; piece -1 is a gap. */
 export interface Spot {
   row: number
   piece: number
@@ -174,7 +173,6 @@ export function hitAt(map: MemoryMap, layout: MapLayout, x: number, y: number): 
   return null
 }
 
-/** Where a byte of a row is drawn. */
 export function placeOf(layout: MapLayout, row: number, byte: number): { line: number; x: number } | null {
   const at = layout.slices.findIndex((slice) => slice.row === row && byte >= slice.from && byte < slice.to)
   if (at < 0) return null
@@ -232,7 +230,7 @@ export function rowOf(map: MemoryMap, piece: number): number {
   return low
 }
 
-/** The piece that stands for a block; -1 = it is not there, or not alone. */
+/** The piece of a block; -1 if it has none of its own. */
 export const pieceOf = (map: MemoryMap, block: number): number => map.piece_block.indexOf(block)
 
 export const STATES = { allocated: 'kernel', pending: 'memcpy', inWay: 'dataloader', unused: 'memset' }
@@ -337,7 +335,7 @@ function drawSlice(context: CanvasRenderingContext2D, scene: MapScene, slice: Sl
   }
 }
 
-/** The file's own name and the function: a path says little in a box. */
+/** File name and function without folders. */
 const shortLine = (text: string) => text.slice(text.lastIndexOf('/') + 1)
 
 function outline(

@@ -1,5 +1,4 @@
-// The one Canvas2D engine's ground: a sharp canvas, the theme's colours, and the box with a label that the timeline and
-// the icicle chart both are made of.
+// Canvas basics: size, theme colours, labelled boxes.
 import { categoryColor, inkOn, mix } from '../lib/color'
 import { elided } from '../lib/names'
 import type { Tokens } from '../lib/tokens'
@@ -47,7 +46,7 @@ export function cutText(context: CanvasRenderingContext2D, text: string, width: 
   return ''
 }
 
-/** Texts cut to a width: the middle goes, and different ones stay different as far as the width allows it. */
+/** Texts shortened in the middle; different texts stay different if width allows. */
 export function cutDistinct(
   context: CanvasRenderingContext2D,
   texts: readonly string[],
@@ -79,7 +78,7 @@ export function boxColors(category: string, strength: number, theme: Theme): { f
   return found
 }
 
-/** A labelled box; the label only where it can be read. */
+/** A box with a label, if it fits. */
 export function drawBox(
   context: CanvasRenderingContext2D,
   x: number,
@@ -92,7 +91,7 @@ export function drawBox(
 ): void {
   context.fillStyle = colors.fill
   context.fillRect(x, y, Math.max(1, width), height)
-  // The label stays in sight when the box begins left of the window.
+  // The label stays visible when the box starts left of the window.
   const left = Math.max(x, from)
   const room = x + width - left - 8
   if (room < 16 || label === '') return

@@ -1,5 +1,4 @@
-// Tiles at hand, of whatever they are made: what is wanted is fetched in a few requests at a time, what was not seen for
-// longest goes first.
+// A cache of tiles: batched requests, least recently used dropped first.
 import type { TileKey } from '../lib/tiles'
 
 const MAX_BYTES = 96e6
@@ -21,17 +20,17 @@ export type Fetch<Raw> = (level: number, tiles: readonly TileKey[], signal: Abor
 const keyOf = (level: number, group: number, number: number) => `${level} ${group} ${number}`
 const textOf = (tile: TileKey) => keyOf(tile.level, tile.group, tile.number)
 
-/** What a budget needs to know of a cache. */
+/** The part of a cache that a budget uses. */
 interface Member {
   /** When its tiles were wanted last. */
   readonly wantedAt: number
   /** Lets go of the tile that was not seen for longest; its bytes, 0 = there is none. */
   drop(): number
-  /** Asks for what is missing, as far as the budget allows. */
+  /** Requests missing tiles within the budget. */
   pump(): void
 }
 
-/** What several caches share: how much they keep, and how many requests are under way. */
+/** The shared memory and request limit of several caches. */
 export class Budget {
   private readonly members = new Set<Member>()
   private readonly bytes: number
@@ -64,7 +63,7 @@ export class Budget {
     this.wake()
   }
 
-  /** A number that grows: who wants tiles later has a larger one. */
+  /** A clock for last use. */
   tick(): number {
     this.clock++
     return this.clock
@@ -74,13 +73,13 @@ export class Budget {
     this.under++
   }
 
-  /** A request is over: another cache may ask, the one first whose tiles were wanted last. */
+  /** A request ended: the cache with the latest demand may send the next one. */
   end(): void {
     this.under--
     this.wake()
   }
 
-  /** Bytes came; those go that were not wanted for longest, of the cache that nobody looks at. */
+  /** Accounts for new bytes and drops the least recently used tiles of inactive caches. */
   keep(bytes: number): void {
     this.used += bytes
     if (this.used <= this.bytes) return
@@ -112,7 +111,7 @@ export abstract class TileCache<Raw, Kept> {
   private wanted: readonly TileKey[] = []
   private bytes = 0
   private requests = 0
-  /** Another number whenever a tile came or went: what was drawn of them before is out of date. */
+  /** Changes whenever a tile is added or dropped; older drawings are outdated. */
   version = 0
   wantedAt = 0
   private paused: ReturnType<typeof setTimeout> | undefined
@@ -127,7 +126,7 @@ export abstract class TileCache<Raw, Kept> {
     budget.join(this)
   }
 
-  /** What is kept of what came. */
+  /** The stored form of a tile. */
   protected abstract make(key: TileKey, raw: Raw): Kept
 
   protected abstract sizeOf(tile: Kept): number
@@ -148,7 +147,7 @@ export abstract class TileCache<Raw, Kept> {
     const key = keyOf(level, group, number)
     const tile = this.tiles.get(key)
     if (tile) {
-      // A Map keeps the order of insertion: the last used stands last.
+      // A Map keeps insertion order, so the last used is last.
       this.tiles.delete(key)
       this.tiles.set(key, tile)
     }
@@ -159,19 +158,19 @@ export abstract class TileCache<Raw, Kept> {
     return this.tiles.has(keyOf(tile.level, tile.group, tile.number))
   }
 
-  /** What is wanted now, most wanted first; what was wanted before and has not been asked for is forgotten. */
+  /** Wanted tiles, most important first; replaces the earlier list. */
   want(keys: readonly TileKey[]): void {
     this.wanted = [...new Map(keys.map((tile) => [textOf(tile), tile])).values()]
     this.wantedAt = this.budget.tick()
     this.pump()
   }
 
-  /** What was wanted last is in sight still: others' tiles go first. */
+  /** Marks the last wanted tiles as still visible. */
   stay(): void {
     this.wantedAt = this.budget.tick()
   }
 
-  /** Nothing is wanted any more; what is there stays as long as there is room. */
+  /** Cancels all demand; loaded tiles stay cached. */
   rest(): void {
     this.wanted = []
   }
@@ -181,7 +180,7 @@ export abstract class TileCache<Raw, Kept> {
     while (this.requests < REQUESTS && this.budget.isFree && this.paused === undefined) {
       const missing = this.wanted.filter((tile) => !this.has(tile) && !this.under.has(textOf(tile)))
       if (missing.length === 0) return
-      // What is spread over the requests comes sooner.
+      // Several requests in parallel answer sooner.
       const level = missing.filter((tile) => tile.level === missing[0].level)
       this.ask(level.slice(0, Math.min(TILES, Math.max(2, Math.ceil(level.length / (REQUESTS - this.requests))))))
     }
@@ -195,7 +194,7 @@ export abstract class TileCache<Raw, Kept> {
       const found = await this.fetch(tiles[0].level, tiles, this.abort.signal)
       if (found.length === 0) throw new Error('The server sent no tiles.')
       for (const [i, raw] of found.entries()) this.keep(tiles[i], raw)
-      // While it waits after a failure of another request, that one is not over.
+      // Still pending while it waits after another request's failure.
       if (this.paused === undefined) this.events.onProblem(null)
     } catch (error) {
       if (this.abort.signal.aborted) return
@@ -203,13 +202,13 @@ export abstract class TileCache<Raw, Kept> {
       this.paused ??= setTimeout(() => {
         this.paused = undefined
         this.pump()
-        // Nothing that is wanted now is missing.
+        // Nothing wanted is missing.
         if (!this.busy) this.events.onProblem(null)
       }, RETRY_MS)
     } finally {
       this.requests--
       for (const tile of tiles) this.under.delete(textOf(tile))
-      // A cache that is gone has given its requests back.
+      // A closed cache has released its requests.
       if (!this.abort.signal.aborted) this.budget.end()
     }
     this.pump()
@@ -222,7 +221,7 @@ export abstract class TileCache<Raw, Kept> {
     const tile = this.make(key, raw)
     const text = textOf(key)
     const old = this.tiles.get(text)
-    // One that came twice is kept once, and was used last.
+    // Duplicates are stored once, as last used.
     const bytes = this.sizeOf(tile) - (old === undefined ? 0 : this.sizeOf(old))
     this.tiles.delete(text)
     this.tiles.set(text, tile)

@@ -1,4 +1,4 @@
-// Axes: where ticks stand.
+// Ticks of an axis.
 
 /** The smallest step of 1, 2 or 5 times a power of ten that is at least `room(step)` pixels wide. */
 export function rulerStep(perPixel: number, room: (step: number) => number): number {

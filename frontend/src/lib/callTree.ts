@@ -1,4 +1,4 @@
-// The aligned call tree, one level at a time: the children of a node, what they change, and where the sum stands.
+// The aligned call tree, one level at a time.
 import type { Tree } from '../api/payloads'
 
 /** Numbers of one place on both sides. */
@@ -14,18 +14,18 @@ export interface Level {
 }
 
 export interface LevelRow extends Level {
-  /** Position in the tree; -1 for the rows that stand for something else. */
+  /** Tree index; -1 for rows without a node. */
   node: number
-  /** `rest`: the children that are not shown; `self`: what the node did itself. */
+  /** `rest`: hidden children; `self`: the node's own work. */
   role: 'child' | 'rest' | 'self'
-  /** Children that it has, or that the rest stands for. */
+  /** Number of children, or of summed children. */
   below: number
   /** Running sum of the changes, this row included. */
   sum: number
 }
 
 export interface LevelView {
-  /** The node whose children are shown; -1 at the top. */
+  /** The parent of the rows; -1 at the top. */
   node: number
   total: Level
   rows: LevelRow[]
@@ -34,7 +34,7 @@ export interface LevelView {
 export type Order = 'tree' | 'change'
 
 const TWIN = '\u001e'
-/** Means are fractions: what is left of their sums by rounding is no time. */
+/** Below this a difference is rounding error. */
 const NOTHING_NS = 0.5
 
 const number = (value: unknown): number => (typeof value === 'number' ? value : 0)
@@ -76,7 +76,7 @@ export function pathOf(tree: Tree, children: Map<number, number[]>, node: number
   return out
 }
 
-/** The node at a path; where the tree has no such node, the last one on the way that it has. */
+/** The node at a path, or the last existing node on it. */
 export function nodeAt(tree: Tree, children: Map<number, number[]>, path: readonly string[]): number {
   let at = -1
   for (const step of path) {

@@ -1,4 +1,4 @@
-// One colour per category, everywhere (color.test.ts measures that each can be told from its ground).
+// One colour per category (color.test.ts checks the contrast).
 import { HUES, ON_COLOR, type TREND } from './tokens'
 
 const CATEGORIES: Record<string, string> = {
@@ -83,13 +83,13 @@ const CATEGORIES: Record<string, string> = {
   mode_idle: HUES.grey,
   mode_denoising: HUES.teal,
   mode_unknown: HUES.stone,
-  // Bands of ranks that came last: none is the colour of kernels, communication or copies.
+  // Bands of late ranks: not the colours of kernels, communication or copies.
   last0: HUES.magenta,
   last1: HUES.green,
   last2: HUES.brown,
   last3: HUES.olive,
   last4: HUES.red,
-  // Curves beside categories of memory are of none of them.
+  // Curves next to memory categories: none of their colours.
   curve0: HUES.green,
   curve1: HUES.steel,
   curve2: HUES.brown,
@@ -107,7 +107,7 @@ export function categoryColor(category: string): string {
 
 export type Trend = keyof typeof TREND
 
-/** What a change of time means; `value` is experiment less baseline. */
+/** The meaning of a change; `value` is experiment minus baseline. */
 export const trendOf = (value: number): Trend => (value > 0 ? 'slower' : value < 0 ? 'faster' : 'same')
 
 export const categories = () => Object.keys(CATEGORIES)
@@ -130,7 +130,7 @@ export function contrast(a: string, b: string): number {
   return (light + 0.05) / (dark + 0.05)
 }
 
-/** White or black, whichever reads better on the colour: that holds 4.58:1 (the root of 21) on any. */
+/** Black or white, whichever contrasts more: at least 4.58:1 (the root of 21). */
 export function inkOn(hex: string): string {
   return contrast(hex, ON_COLOR.light) >= contrast(hex, ON_COLOR.dark) ? ON_COLOR.light : ON_COLOR.dark
 }

@@ -1,21 +1,21 @@
-// Which columns of a table are drawn: those that the server shows or a person chose, without those that have nothing.
+// Visible columns of a table.
 import type { Column, Table } from '../api/payloads'
 
-/** Columns in which no row has anything, the name aside; null where not all rows are here, or none. */
+/** Empty columns besides the name; null if rows are missing or there are none. */
 export function emptyKeys({ columns, rows, total_rows, name_column }: Table): ReadonlySet<string> | null {
   if (rows.length === 0 || rows.length < total_rows) return null
   const keys = columns.map(({ metric }) => metric.key).filter((key) => key !== name_column)
   return new Set(keys.filter((key) => rows.every((row) => (row[key] ?? '') === '')))
 }
 
-/** `shown`: keys that a person chose, empty or not; null: what the server shows and is not empty. */
+/** `shown`: keys selected by the user, even if empty; null: the server's non-empty columns. */
 export const isDrawn = (
   { hidden, metric: { key } }: Column,
   shown: readonly string[] | null,
   empty: ReadonlySet<string>,
 ): boolean => (shown ? shown.includes(key) : !hidden && !empty.has(key))
 
-/** What is chosen once a column is shown or hidden; null where that is what nobody chose. */
+/** The selection after a column is toggled; null if it equals the default. */
 export function toggled(
   columns: readonly Column[],
   shown: readonly string[] | null,

@@ -1,12 +1,12 @@
-// A snapshot and a trace of one process: which profile lies beside which, and how their times translate.
+// Profiles of the same process, and translation of their times.
 import type { Catalog, ClockInfo } from '../api/payloads'
 import type { Address } from './profiles'
 
 const PARTNER: Record<string, string> = { snapshot: 'trace', trace: 'snapshot' }
-/** The model whose profiles tell of tensors; they have no clock. */
+/** The model of execution traces, which have no clock. */
 export const EXECUTION = 'execution_trace'
 
-/** The number of the rank that a worker's name tells: after the word, else the first one of the name. */
+/** A worker's rank: the number after "rank", else the first in the name. */
 export function rankOf(worker: string): number | null {
   const found = /rank[-_]?(\d+)/i.exec(worker) ?? /(?:^|[-_.])(\d{1,5})(?:[-_.]|$)/.exec(worker)
   return found ? Number(found[1]) : null
@@ -36,7 +36,7 @@ export function companionCandidates(catalog: Catalog, address: Address, model: s
   )
 }
 
-/** Profiles of one model at the worker of a profile: of one process, where workers are named by process. */
+/** Profiles of a model from the same worker. */
 export const ofWorker = (
   catalog: Catalog,
   { run, worker }: { run: string; worker: string },
@@ -61,9 +61,9 @@ export const translateTime = (at: number, from: ClockInfo, to: ClockInfo): numbe
 
 const MICROSECOND_NS = 1000
 
-/** The first and the last time of a snapshot, in its own ns, at which what a trace did from `start` to `end` may have allocated. */
+/** The snapshot times, in its ns, of allocations during `start` to `end` of the trace. */
 export function allocationRange(start: number, end: number, trace: ClockInfo, snapshot: ClockInfo): [number, number] {
-  // A snapshot tells whole microseconds: what was allocated in one is told at its begin.
+  // Snapshots have whole microseconds: allocations are dated to their start.
   const [first, last] = [start, end].map(
     (time) => Math.floor(translateTime(time, trace, snapshot) / MICROSECOND_NS) * MICROSECOND_NS,
   )

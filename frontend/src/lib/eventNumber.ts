@@ -1,6 +1,6 @@
-// Events of a memory snapshot as a person writes them, and the words of a comparison of two moments.
+// Event numbers of a memory snapshot, as typed.
 
-/** The number that a text names, as the URL has it: '' for none, null for what is no number of an event. */
+/** The event number as the URL has it: '' for none, null if invalid. */
 export function parseEventNumber(text: string): string | null {
   const bare = text.replace(/[\s,_']/g, '')
   if (bare === '') return ''

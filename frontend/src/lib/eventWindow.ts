@@ -1,9 +1,9 @@
-// The part of the axis that the timeline shows for an event: the one rule of all links into it (in_timeline.py is its twin).
+// The window that a link shows around an event (twin of in_timeline.py).
 
-/** Least room on each side, in ns: what is around a short event tells what it is. */
+/** Minimum margin in ns around a short event. */
 const ROOM_NS = 500
 
-/** The event takes half of the picture. tests/around_cases.json says the same for the links of the server. */
+/** The event takes half of the window. tests/around_cases.json tests the server's links too. */
 export function eventWindow(start: number, dur: number): { start: number; end: number } {
   const room = Math.max(Math.floor(dur / 2), ROOM_NS)
   return { start: Math.max(0, Math.round(start - room)), end: Math.round(start + dur + room) }

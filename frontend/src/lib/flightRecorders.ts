@@ -1,4 +1,4 @@
-// What flight recorders say beside the traces, in one sentence.
+// One sentence about flight recorder dumps.
 import type { Table } from '../api/payloads'
 import { counted } from './format'
 

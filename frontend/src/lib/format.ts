@@ -1,8 +1,7 @@
-// The only formatter of the page: a number, its unit and the scale of its column give a text. tests/format_cases.json
-// holds the cases that this file and the Python formatter must both pass.
+// The page's only number formatter. tests/format_cases.json has the cases that the Python formatter must pass as well.
 import type { Scalar, Unit } from '../api/payloads'
 
-/** What a column (or one number) is counted in: `value / factor` of `symbol`. */
+/** A display unit: `value / factor` in `symbol`. */
 export interface Scale {
   unit: Unit
   factor: number
@@ -40,7 +39,7 @@ export const LADDERS: Partial<Record<Unit, [number, string][]>> = {
   hertz: [[1e6, 'MHz']], // the one in which clocks of processors are compared
 }
 
-/** The scale for a column whose largest absolute value is `max`. */
+/** The scale of a column with maximum `max`. */
 export function scaleFor(unit: Unit, max: number): Scale {
   if (unit === 'ratio') return { unit, factor: 0.01, symbol: '%' }
   const ladder = LADDERS[unit]
@@ -50,10 +49,7 @@ export function scaleFor(unit: Unit, max: number): Scale {
   return { unit, factor: best[0], symbol: best[1] }
 }
 
-/**
- * The scale for all values of a column, which may span many units: one step smaller where the smallest value would vanish
- * and the largest stays short.
- */
+/** One scale for a whole column, one step smaller if the smallest value would vanish and the largest stays short. */
 export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
   let max = 0
   let min = Number.POSITIVE_INFINITY
@@ -69,7 +65,7 @@ export function columnScale(unit: Unit, values: Iterable<Scalar>): Scale {
   return { unit, factor: smaller[0], symbol: smaller[1] }
 }
 
-/** Latency by itself is that of all calls: what waiting and transfer are parts of. */
+/** Keys of single-call values, including latency, of which waiting and transfer are parts. */
 const ONE =
   /(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|delay|lifetime|lateness|skew|residual|latency_(low|high))(_|$)|_latency(_|$)/
 const UPKEEP = /(^|_)(guard|wrapper|break)_ns$/
@@ -77,9 +73,8 @@ const BEFORE = /^before_/
 const MOMENT = /(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$/
 
 /**
- * What counts in the same unit within a table: sums of a unit, what one event takes (mean, p50, max, ...), moments, what calls of
- * compiled code cost beside their work, which is far less than all else, and what came before an event, which may be far more.
- * Told by the key, as tests/format_cases.json says for the page and the terminal.
+ * The unit family of a column: sums, single-call values (mean, p50, max, ...), times, compiled-code overhead, time
+ * before an event. tests/format_cases.json has the cases for page and terminal.
  */
 export function familyOf(key: string, unit: Unit): string {
   if (!LADDERS[unit]) return key
@@ -92,7 +87,7 @@ export function familyOf(key: string, unit: Unit): string {
   return `${unit} ${families.find(([, told]) => told.test(key))?.[0] ?? 'sum'}`
 }
 
-/** Shown where each row is one event: its parts add up to how long it took. */
+/** A row's own duration, whose parts add up to it. */
 const OF_EVENT = 'dur_ns'
 
 /** The scales of a table's columns, one for each family of them; `valuesOf` gives values, or the extremes, of a column. */
@@ -135,7 +130,7 @@ function percent(value: number): string {
   return GROUPED[1].format(shown)
 }
 
-/** The number alone, as a cell of a column shows it (the unit stands in the header). */
+/** The number without unit, as in a table cell. */
 export function formatNumber(value: Scalar, scale: Scale): string {
   if (value === null || value === undefined) return DASH
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
@@ -159,13 +154,13 @@ export function format(value: Scalar, unit: Unit, scale?: Scale): string {
   return used.symbol && typeof value === 'number' ? `${text} ${used.symbol}` : text
 }
 
-/** A place on an axis whose marks are `step` (a power of two) apart: as many decimals as tell two marks apart, three at most. */
+/** An axis label with enough decimals for `step` (a power of two), at most three. */
 export function formatMark(value: number, step: number, scale: Scale): string {
   const decimals = Math.min(3, Math.max(0, Math.ceil(Math.log2(scale.factor / step))))
   return value === 0 ? '0' : `${GROUPED[decimals].format(value / scale.factor)} ${scale.symbol}`
 }
 
-/** Bounds in the unit of the upper one: `59.0 to 60.1 ms`; where they read alike it is one number. */
+/** A range in the unit of the upper bound, `59.0 to 60.1 ms`; one number if both read alike. */
 export function formatRange(low: number, high: number, unit: Unit, scale: Scale = scaleFor(unit, high)): string {
   const [first, last] = [low, high].map((value) => formatNumber(value, scale))
   const upper = `${last} ${scale.symbol}`.trimEnd()
@@ -175,7 +170,7 @@ export function formatRange(low: number, high: number, unit: Unit, scale: Scale 
 /** Metrics that hold a change: shown with their sign. */
 export const isChange = (key: string) => /(^|_)delta_/.test(key)
 
-/** The text of a change: a plus where it grew. */
+/** Adds a plus to an increase. */
 export const signed = (text: string, value: Scalar) => (typeof value === 'number' && value > 0 ? `+${text}` : text)
 
 const NANOSECONDS = new Intl.NumberFormat('en-US', { maximumFractionDigits: 9 })
@@ -225,7 +220,7 @@ export function formatTime(unixMs: number, zone?: string): string {
 /** Time of day alone. */
 export const formatClock = (unixMs: number) => formatTime(unixMs).slice(11)
 
-/** A scale for what is counted in its unit; what is not has its own. */
+/** The scale if its unit matches, else undefined. */
 export const scaleOf = (scale: Scale | undefined, unit: Unit) => (scale?.unit === unit ? scale : undefined)
 
 /** A number with its noun: `1 segment`, `2,148 segments`. */

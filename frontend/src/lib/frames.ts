@@ -1,4 +1,4 @@
-// Call stacks: `path(line): function`, one frame after the other, separated by ";" or line breaks.
+// Call stacks: `path(line): function`, separated by ";" or line breaks.
 
 export interface CodeFrame {
   text: string
@@ -21,10 +21,7 @@ export function parseStack(stack: string): CodeFrame[] {
     .map(parseFrame)
 }
 
-/**
- * A frame without the folder that packages are installed in, and without as many others as a text of `length` has no room for;
- * where that is not enough, without its function: the line says more.
- */
+/** A frame without its package folder, shortened to `length`: first other folders go, then the function. */
 export function shortFrame(text: string, length = Number.POSITIVE_INFINITY): string {
   let short = text.replace(/^[^(]*[\\/](?:site|dist)-packages[\\/]/, '')
   const outermost = /^[^(\\/]*[\\/]/

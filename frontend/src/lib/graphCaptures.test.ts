@@ -30,7 +30,7 @@ it('says what was found, and offers all other traces', () => {
     ['other/w/1', 'other/w/1'],
   ])
   expect(choices[0].note).toBe('found next to the trace')
-  expect(choices[3]).toMatchObject({ tone: 'bad', about: 'It is damaged.' })
+  expect(choices[3]).toMatchObject({ tone: 'bad', hint: 'It is damaged.' })
 })
 
 it('says that several lie beside it and none is taken', () => {

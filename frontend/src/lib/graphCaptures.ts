@@ -1,7 +1,7 @@
-// What may tell of the graphs that a trace replays, as choices.
+// Choices for the capture of replayed graphs.
 import type { Catalog, Profile } from '../api/payloads'
 
-/** What the address has where no capture is wanted. */
+/** The URL value for no capture. */
 export const NONE = 'none'
 /** The model of profiles that tell of graphs. */
 const MODEL = 'trace'
@@ -24,7 +24,7 @@ function captureLabel({ capture, run }: Profile): string {
   return names.length === 1 ? shortened(names[0], run) : 'none'
 }
 
-/** What the choice is without a person: known where nobody chose, else nobody asked. */
+/** The default choice. */
 function automaticChoice(profile: Profile, value: string): CaptureChoice {
   const { names = [], beside = [] } = profile.capture ?? {}
   if (value !== '') return { value: '', label: 'automatic', note: 'capture next to the trace' }
@@ -37,7 +37,7 @@ function automaticChoice(profile: Profile, value: string): CaptureChoice {
   return { value: '', label: 'none', note: several }
 }
 
-/** The choices of a trace that replays graphs: automatic, none, what lies beside it, all other traces. */
+/** Choices: automatic, none, captures next to the trace, all other traces. */
 export function captureChoices(catalog: Catalog, profile: Profile, value: string): CaptureChoice[] {
   const beside = profile.capture?.beside ?? []
   const own = [profile.run, profile.worker, profile.span].join('/')
@@ -51,11 +51,11 @@ export function captureChoices(catalog: Catalog, profile: Profile, value: string
   const problems = new Map(all.map(({ name, problem }) => [name, problem]))
   const choice = (name: string, note?: string): CaptureChoice => {
     const problem = problems.get(name)
-    const told = problem ? { note: 'cannot be used', about: problem.what, tone: 'bad' as const } : { note }
+    const told = problem ? { note: 'cannot be used', hint: problem.what, tone: 'bad' as const } : { note }
     return { value: name, label: shortened(name, profile.run), ...told }
   }
   const others = all.flatMap(({ name }) => (name === own || beside.includes(name) ? [] : [choice(name)]))
-  // What was recorded in the same folder is more often the capture than what lies elsewhere.
+  // Captures in the same folder are more likely.
   const near = ({ value: name }: CaptureChoice) => name.startsWith(`${profile.run.split('/')[0]}/`)
   const ordered = [...others.filter(near), ...others.filter((each) => !near(each))]
   const listed = [...beside.map((name) => choice(name, 'next to the trace')), ...ordered]

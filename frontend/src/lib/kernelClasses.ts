@@ -1,11 +1,11 @@
-// What kernels do, by their names: GEMM, attention, ... as the Kernels view says it.
+// Kernel classes (GEMM, attention, ...) by kernel name.
 import type { Breakdown, Table } from '../api/payloads'
 
 export interface KernelClass {
-  /** The word for it: what colours and filters go by. */
+  /** Key for colours and filters. */
   key: string
   title: string
-  /** What speaks for it. */
+  /** Evidence for the class. */
   why: string
 }
 
@@ -15,7 +15,6 @@ export type KernelClasses = ReadonlyMap<string, KernelClass>
 /** Copies and sets of the driver are no kernels; they look like kernels that copy. */
 export const COPY: KernelClass = { key: 'copy', title: 'Copy', why: 'driver copy or memset' }
 const COPIES = new Set(['memcpy', 'memset'])
-/** Categories of the timeline whose events are kernels. */
 const KERNELS = new Set(['kernel', 'communication'])
 
 export const isKernel = (category: string) => KERNELS.has(category)

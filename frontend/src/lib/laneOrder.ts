@@ -1,13 +1,13 @@
-// Which lanes of the timeline are shown, in which order: what a person pinned, moved, and filtered.
+// Order of timeline lanes: pinned, moved, filtered.
 
-export interface NamedLane {
+export interface LaneName {
   id: string
   title: string
   subtitle: string
 }
 
 export interface Arrangement {
-  /** Ids that stay in sight above all others. */
+  /** Ids of pinned lanes. */
   pinned: readonly string[]
   /** Ids that were moved to the front of the others, in this order. */
   moved: readonly string[]
@@ -16,7 +16,7 @@ export interface Arrangement {
 }
 
 /** Positions of the lanes in the order in which they are drawn, and how many of them are pinned. */
-export function arrangeLanes(lanes: readonly NamedLane[], wish: Arrangement): { order: number[]; pinned: number } {
+export function arrangeLanes(lanes: readonly LaneName[], wish: Arrangement): { order: number[]; pinned: number } {
   const place = new Map(lanes.map((lane, i) => [lane.id, i]))
   const known = (ids: readonly string[]) => ids.flatMap((id) => place.get(id) ?? [])
   const pinned = new Set(known(wish.pinned))
@@ -27,14 +27,14 @@ export function arrangeLanes(lanes: readonly NamedLane[], wish: Arrangement): { 
 }
 
 /** The order after one step up or down among the lanes that are not pinned. */
-export function moveLane(lanes: readonly NamedLane[], wish: Arrangement, id: string, by: -1 | 1): string[] {
+export function moveLane(lanes: readonly LaneName[], wish: Arrangement, id: string, by: -1 | 1): string[] {
   const { order, pinned } = arrangeLanes(lanes, { ...wish, filter: '' })
   const ids = order.slice(pinned).map((i) => lanes[i].id)
   const at = ids.indexOf(id)
   const to = at + by
   if (at < 0 || to < 0 || to >= ids.length) return [...wish.moved]
   ;[ids[at], ids[to]] = [ids[to], ids[at]]
-  // What stands behind as it always does need not be said.
+  // Lanes in natural order at the end need not be stored.
   const natural = lanes.map((lane) => lane.id).filter((other) => ids.includes(other))
   let end = ids.length
   while (end > 0 && natural[end - 1] === ids[end - 1]) end--

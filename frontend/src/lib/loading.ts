@@ -1,4 +1,4 @@
-// What a loading profile says about itself: how fast, how much longer, of which kinds.
+// Progress of a loading profile.
 import type { Loading, Profile } from '../api/payloads'
 
 export const STAGES: Record<Loading['stage'], string> = {
@@ -45,7 +45,7 @@ export function eventsPerSecond(profile: Profile): number | null {
   return Number((events_read / loading.seconds).toPrecision(3))
 }
 
-/** Until the stage is done; null where its end is unknown or it is too early to tell. */
+/** Seconds until the stage ends; null if unknown. */
 export function secondsLeft({ fraction, seconds }: Loading): number | null {
   if (fraction === null || fraction < SOON_FRACTION || seconds < SOON_SECONDS) return null
   return (seconds / fraction) * (1 - fraction)

@@ -1,4 +1,4 @@
-// What a profile is called, by its model.
+// The noun of a profile, by model.
 
 const NOUNS: Record<string, string> = { trace: 'trace', snapshot: 'snapshot' }
 

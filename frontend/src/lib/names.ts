@@ -1,14 +1,14 @@
-// Names of kernels and operators made readable. The full name is always one hover away.
+// Readable names of kernels and operators.
 
 const CLOSE: Record<string, string> = { '<': '>', '(': ')' }
 
-/** A C++ name without what stands in `<...>` and `(...)`, however they nest; a cut-off name loses its open end. */
+/** A C++ name without `<...>` and `(...)`; also for truncated names. */
 function withoutGroups(text: string): string {
   const open: string[] = []
   let out = ''
   for (let i = 0; i < text.length; i++) {
     const char = text[i]
-    // Arrows and `operator<` are no brackets.
+    // `->` and `operator<` are no brackets.
     const symbol = text[i - 1] === '-' || text.slice(Math.max(0, i - 8), i) === 'operator'
     if (char in CLOSE && !(char === '<' && symbol)) open.push(CLOSE[char])
     else if (open.length === 0) out += char
@@ -17,9 +17,9 @@ function withoutGroups(text: string): string {
   return out
 }
 
-/** Names that say little on their own: what they are instantiated with says more. */
+/** Generic kernel names: their template arguments say more. */
 const WRAPPERS = /(elementwise_kernel|reduce_kernel|multi_tensor_apply_kernel|^kernel$|device_kernel|^Kernel2?$)/
-/** What of a template argument names the work: `AddFunctor`, `CUDAFunctor_add`, `GeluCUDAKernelImpl`, `sum_functor`. */
+/** Template arguments that name the work: `AddFunctor`, `CUDAFunctor_add`, `GeluCUDAKernelImpl`, `sum_functor`. */
 const FUNCTORS = [
   /^CUDAFunctor_(\w+)$/,
   /^launch_(\w+)$/,
@@ -31,7 +31,7 @@ const DULL = /^([AB]?Unary|Binary|BUnary|gpu|Reduce|.)$/
 /** The readable short name of a device kernel: no return type, namespaces, template arguments or parameters. */
 export function shortKernel(name: string): string {
   let text = name.trim()
-  // Tables of all kinds of events hold Python frames and ranges of data loaders too.
+  // Tables may also have Python frames and data loader ranges.
   if (!/^void |<|\w\(/.test(text) || /\.py\(\d+\): |^enumerate\(/.test(text)) return text
   text = text.replace(/^(?:void|int|float|unsigned int)\s+/, '').replace(/\(anonymous namespace\)/g, '')
   const bare = withoutGroups(text).trim()
@@ -52,7 +52,7 @@ function functor(text: string): string | null {
   return /cutlass\w*_\w+op_\w+|cutlass_\d\w+/.exec(text)?.[0] ?? null
 }
 
-/** The readable name of a call: what the autograd engine runs says more than that it runs it. */
+/** A readable call name, without the autograd engine's prefix. */
 export const shortCall = (name: string, kind: string) =>
   kind === 'kernel' ? shortKernel(name) : name.replace(/^autograd::engine::evaluate_function: (?=.)/, '')
 
@@ -64,13 +64,10 @@ export function shortenMiddle(text: string, length: number): string {
   return `${text.slice(0, length - 1 - tail)}…${text.slice(text.length - tail)}`
 }
 
-/** So much of where names differ is shown when they differ once more behind it. */
+/** Characters shown of a difference before the next one. */
 const EXCERPT = 8
 
-/**
- * Names in at most `width` characters each: the middle goes, and where that makes names alike, each goes on where they begin
- * to differ. Different names stay different as far as the width allows it.
- */
+/** Names shortened in the middle to `width` characters. Different names stay different if width allows. */
 export function elided(names: readonly string[], width: number): Map<string, string> {
   const short = new Map(names.map((name) => [name, shortenMiddle(name, width)]))
   for (const group of equalNames(short))
@@ -78,7 +75,7 @@ export function elided(names: readonly string[], width: number): Map<string, str
   return short
 }
 
-/** Names in at most `width` characters each: the end goes, or, where that makes names alike, the middle. */
+/** Names shortened at the end, or in the middle if ends would be equal. */
 function startedNames(names: readonly string[], width: number): Map<string, string> {
   const short = new Map(names.map((name) => [name, name.length <= width ? name : `${name.slice(0, width - 1)}…`]))
   return equalNames(short).length > 0 ? elided(names, width) : short
@@ -106,7 +103,7 @@ function distinguish(group: readonly string[], before: string, width: number, in
 
 const END = 10
 
-/** Each name as what may give way and what has to stay in sight: its end, or from where it differs of those that end alike. */
+/** Each name as a shrinkable part and a fixed end that distinguishes it. */
 export function withEnds(names: readonly string[]): [string, string][] {
   const ends = new Map(
     names.map((name) => [name, name.slice(name.length - Math.min(END, Math.floor(name.length / 2)))]),
@@ -127,15 +124,15 @@ export function withEnds(names: readonly string[]): [string, string][] {
 }
 
 export interface Label {
-  /** What stands for the name, within the room. */
+  /** The shortened name. */
   short: string
-  /** What else is to be seen of it, dimmed behind it: where names of one short form differ. */
+  /** The dimmed text that distinguishes equal short names. */
   rest: string
 }
 
 /**
- * How names are shown in `room` characters each. `shortOf` makes them readable; names of which it makes one and the same are
- * told apart by what follows, all others by `elided`.
+ * Labels of at most `room` characters. `shortOf` makes names readable; equal results are distinguished by the
+ * following text, other names by `elided`.
  */
 export function labelsOf(
   names: readonly string[],
@@ -163,7 +160,7 @@ export function labelsOf(
   return labels
 }
 
-/** How many characters all names begin with, back to where the word begins in which they differ. */
+/** Length of the common prefix, at word boundaries. */
 function sharedStart(names: readonly string[]): number {
   const least = Math.min(...names.map((name) => name.length))
   let count = 0
@@ -173,13 +170,10 @@ function sharedStart(names: readonly string[]): number {
   return start
 }
 
-/** Characters that stand side by side under a chart on a narrow page. */
+/** Characters that fit under a chart on a narrow page. */
 const ROOM = 100
 
-/**
- * Names of one group (hosts, ranks) side by side. Where they do not fit, what all begin or end with becomes `…`; words
- * stay whole.
- */
+/** Names of one group side by side; a common prefix or suffix becomes `…` if they do not fit. */
 export function withoutShared(names: readonly string[]): string[] {
   const longest = Math.max(...names.map((name) => name.length))
   if (new Set(names).size < 2 || longest * names.length <= ROOM) return [...names]

@@ -1,4 +1,4 @@
-// Nodes, pairs of nodes and larger sets, by how long the same collectives take there.
+// Slow nodes: collective times by node set.
 import { format } from './format'
 import type { Row } from './tableRows'
 
@@ -9,7 +9,7 @@ interface NodeSets {
 
 const TITLES = ['Single nodes', 'Pairs of nodes', 'Three or more nodes']
 
-/** Less than so many times the median is not slow. */
+/** Slowdown from which nodes count as slow. */
 const SLOW = 1.1
 
 /** Rows of as many nodes together, of three and more all: only those of as many are compared with each other. */

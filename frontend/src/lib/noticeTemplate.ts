@@ -1,4 +1,4 @@
-// Notices come as a template with named figures: `{key}` stands for the figure of that key.
+// Notice templates: `{key}` is replaced by the figure of that key.
 
 export type Piece = { kind: 'text'; text: string } | { kind: 'figure'; key: string }
 

@@ -1,4 +1,4 @@
-// Colours of stack frames by whose code they are: one's own stands out, what belongs to nobody in particular steps back.
+// Colours of stack frames by package.
 import type { Row } from './tableRows'
 
 const PLAIN = new Set(['standard library', 'built-in', 'generated code', ''])
@@ -25,7 +25,6 @@ export function packageColors(rows: readonly Row[]): (row: Row) => string {
   }
 }
 
-/** What the colour of a frame is called in the key. */
 export function packageLabel(row: Row): string {
   const kind = String(row.node_kind)
   if (kind !== 'python') return KINDS[kind] ?? kind

@@ -1,4 +1,4 @@
-// Handing a trace over to Perfetto in another tab: opened by a click, asked until it answers, then told once.
+// Transfer of a trace to a Perfetto tab.
 import type { Problem } from '../api/payloads'
 
 export const PATIENCE_MS = 20_000
@@ -27,7 +27,7 @@ export interface Opener {
   removeEventListener(type: 'message', listener: (event: MessageEvent) => void): void
 }
 
-/** Must be called inside a click: no browser opens a tab otherwise. The download begins once the tab is there. */
+/** Call it in a click handler, or browsers block the tab. The download starts once the tab answers. */
 export async function handOver(
   page: Opener,
   address: string,
@@ -58,7 +58,7 @@ const closedError = (origin: string) =>
     do: 'Click again and keep the tab open, or download the trace and drop it into Perfetto.',
   })
 
-/** Resolves when the tab answers. What is sent before it listens is lost, so it is asked again and again. */
+/** Resolves when the tab answers. Messages before it listens are lost, so they are repeated. */
 function answered(page: Opener, tab: Tab, origin: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => {
@@ -93,12 +93,12 @@ function answered(page: Opener, tab: Tab, origin: string, signal: AbortSignal): 
   })
 }
 
-/** Whether the tab has left the empty page that it begins with: a message to that one is an error in the console. */
+/** Whether the tab has left its initial blank page, which rejects messages. */
 function isThere(tab: Tab): boolean {
   try {
     return tab.location.href !== 'about:blank'
   } catch {
-    // Another origin: its address is not ours to read.
+    // Another origin: its address is not readable.
     return true
   }
 }

@@ -1,24 +1,22 @@
-// Which phase a sentence names, and what each took step by step.
+// The largest phase, and its time per step.
 import type { Series, Tree } from '../api/payloads'
 import type { Row } from './tableRows'
 
-/** Of a root, which is often the step, the largest phase inside is named when it takes so much of it. */
+/** Minimum share of a root for its largest child to be named. */
 const SOME = 0.2
-/** What is open in so much of the steps is the step, or around it: no part of it. */
+/** Share of the steps from which a phase counts as the step itself. */
 const ALL = 0.99
-/** Of that, where most of it lies: the largest phase inside as long as it takes so much of it, and of the one around it. */
+/** Minimum share for a nested phase to be named. */
 const MOST = 0.5
 
-/** The measure of the sentence: that by which the table is sorted, where it is a time that the tree knows; else the first one given. */
+/** The sorted column if the tree has it, else the first given. */
 export const phaseMeasure = (tree: Tree, ...keys: (string | null | undefined)[]): string =>
   keys.find((key): key is string => !!key && tree.value_columns.includes(key)) ?? tree.value_columns[0]
 
 /**
- * The largest phase over all its places; then nodes of the tree: the outermost phase, and the one that most of that lies in.
- * `inner` is -1 where there is none, or where the phase stands at several places. Null where none has any time.
- *
- * Where steps are recorded and the outermost phase is open all through them it is the step (or what is around it): what is named is
- * the largest of the others, if it takes enough of it.
+ * The largest phase with its tree nodes: `root`, and `inner`, the nested phase with most of its time (-1 if none or if
+ * the phase occurs in several places). Null without time. A phase that spans all steps is the step: its largest child
+ * is used if large enough.
  */
 export function largestPhase(
   tree: Tree,
@@ -51,7 +49,7 @@ export function largestPhase(
   return { row, root, inner }
 }
 
-/** What part of the time of a node lies in the phases directly inside of it; these may overlap, then at most all. */
+/** Share of a node's time in its direct children, at most 1. */
 export function nestedShare(tree: Tree, node: number, key: string): number {
   const inside = tree.rows.reduce((sum, row, i) => (tree.parent[i] === node ? sum + Number(row[key] ?? 0) : sum), 0)
   const all = Number(tree.rows[node][key] ?? 0)

@@ -1,4 +1,4 @@
-// Which profile a URL means: the one that is open, and the one it is compared with.
+// The open profile and the baseline that a URL names.
 import type { Catalog, Profile, RunInfo, SpanInfo } from '../api/payloads'
 import { counted, formatTime } from './format'
 
@@ -8,23 +8,25 @@ export interface Address {
   span: string
 }
 
-/** What the workers of a run recorded together. */
+/** A run and span. */
 type Place = Pick<Address, 'run' | 'span'>
 
 type RouteValues = Readonly<Record<string, string | undefined>>
 
-/** When the newest profile of a run was recorded; 0 where nothing tells. */
+/** Time of a run's newest profile; 0 if unknown. */
 export const newest = (run: RunInfo) =>
   Math.max(0, ...run.workers.flatMap((worker) => worker.spans.map((span) => span.time_unix_ms ?? 0)))
 
 /** Runs, the newest first; those without a time behind them, in their order. */
 export const byTime = (runs: readonly RunInfo[]) => [...runs].sort((one, other) => newest(other) - newest(one))
 
-/** Whether there may be something to see: a file that could not be read, or holds nothing, is no first picture. */
+/** Whether a span may have content; failed and empty ones are not opened first. */
 const promises = (span: SpanInfo) => span.state !== 'failed' && !span.is_empty
 
-/** The workers of a name; none has it: those whose files begin with it, as before their rank was known. Of merged files the
- * server knows the first rank. */
+/**
+ * Workers of a name, else those whose files start with it (names before ranks were known). The server resolves merged
+ * files.
+ */
 function workersByName(run: RunInfo, name: string): RunInfo['workers'] {
   const named = run.workers.filter((worker) => worker.name === name)
   const begins = (file: string) => file.split('/').at(-1)?.startsWith(`${name}.`)
@@ -33,7 +35,7 @@ function workersByName(run: RunInfo, name: string): RunInfo['workers'] {
     : run.workers.filter(({ spans }) => spans.some(({ files }) => files.some(begins)))
 }
 
-/** The profile the URL means: what it leaves out is the first of the newest run that has something to show, if one has. */
+/** The profile of a URL; missing parts default to the newest run's first readable profile. */
 export function resolveAddress(catalog: Catalog | null, route: RouteValues): Address | null {
   const runs = catalog?.runs.filter((item) => !route.run || item.name === route.run) ?? []
   const places = byTime(runs).flatMap((run) =>
@@ -43,13 +45,13 @@ export function resolveAddress(catalog: Catalog | null, route: RouteValues): Add
         .map((span) => ({ run: run.name, worker: worker.name, span })),
     ),
   )
-  // Another run is another training: nobody is led there because the files of this one are damaged.
+  // Never jump to another run because this one's files are damaged.
   const near = places.filter((place) => place.run === places[0].run)
   const found = near.find(({ span }) => promises(span)) ?? near[0]
   return found ? { ...found, span: found.span.id } : null
 }
 
-/** What the URL names, whether or not it is there: the run is known where there is no other. */
+/** The address as named; the run defaults to the only one. */
 export const wantedAddress = (catalog: Catalog | null, { run, worker = '', span = '' }: RouteValues): Address => ({
   run: run || (catalog?.runs.length === 1 ? catalog.runs[0].name : ''),
   worker,
@@ -62,7 +64,7 @@ const isMerged = ({ workers }: RunInfo) => {
   return new Set(files).size < files.length
 }
 
-/** What to ask the server about: it also knows the worker that a merged file was before its ranks were known. */
+/** The address for requests. The server also accepts a merged file's worker before its ranks are known. */
 export const requestAddress = (catalog: Catalog | null, address: Address | null, wanted: Address): Address | null =>
   address ?? (wanted.worker && catalog?.runs.some(isMerged) ? wanted : null)
 
@@ -84,7 +86,7 @@ export function spanOf(catalog: Catalog | null, address: Address | null): SpanIn
   return worker?.spans.find((item) => item.id === address?.span) ?? null
 }
 
-/** The catalog without profiles of other models, which nobody can compare with: a trace says nothing of a snapshot. */
+/** The catalog restricted to one model. */
 export function ofModel(catalog: Catalog, model: string): Catalog {
   const runs = catalog.runs.map((run) => {
     const workers = run.workers.map((worker) => ({
@@ -99,10 +101,10 @@ export function ofModel(catalog: Catalog, model: string): Catalog {
 /** Views that set the workers of a run side by side and say nothing of one alone, and the model that they are about. */
 const OF_SEVERAL: Readonly<Record<string, string>> = { ranks_memory: 'snapshot', ranks_kernels: 'trace' }
 
-/** What the catalog says of a profile that matters to who has it open: whether it is read, and which file it is. */
+/** Changes when a profile is loaded or its file changes. */
 export const spanVersion = (span: SpanInfo | null) => (span ? `${span.state === 'ready'} ${span.size_bytes}` : '')
 
-/** Spans with their time of day, and their day when they are of several; where the times do not tell them apart, by their files. */
+/** Spans by time of day, with the date if needed; by file name if times are equal. */
 export function spanLabels(spans: readonly SpanInfo[]): string[] {
   const times = spans.map((span) => (span.time_unix_ms === null ? '' : formatTime(span.time_unix_ms)))
   const days = new Set(times.flatMap((time) => (time ? [time.slice(0, 10)] : [])))
@@ -121,7 +123,7 @@ const ABOUT_ALL = new Set([...Object.keys(OF_SEVERAL), 'distributed', 'ranks_col
 export const isAnsweredByOthers = (view: string, catalog: Catalog, profile: Profile) =>
   ABOUT_ALL.has(view) && spansOfRun(catalog, profile, profile.model).some(({ state }) => state !== 'failed')
 
-/** What all workers of a run recorded together in a span, of one model: the profile itself and those beside it. */
+/** All workers' spans of a run and model. */
 export function spansOfRun(catalog: Catalog | null, address: Place | null, model: string): SpanInfo[] {
   const run = catalog?.runs.find((item) => item.name === address?.run)
   return (run?.workers ?? []).flatMap(({ spans }) =>
@@ -153,13 +155,12 @@ function allProfiles(catalog: Catalog): Address[] {
 export const hasOtherProfile = (catalog: Catalog, one: Address) =>
   allProfiles(catalog).some((item) => !sameAddress(item, one))
 
-/** What two names share when numbers are left out: `resnet_bs32` and `resnet_bs64` are of one series, `rank0` and `rank1` too. */
+/** A name without numbers: `resnet_bs32` and `resnet_bs64` are one series. */
 const series = (name: string) => name.replace(/[0-9]+/g, '#')
 
 /**
- * What to compare with when nobody said: another span of the worker, else the same worker of a run whose name differs in
- * numbers alone, else a worker of the run whose name does. Of several the closest before it in the list, else the closest
- * after. What is unrelated says nothing: then nobody knows but the person.
+ * The default baseline: another span of the worker, else the same worker of a run in the same series, else a worker of
+ * such a run; the closest before it, else after. Null if no run is related.
  */
 export function defaultBaseline(catalog: Catalog, exp: Address): Address | null {
   const all = allProfiles(catalog)
@@ -179,7 +180,7 @@ export function defaultBaseline(catalog: Catalog, exp: Address): Address | null 
   return null
 }
 
-/** The baseline the URL names; what it leaves out is the experiment's where that is there, else the first. */
+/** The URL's baseline; missing parts default to the experiment's if available, else to the first. */
 export function resolveBaseline(catalog: Catalog, route: RouteValues, exp: Address): Address | null {
   if (!route.base_run && !route.base_worker && !route.base_span) return defaultBaseline(catalog, exp)
   const run = catalog.runs.find((item) => item.name === (route.base_run || exp.run))
@@ -191,42 +192,42 @@ export function resolveBaseline(catalog: Catalog, route: RouteValues, exp: Addre
   return run && worker && span ? { run: run.name, worker: worker.name, span: span.id } : null
 }
 
-/** What is known of a view of a profile, also of one that the navigation leaves out. */
+/** A view's info, including views hidden in the navigation. */
 export const viewInfo = (profile: Profile | null, id: string) =>
   profile?.views.find((view) => view.id === id) ?? profile?.absent.find((view) => view.id === id)
 
-/** The view that is shown: what the URL names where it is known of the profile, else the one that it opens with. */
+/** The URL's view if the profile has it, else the default. */
 export function openedView(profile: Profile | null, wanted: string | undefined): string {
   if (!profile) return wanted ?? ''
   return wanted && viewInfo(profile, wanted) ? wanted : profile.default_view
 }
 
-/** What ends the name of a rank's summary. */
+/** File suffix of rank summaries. */
 const SUMMARY = '.ttsummary'
 
-/** Whether nothing but the summary of a rank is here, not what it sums up. */
+/** Whether only a rank's summary is available. */
 export const isSummary = ({ files }: Pick<SpanInfo, 'files'>) =>
   files.length > 0 && files.every((file) => file.endsWith(SUMMARY))
 
-/** Why a view of one worker cannot be opened, and what to do. */
+/** Why a worker's view cannot be opened, with the fix. */
 export const missingTraceText = (worker: string) =>
   `Only the summary of ${worker} is available. Open the log directory that contains its trace.`
 
-/** Those of some spans that are here and that nobody has read: what is asked of all of them may read these. */
+/** Available spans that have not been read. */
 export const unreadSpans = (spans: readonly SpanInfo[]): SpanInfo[] =>
   spans.filter((span) => !isSummary(span) && (span.state === 'found' || span.state === 'loading'))
 
-/** How many traces of a run and span are here and nobody has read. */
+/** Number of traces of a run and span that have not been read. */
 export const unreadCount = (catalog: Catalog, place: Place): number =>
   unreadSpans(spansOfRun(catalog, place, 'trace')).length
 
-/** What a question about all workers costs: which of them have a summary nobody knows before. */
+/** The cost of a view about all workers. */
 export const readsText = (unread: number) =>
   unread === 0
     ? 'Reads no traces: all results are cached'
     : `Uses rank summaries where available and reads up to ${unread.toLocaleString('en-US')} traces`
 
-/** The same in a few words behind a label: a title is seen by nobody without a pointer. '' where it costs nothing. */
+/** The cost as a short note; '' if nothing is read. */
 export const readsNote = (unread: number) => (unread === 0 ? '' : ` (reads up to ${counted(unread, 'trace')})`)
 
 /** Workers of a run and span of which nothing but the summary is here: no view of their own has anything to show. */

@@ -1,8 +1,8 @@
-// A size or a time as a person types it ("1.5 MiB", "200 us"), to and from whole bytes and nanoseconds.
+// Sizes and times as typed ("1.5 MiB", "200 us").
 import type { Unit } from '../api/payloads'
 import { LADDERS } from './format'
 
-/** Other ways to write a unit. Of memory KB is what the allocators call so: 1,024 bytes. */
+/** Other unit spellings. KB of memory means 1,024 bytes, as allocators use it. */
 const ALSO: Record<string, string> = {
   k: 'kib',
   kb: 'kib',
@@ -14,7 +14,7 @@ const ALSO: Record<string, string> = {
   tb: 'tib',
 }
 
-/** The whole number meant, `null` for nothing typed, `undefined` for what cannot be read. */
+/** The whole number; null if empty, undefined if invalid. */
 export function readQuantity(text: string, unit: Unit): number | null | undefined {
   const typed = text.trim()
   if (typed === '') return null
@@ -28,7 +28,7 @@ export function readQuantity(text: string, unit: Unit): number | null | undefine
   return Number.isSafeInteger(value) ? value : undefined
 }
 
-/** In the largest unit that says exactly this number with at most three decimals. */
+/** In the largest unit that is exact with at most three decimals. */
 export function writeQuantity(value: number, unit: Unit): string {
   const ladder = LADDERS[unit] ?? [[1, '']]
   for (const [factor, symbol] of [...ladder].reverse()) {

@@ -1,10 +1,10 @@
-// Ranks on one axis of time: that of the first of them. A time t of another one stands at `t * scale + shift` there.
+// Ranks on the first rank's time axis: `t * scale + shift`.
 import type { ClockInfo } from '../api/payloads'
 
-/** How a rank was laid beside the first: by corrected clocks, by the wall clocks that the files state, or by first steps. */
+/** Alignment by corrected clocks, wall clocks or first steps. */
 export type Way = 'clocks' | 'wall' | 'start'
 
-/** What the clocks of a job say of one rank: a time t of it is `begins_ns + t * (1 + drift)` of the job. */
+/** A rank's corrected clock: its time t is `begins_ns + t * (1 + drift)` of the job. */
 export interface Corrected {
   begins_ns: number
   drift_ppb: number
@@ -14,11 +14,11 @@ export interface Corrected {
   set: number
 }
 
-/** What is known of the clock of a rank. */
+/** A rank's clock. */
 export interface RankClock {
   wall: ClockInfo | null
   corrected: Corrected | null
-  /** Where its first step begins: what stands in when no clock says more. */
+  /** Start of the first step, used without a clock. */
   start: number
 }
 
@@ -27,7 +27,7 @@ export interface Placement {
   scale: number
   shift: number
   residual_ns: number | null
-  /** What corrected clocks added to the wall clock's place of its begin; null where one of them is not known. */
+  /** Correction of the wall clock in ns; null if unknown. */
   correction_ns: number | null
 }
 
@@ -35,9 +35,9 @@ export const SAME: Placement = { way: 'clocks', scale: 1, shift: 0, residual_ns:
 
 const PER_BILLION = 1e-9
 
-/** Where a rank lies on the axis of the first, as well as `wish` allows and both of them know. */
+/** A rank's place on the first rank's axis, by the best available of `wish` and weaker ways. */
 export function placement(first: RankClock, other: RankClock, wish: Way): Placement {
-  // Wall times do not fit into a number; their difference does.
+  // Wall times exceed a number's precision; their difference does not.
   const apart =
     first.wall && other.wall ? Number(BigInt(other.wall.start_unix_ns) - BigInt(first.wall.start_unix_ns)) : null
   const [mine, its] = [first.corrected, other.corrected]

@@ -1,4 +1,4 @@
-// Ranks as text.
+// Lists of ranks as text.
 
 /** A list of ranks as it was recorded, in few characters: `0-7`, `0-56 by 8`; one that is no such row stays as it is. */
 export function ranksShort(text: string): string {
@@ -14,7 +14,7 @@ export function ranksShort(text: string): string {
 /** More ranks no job has; a text may say any number. */
 const MOST = 1 << 20
 
-/** The ranks of `0, 1, 2`, of `[0, 1]`, of `0-7` and of `0-56 by 8`; null where a list is cut, or none. */
+/** Ranks of `0, 1, 2`, `[0, 1]`, `0-7` or `0-56 by 8`; null if truncated or invalid. */
 export function parseRanks(text: string): ReadonlySet<number> | null {
   if (/…|\.\.\./.test(text)) return null
   const [, first, last, by] = /^(\d{1,9})-(\d{1,9})(?: by (\d{1,9}))?$/.exec(text) ?? []

@@ -1,18 +1,18 @@
-// Ranks in the order in which a picture shows them: a matrix of rows and columns with what separates and names them.
+// Ranks as a matrix: order, separators and labels.
 import type { Grouping, Heat } from '../api/payloads'
 import { rankOf } from './companions'
 
 /** Neighbouring rows or columns that belong together. */
 export interface Band {
   title: string
-  /** Where there is no room for titles. */
+  /** Used without room for titles. */
   short?: string
   from: number
   /** Behind the last. */
   to: number
 }
 
-/** What a picture draws: numbers by row and column, and which rank stands behind each row or cell. */
+/** A matrix to draw, with the rank of each row or cell. */
 export interface Matrix {
   rows: readonly string[]
   columns: readonly string[]
@@ -20,20 +20,20 @@ export interface Matrix {
   values: readonly (number | null)[]
   rowBands: readonly Band[]
   columnBands: readonly Band[]
-  /** Rows and columns that begin another node. */
+  /** Rows and columns that start a new node. */
   rowMarks: readonly number[]
   columnMarks: readonly number[]
   /** Rows that are to be found however thin they are. */
   marked: readonly number[]
-  /** Columns whose labels come before those of the others where there is no room for all, the most important first. */
+  /** Columns to label first, most important first. */
   labelFirst: readonly number[]
-  /** Position of the rank in the heat of each cell, -1 where none stands. */
+  /** Index of the rank of a cell; -1 if none. */
   rankOf: (row: number, column: number) => number
 }
 
 /** Missing ranks that are listed at most. */
 const MAX_LISTED = 8
-/** Numbers so many times as large as there are rows are dates or processes, not ranks. */
+/** Numbers this many times the row count are dates or process ids, not ranks. */
 const FAR_BEYOND = 16
 
 /** Ranks that no row is of, from 0 to the last of those that are there: how many they are, and the first of them. */
@@ -41,7 +41,7 @@ export function missingRanks(rows: readonly string[]): { count: number; first: n
   const ranks = [...new Set(rows.flatMap((row) => rankOf(row) ?? []))].sort((a, b) => a - b)
   const last = ranks.at(-1) ?? 0
   const none = { count: 0, first: [] }
-  // Names of another kind say nothing of ranks.
+  // Names without ranks.
   if (ranks.length < rows.length || ranks.length < 2 || last > FAR_BEYOND * rows.length) return none
   const first: number[] = []
   let next = 0
@@ -77,12 +77,12 @@ const groupTitle = (grouping: Grouping, group: number) =>
       ? grouping.groups[group]
       : `${grouping.title} ${grouping.groups[group]}`
 
-/** Positions of the ranks in the order asked for, and what is together in it. An unknown order is that by name. */
+/** Rank indices in the given order, with their groups. Unknown orders sort by name. */
 export function sortRanks(heat: Heat, order: string): { ranks: number[]; bands: Band[] } {
   const ranks = heat.rows.map((_, rank) => rank)
   if (order === 'value') {
     const mean = (rank: number) => heat.means[rank] ?? Number.NEGATIVE_INFINITY
-    // Minus infinity less itself is no number.
+    // -Infinity - -Infinity is NaN.
     return { ranks: ranks.sort((a, b) => (mean(b) > mean(a) ? 1 : mean(b) < mean(a) ? -1 : a - b)), bands: [] }
   }
   const [key, place] = order.split('.')
@@ -131,10 +131,9 @@ export function byStep(heat: Heat, order: string): Matrix {
   }
 }
 
-/** So many ranks are marked. */
 const MOST_MARKED = 10
 
-/** Places in `ranks` of those with the largest means, of those that lie above the middle by more than is worth telling apart. */
+/** Indices in `ranks` of the largest means, if clearly above the median. */
 function outstanding({ means }: Heat, ranks: readonly number[]): number[] {
   const mean = (row: number) => means[ranks[row]] ?? Number.NEGATIVE_INFINITY
   const rows = ranks.map((_, row) => row).filter((row) => (means[ranks[row]] ?? null) !== null)
@@ -145,23 +144,23 @@ function outstanding({ means }: Heat, ranks: readonly number[]): number[] {
   return above.slice(0, MOST_MARKED)
 }
 
-/** Rows of ranks that stand out; where there are few nobody looks for them. */
+/** Rows of outstanding ranks; empty for few ranks. */
 function markedOf(heat: Heat, ranks: readonly number[]): number[] {
   const known = ranks.filter((rank) => (heat.means[rank] ?? null) !== null)
   return known.length <= MOST_MARKED ? [] : outstanding(heat, ranks).sort((a, b) => a - b)
 }
 
-/** A mean of this share of the largest stands out with it. */
+/** Share of the largest mean from which a rank is marked too. */
 const NEAR = 0.5
 
-/** Lines (rows or columns) of cells with the ranks whose means are near the largest one, the largest first. */
+/** Lines of the ranks with the largest means, largest first. */
 function worstLines(heat: Heat, ranks: readonly number[], lineOf: (cell: number) => number): number[] {
   const cells = outstanding(heat, ranks)
   const mean = (cell: number) => heat.means[ranks[cell]] ?? 0
   return [...new Set(cells.filter((cell) => mean(cell) >= NEAR * mean(cells[0])).map(lineOf))]
 }
 
-/** Ranks by place (rows) and group (columns) of one grouping, with the mean of each; larger groups lie down. */
+/** Ranks by place (rows) and group (columns) of a grouping, with means; larger groups are transposed. */
 export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean; outer: string }) | null {
   const grouping = heat.groupings.find((each) => each.key === key) ?? heat.groupings[0]
   if (!grouping) return null
@@ -178,7 +177,7 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean;
   const node = heat.groupings.find((each) => each.key === 'node' && each !== grouping)
   const nodes = node && sharedBy(grouping, node.of)
   const starts = nodes ? bandsOf(nodes, String).map((band) => band.from) : []
-  // Where each group has a node of its own there is no boundary to tell.
+  // No boundary if each group has its own node.
   const marks = starts.length < count ? starts : []
   return {
     rows: isTurned ? grouping.groups : places,
@@ -196,7 +195,7 @@ export function byPlace(heat: Heat, key: string): (Matrix & { isTurned: boolean;
   }
 }
 
-/** Of more parts none is told apart. */
+/** Above this many parts, none are separated. */
 const MOST_BANDS = 32
 
 /** Neighbouring groups that have a place in another grouping, or a node, in common: the fewest such parts. */
@@ -216,7 +215,7 @@ function outerPlace(heat: Heat, grouping: Grouping): { bands: Band[]; outer: str
   return best
 }
 
-/** The value that all ranks of each group have; null where a group has several. */
+/** The value shared by a group's ranks; null if they differ. */
 function sharedBy(grouping: Grouping, values: readonly number[]): number[] | null {
   const shared = grouping.groups.map(() => -1)
   for (let rank = 0; rank < values.length; rank++) {
@@ -228,13 +227,13 @@ function sharedBy(grouping: Grouping, values: readonly number[]): number[] | nul
   return shared
 }
 
-/** What is folded where there are more rows (or columns) than pixels: the first of each line, and the end. */
+/** The first row of each pixel line if there are more rows than pixels, and the end. */
 export function foldLines(count: number, most: number): number[] {
   const lines = Math.max(1, Math.min(count, most))
   return Array.from({ length: lines + 1 }, (_, line) => Math.round((line * count) / lines))
 }
 
-/** The cell with the largest value of a block; the first where nothing is known. */
+/** The largest cell of a block; the first if all are unknown. */
 export function largestOf(
   matrix: Matrix,
   [top, bottom]: readonly [number, number],
@@ -256,23 +255,22 @@ export interface Domain {
   high: number
   /** Colours tell how many times a value is another: a few are so large that all others would look the same. */
   isLog: boolean
-  /** No value is far enough from another to be told apart. */
+  /** All values are practically equal. */
   isAlike: boolean
 }
 
 /** Nothing is worth telling apart by colour that differs less. */
 const LEAST_SPREAD = 0.02
-/** Where the smallest value is at least this share of the largest, colours begin there: from 0 on all would look the same. */
+/** Ratio of smallest to largest value from which colours start at the smallest. */
 const CLOSE = 0.75
-/** A value so many times the 98th of a hundred makes all others look the same. */
+/** A maximum this many times the 98th percentile makes the scale logarithmic. */
 const FAR = 4
-/** What is so many times smaller than the largest is no news beside it. */
+/** The range of a logarithmic scale. */
 const SPANNED = 100
 
 /**
- * What the colours span: from 0, but from the smallest value where all lie within a quarter of the largest. On a logarithmic
- * scale from the median, or a hundredth of the largest on: how the others differ is no news beside a few that are many times
- * as large.
+ * The colour range: from 0; from the smallest value if all are within a quarter of the largest; logarithmic, from the
+ * median or a hundredth of the largest, if a few values dominate.
  */
 export function domainOf(values: readonly (number | null)[]): Domain {
   const known = values.filter((value): value is number => value !== null).sort((a, b) => a - b)
@@ -297,7 +295,7 @@ export function partOf({ low, high, isLog }: Pick<Domain, 'low' | 'high' | 'isLo
   return Math.min(1, Math.max(0, part))
 }
 
-/** The cell beside another one, as arrow keys walk; the first where none is chosen. */
+/** The cell that an arrow key selects; the first if none is selected. */
 export function neighbourCell(matrix: Matrix, cell: number, key: string): number {
   const [height, width] = [matrix.rows.length, matrix.columns.length]
   if (cell < 0) return 0
@@ -311,7 +309,7 @@ export function neighbourCell(matrix: Matrix, cell: number, key: string): number
   return row * width + clamp(column + 1, width)
 }
 
-/** Places of labels, in order, so near to where they belong as `gap` between them and the end `most` allow. */
+/** Label positions, `gap` apart and at most `most`, near their targets. */
 export function spreadLabels(places: readonly number[], gap: number, most: number): number[] {
   const found: number[] = []
   for (const place of places) found.push(Math.max(place, found.length > 0 ? found[found.length - 1] + gap : 0))

@@ -1,11 +1,11 @@
-// Everything there is to see of several ranks on one axis, and how busy their devices are over it.
+// Time range and utilization of several ranks.
 import { fromAxis, type Placement, toAxis } from './rankAxis'
 
 interface Part {
   placement: Placement
   start: number
   end: number
-  /** Share of each of so many equal slices in which the devices work. */
+  /** Share of busy devices per time slice. */
   busy: readonly number[]
 }
 

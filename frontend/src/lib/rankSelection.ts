@@ -1,13 +1,13 @@
-// Which ranks stand on one timeline with the profile that is open: a text of the URL, and the profiles that it means.
+// The ranks of a timeline, to and from the URL.
 import type { Catalog, SpanInfo } from '../api/payloads'
 import { rankOf } from './companions'
 import { joinIds, splitIds } from './laneOrder'
 import { type Address, isSummary, sameAddress } from './profiles'
 
-/** Stands for all workers of the run that have a trace of the span. */
+/** All workers of the run with a trace in the span. */
 const EVERY = '*'
 
-/** How the URL names a rank beside `open`: by its worker, of another run or span by all three. */
+/** A rank's key in the URL: its worker, or all three parts for another run or span. */
 export function rankKey(open: Address, one: Address): string {
   const parts = one.run === open.run && one.span === open.span ? [one.worker] : [one.run, one.worker, one.span]
   return parts.map(encodeURIComponent).join('/')
@@ -47,7 +47,7 @@ export function tracesOfRun(catalog: Catalog, open: Address): Address[] {
     .map(({ name }) => ({ ...open, worker: name }))
 }
 
-/** The open profile first, then those that the URL names, each once; what no run has stays, and says so when it is asked for. */
+/** The open profile, then the URL's ranks without duplicates. Unknown ones stay and report an error. */
 export function selectedRanks(catalog: Catalog, open: Address, text: string | undefined): Address[] {
   const keys = splitIds(text)
   const named = keys.flatMap((key) => (key === EVERY ? tracesOfRun(catalog, open) : (addressOf(open, key) ?? [])))
@@ -62,7 +62,7 @@ export function selectedRanks(catalog: Catalog, open: Address, text: string | un
   return found
 }
 
-/** What the URL says of ranks: all of the run are one sign, the open one is never named. */
+/** Ranks as URL text: '*' for the whole run, without the open rank. */
 export function ranksText(catalog: Catalog, open: Address, ranks: readonly Address[]): string {
   const others = ranks.filter((one) => !sameAddress(one, open))
   const beside = tracesOfRun(catalog, open).filter((one) => !sameAddress(one, open))
@@ -83,7 +83,7 @@ export type Order = keyof typeof ORDERS
 export const orderOf = (text: string | undefined): Order =>
   text !== undefined && Object.hasOwn(ORDERS, text) ? (text as Order) : ''
 
-/** What is not known of a rank stands last; among equals the order is the one before. */
+/** Unknown values last; the sort is stable. */
 export function inOrder<One extends { address: Address }>(
   [first, ...others]: readonly One[],
   order: Order,
@@ -104,7 +104,7 @@ export function inOrder<One extends { address: Address }>(
   return first === undefined ? [] : [first, ...sorted]
 }
 
-/** Which workers a filter means: numbers and stretches of ranks, else what the name contains. */
+/** A filter by numbers and ranges of ranks, else by text. */
 export function rankFilter(text: string): (worker: string) => boolean {
   const wanted = text.trim().toLowerCase()
   const parts = wanted.split(/[\s,]+/).filter((part) => part !== '')

@@ -1,4 +1,4 @@
-// One search box: plain text (any case) or /regex/. The server does the search; this says early when it cannot.
+// The search box's syntax: plain text or /regex/.
 
 export type Search =
   | { kind: 'text'; text: string }

@@ -1,6 +1,6 @@
-// Room that several things share.
+// Fair distribution of width.
 
-/** What each gets of `room`: all that it needs, or where that is too much a fair share, at least `least`. Sums stay whole. */
+/** Gives each its need, or a fair share of at least `least`. Sums are exact. */
 export function shareWidth(needs: readonly number[], room: number, least: number): number[] {
   const given = [...needs]
   let left = room

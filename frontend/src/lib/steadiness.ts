@@ -1,9 +1,9 @@
-// Whether the spread of ranks changes from step to step, and the ranks by their means where it does not.
+// Whether the spread of ranks changes between steps.
 import type { Heat, Series } from '../api/payloads'
 
 const WITHIN = 0.02
 
-/** Whether each quantile stays where it is, but for 2 % of the largest value of it. */
+/** Whether each quantile stays within 2 % of its maximum. */
 export const isSteady = ({ lines }: Pick<Series, 'lines'>): boolean =>
   lines.every(({ values }) => {
     const known = values.filter((value): value is number => value !== null)

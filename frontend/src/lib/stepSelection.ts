@@ -1,4 +1,4 @@
-// Chosen steps as one short text: `5,7-9`. Absent = the whole trace.
+// Selected steps as text: `5,7-9`; absent means all steps.
 
 /** Labels that the text means, in the order of the trace. */
 export function parseSteps(text: string, labels: readonly string[]): Set<string> {

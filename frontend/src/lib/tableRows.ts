@@ -1,4 +1,4 @@
-// What a table widget needs to know about its rows, whoever fetches them.
+// Rows of a table widget, independent of their source.
 import type { Problem, Scalar, Table } from '../api/payloads'
 
 export type Row = Record<string, Scalar>

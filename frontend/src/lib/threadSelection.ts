@@ -1,10 +1,10 @@
-// Threads of the stacks: which of them a choice in the URL means, and how a choice is written there.
+// Selected threads of the stacks, to and from the URL.
 import { joinIds, splitIds } from './laneOrder'
 import type { Row } from './tableRows'
 
 export interface Thread {
   key: string
-  /** With its key where another one is called the same. */
+  /** With the thread key if names repeat. */
   name: string
   ns: number
   idle: boolean

@@ -1,4 +1,4 @@
-// Tiles of the timeline as they come from the server: the items of one group of lanes in one stretch of time.
+// Timeline tiles as the server sends them.
 
 /** The n-th tile of a level, of a group of lanes. */
 export interface TileKey {
@@ -13,7 +13,7 @@ export interface TileColumns {
   row: Int32Array
   start: Float64Array
   dur: Float64Array
-  /** Of `dur` what no event covers. */
+  /** The part of `dur` without events. */
   idle: Float64Array
   count: Int32Array
   /** Row of the event in the trace table; of several events the longest, which the columns below are about. */

@@ -1,7 +1,7 @@
-// Every colour and font of the page, once. Canvases, charts and the theme import them from here; style sheets get them as
-// custom properties (`accentSoft` is `--tt-accent-soft`) from app/tokens.css, which `npm run tokens` makes of this file.
+// Every colour and font of the page. `npm run tokens` writes app/tokens.css from this file (`accentSoft` is `--tt-
+// accent-soft`).
 
-/** What categories, slices and severities are coloured with; each holds 3:1 against both themes. */
+/** Colours of categories and severities; each has a contrast of 3:1 in both themes. */
 export const HUES = {
   blue: '#3b6fd4',
   teal: '#1f93a4',

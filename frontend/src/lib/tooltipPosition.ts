@@ -1,4 +1,4 @@
-// Where a box stands that tells about the place under the pointer.
+// Position of a tooltip near the pointer.
 import { clamp } from './axisTicks'
 
 export interface Point {
@@ -10,10 +10,10 @@ export interface Size {
   height: number
 }
 
-/** Pixels between the pointer and the box: it is seen what is pointed at. */
+/** Distance in pixels from the pointer. */
 const AWAY = { x: 14, y: 16 }
 
-/** Right of the pointer and below it, where there is no room left of it and above; inside of the window in any case. */
+/** Right of and below the pointer, or left and above if there is no room; always inside the window. */
 export function tooltipPosition(pointer: Point, box: Size, window: Size): Point {
   const along = (at: number, away: number, length: number, room: number) => {
     const behind = at + away + length <= room

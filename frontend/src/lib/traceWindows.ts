@@ -1,4 +1,4 @@
-// Moving through a trace that is too large to be opened whole: where other windows begin.
+// Windows of a trace that is too large to load at once.
 import type { WindowInfo } from '../api/payloads'
 import { format } from './format'
 
@@ -11,7 +11,7 @@ export interface WindowStart {
 /** More than anybody would scroll through. */
 const MOST_TIMES = 200
 
-/** Steps to begin at; times where the trace has none, or where not even one step fits. */
+/** Start steps; times if the trace has no steps or none fits. */
 export function windowStarts(window: WindowInfo, steps: readonly string[]): WindowStart[] {
   if (window.steps > 0) return steps.map((label) => ({ value: label, label: `Step ${label}` }))
   const length = Math.max(window.end_ns - window.start_ns, Math.ceil(window.trace_ns / MOST_TIMES), 1)
@@ -20,7 +20,7 @@ export function windowStarts(window: WindowInfo, steps: readonly string[]): Wind
   return [...times].sort((one, other) => one - other).map((at) => ({ value: `${at}ns`, label: format(at, 'ns') }))
 }
 
-/** Where the window begins, as one of `begins`. */
+/** The window's start, as one of `windowStarts`. */
 export const windowStart = (window: WindowInfo) => window.first_step ?? `${window.start_ns}ns`
 
 /** The window of the same length before this one; null at the beginning of the trace. */
@@ -33,7 +33,7 @@ export function previousWindow(window: WindowInfo, steps: readonly string[]): st
   return window.start_ns > 0 ? `${from}ns-${window.start_ns}ns` : null
 }
 
-/** The window that begins where this one ends; null at the end of the trace. */
+/** The window after this one; null at the end. */
 export function nextWindow(window: WindowInfo, steps: readonly string[]): string | null {
   if (window.last_step !== null) return steps[steps.indexOf(window.last_step) + 1] ?? null
   return window.end_ns < window.trace_ns ? `${window.end_ns}ns` : null

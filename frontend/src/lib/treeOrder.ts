@@ -1,4 +1,4 @@
-// In which order the nodes of a tree stand below their parents.
+// Sort order of tree nodes.
 
 /** As they came (in order of execution), by name, or those with the largest value first. */
 export type TreeOrder = '' | 'name' | 'value'

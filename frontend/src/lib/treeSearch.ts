@@ -1,14 +1,14 @@
-// What a search finds in a tree: which nodes, and how much of a value they stand for.
+// Search hits in a tree, and their share of a value.
 export interface TreeHits {
   /** Positions of the matching nodes, in the order of the tree. */
   nodes: readonly number[]
-  /** Sum of the value of those with no match around them: what calls itself counts once. */
+  /** Sum over hits without nested hits. */
   sum: number
   /** Of all roots. */
   total: number
 }
 
-/** Nodes come in pre-order: a parent stands before its children. */
+/** Nodes are in pre-order. */
 export function treeHits(
   names: readonly string[],
   parent: readonly number[],

@@ -1,4 +1,4 @@
-// Whether bars would all look the same.
+// Whether all bars look the same.
 import type { Series } from '../api/payloads'
 
 /** Of so few bars each is seen. */

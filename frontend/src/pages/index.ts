@@ -1,4 +1,4 @@
-// One view an analysis id. A new view: a file here and a line; without one the fallback draws it.
+// The page of each view id. A new page adds one line.
 import type { ComponentType } from 'react'
 import type { PageProps } from '../parts/page'
 import { Diff } from './compare/diff'
@@ -69,5 +69,5 @@ const PAGES: Record<string, ComponentType<PageProps>> = {
   snapshot_diff: SnapshotDiff,
 }
 
-/** An id comes from the address: it may name what every object has. */
+/** Ids come from the URL and may name inherited properties. */
 export const pageOfView = (id: string): ComponentType<PageProps> => (Object.hasOwn(PAGES, id) ? PAGES[id] : GenericPage)

@@ -1,4 +1,4 @@
-// A page of an answer, its numbers and the tables behind them: of models that are told by tables.
+// A page of one answer and its tables.
 import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Query } from '../api/client'
@@ -29,11 +29,10 @@ export function AnswerPage(props: {
   groups: Group[]
   placeholder: string
   detail: (row: Row, table: Table) => ReactNode
-  /** Stands below the sentences. */
   action?: ReactNode
-  /** What the sentences say to do has been done. */
+  /** The advised action is done. */
   isDone?: boolean
-  /** Stands in its place while it comes. */
+  /** Shown while loading. */
   bones?: (resource: Resource<View>) => ReactNode
 }) {
   const { id, query, groups, placeholder, detail, action, isDone, bones } = props

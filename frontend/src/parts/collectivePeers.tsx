@@ -1,4 +1,4 @@
-// The same collective on the other workers of a run: who had it when, who waited, and the way to each of them.
+// The same collective on the other workers.
 import { Button } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import { getTable, type Query } from '../api/client'
@@ -20,12 +20,12 @@ const MOST = 10
 
 export interface Call {
   worker: string
-  /** Row of the trace, where it is known. */
+  /** Trace row, if known. */
   event?: number | null
   start: number
 }
 
-/** Where a call of another worker is, in its own time. */
+/** A call on another worker, in its own time. */
 export interface PeerCall {
   worker: string
   event: number | null
@@ -35,23 +35,23 @@ export interface PeerCall {
 
 const figureOf = (figures: readonly Figure[], key: string) => figures.find(({ metric }) => metric.key === key)?.value
 
-/** Of an event that is (part of) a collective; nothing for others, and where a run has one worker alone. */
+/** Empty for other events and single-worker runs. */
 export function CollectivePeers(props: {
   base: Query
   catalog: Catalog
   profile: Profile
-  /** What is said of the event, and of the work that it launched. */
+  /** Figures of the event and its launched work. */
   figures: readonly Figure[]
   launched: readonly Figure[]
   onPartner?: (partner: PeerCall) => void
 }) {
   const { base, catalog, profile, figures, launched, onPartner } = props
-  // Of a run that was read the next event needs no button.
+  // After one read, further events of the run need no button.
   const isRead = useRunRead(base)
   const [asked, ask] = useState(false)
   const workers = spansOfRun(catalog, profile, profile.model).length
   const reads = unreadCount(catalog, profile)
-  // What a device did is the call; the host only launched it.
+  // The call is the device work; the CPU only launched it.
   const about = figureOf(launched, 'kind') === 'kernel' ? launched : figures
   const [event, start] = ['event', 'start_ns'].map((key) => figureOf(about, key))
   if (workers < 2 || typeof start !== 'number') return null
@@ -80,7 +80,7 @@ export function PeerCalls(props: {
   base: Query
   catalog: Catalog
   call: Call
-  /** Shows a call where the page has its worker beside others; absent: its worker is opened alone. */
+  /** Shows a call beside others; absent: opens its worker alone. */
   onPartner?: (partner: PeerCall) => void
 }) {
   const { base, catalog, call, onPartner } = props
@@ -165,7 +165,7 @@ function PeersTable(props: {
   )
 }
 
-/** Columns that are the same in all rows, or said by the sentence. */
+/** Columns that the sentence already covers. */
 const SAID = ['last_worker', 'timing', 'match_kind']
 const HOW: Readonly<Record<string, string>> = {
   number: 'matched by call number',

@@ -1,4 +1,4 @@
-// A box of an opened row: a title, how much there is, and what is in it; also the first rows of another table.
+// A titled box in an opened row.
 import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../api/client'
 import type { Row } from '../lib/tableRows'
@@ -12,7 +12,7 @@ import css from './detailBlock.module.css'
 export function DetailBlock(props: {
   title: string
   small?: ReactNode
-  /** What can be done, behind the title. */
+  /** Buttons after the title. */
   actions?: ReactNode
   /** As wide as the row. */
   wide?: boolean
@@ -48,7 +48,7 @@ export function FirstRows(props: {
   nameStyle?: NameStyle
   /** Named in `show`: the rows' way into the timeline. `key`: the columns that tell rows apart. */
   show?: { label: string; of: (row: Row, key: readonly string[]) => () => void }
-  /** What is offered where there are more rows. */
+  /** Shown if there are more rows. */
   more?: ReactNode
   testid?: string
 }) {

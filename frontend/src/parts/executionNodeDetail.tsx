@@ -1,4 +1,4 @@
-// A node of an execution trace: its tensors, the operators that these tie it to, and its event in a trace beside it.
+// An execution trace's node: tensors, operators, event.
 import type { ReactNode } from 'react'
 import type { Query } from '../api/client'
 import type { View } from '../api/payloads'
@@ -10,7 +10,7 @@ import textCss from '../widgets/text.module.css'
 
 const WITHOUT = ['function_id', 'node_number']
 
-/** `show`: the way from one of those operators into the timeline; `onName`: opens it where it stands. */
+/** `show`: link to the timeline; `onName`: opens an operator in place. */
 export function ExecutionNodeDetail(props: {
   view: View
   show?: { label: string; of: (row: Row) => (() => void) | null }
@@ -43,7 +43,7 @@ export interface Call {
   function_id: number
 }
 
-/** The event of a call in a trace that was recorded with it; null where that has none. */
+/** A call's event in a companion trace; null if there is none. */
 export const eventOf = ({ name, function_id }: Call, trace: Query) =>
   firstEvent({ ...trace, search: String(function_id), in: 'args', exact: 1, where: [`name:${name}`] })
 

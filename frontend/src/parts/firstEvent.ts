@@ -1,15 +1,15 @@
-// The first event of a trace that a question to the view `find` finds: where another profile leads into its timeline.
+// The first event that the view `find` returns.
 import { getView, type Query } from '../api/client'
 import type { Range } from '../canvas/timeline/model'
 import { whenReady } from '../state/data'
 import { payloadByName } from './payloadByName'
 
-export interface FoundEvent extends Range {
+export interface EventHit extends Range {
   event: number
 }
 
-/** However long the trace is still being read; null where there is none. */
-export async function firstEvent(asked: Query): Promise<FoundEvent | null> {
+/** Waits while the trace loads; null without a match. */
+export async function firstEvent(asked: Query): Promise<EventHit | null> {
   const found = await whenReady(
     () => getView('find', { ...asked, limit: 1 }),
     () => false,

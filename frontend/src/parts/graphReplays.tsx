@@ -1,11 +1,11 @@
-// How much device time graphs replayed, and what tells which operators or modules stand behind it.
+// Replayed device time, and how it is attributed.
 import type { View } from '../api/payloads'
 import { openView } from '../state/route'
 import { Value } from '../widgets/basics'
 import { payloadByName } from './payloadByName'
 import textCss from '../widgets/text.module.css'
 
-/** Where most device time without an operator is of replays, and none is known. */
+/** Unattributed replayed device time. */
 function UnattributedReplays({ view }: { view: View }) {
   const without = payloadByName(view, 'no_operator', 'breakdown')
   const replays = without?.parts.find(({ metric }) => metric.key === 'graph')

@@ -1,11 +1,11 @@
-// The card that answers first: a few numbers and, beside them, the sentence that matters most.
+// The first card: headline figures and key sentences.
 import type { ReactNode } from 'react'
 import type { Severity } from '../api/payloads'
 import { Card } from '../widgets/basics'
 import layoutCss from '../widgets/layout.module.css'
 import css from './headlineCard.module.css'
 
-/** `below`: sentences stand below the numbers, each over the whole width. */
+/** `below`: sentences below the numbers at full width. */
 export function HeadlineCard(props: { label?: string; className?: string; below?: boolean; children: ReactNode }) {
   const { label = 'Headline', className = '', below = false, children } = props
   return (

@@ -1,4 +1,4 @@
-// A button that opens a menu of a toolbar.
+// A toolbar button with a menu.
 import { Button, type ButtonProps, Popover, type PopoverProps } from '@mantine/core'
 import type { ReactNode } from 'react'
 import toolbarCss from './toolbar.module.css'

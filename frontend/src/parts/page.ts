@@ -1,4 +1,4 @@
-// What every view gets.
+// Properties of every page.
 import type { Query } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
 

@@ -1,4 +1,4 @@
-// A payload of a view by name, if it is of the kind that the page draws there.
+// A view's payload by name and kind.
 import type { Payload, View } from '../api/payloads'
 
 export function payloadByName<K extends Payload['kind']>(

@@ -1,4 +1,4 @@
-// An opened row: call stacks, how long its events take, and each of them with its way into the timeline.
+// An opened row: stacks, distribution, events.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo } from 'react'
 import type { Query } from '../api/client'
@@ -49,14 +49,14 @@ const EVENT_KEYS = new Set([
 const MOST_STACKS = 5
 const MOST_INSTANCES = 100
 
-/** What asks for the work that a capture has in a call, by the columns that tell rows apart. */
+/** Filter keys for captured work, by row column. */
 const REPLAYED: Record<string, string> = {
   name: 'replayed_operator',
   input_shape: 'replayed_shape',
   module: 'replayed_module',
 }
 
-/** The filters of the work that replays did for a row; null where they did none. */
+/** Filters for a row's replayed work; null if none. */
 const replayedOf = (row: Row, table: Table): string[] | null => {
   const keys = table.row_key.filter((key) => REPLAYED[key])
   return Number(row.replayed_calls ?? 0) > 0 && keys.length > 0
@@ -73,11 +73,11 @@ export function RowDetail(props: {
   base: Query
   stacks: boolean
   extra?: Record<string, string>
-  /** What its events are asked for by; absent: by the columns that tell rows apart, and `extra`. */
+  /** Filter for the row's events; default: its key columns and `extra`. */
   by?: readonly string[]
-  /** What a view adds, from the list of the events. */
+  /** Additional content, from the event list. */
   more?: (instances: Table) => ReactNode
-  /** What else can be done with the row. */
+  /** Additional buttons. */
   actions?: ReactNode
 }) {
   const { row, table, base, stacks, extra, by, more, actions } = props
@@ -89,7 +89,7 @@ export function RowDetail(props: {
   const [copied, copy] = useCopied()
   const payloads = events.data?.payloads ?? {}
   const name = readableName(row, table.name_column)
-  // A profile may state calls without saying when they were.
+  // A profile may report calls without times.
   const untimed = payloads.instances?.kind === 'table' && payloads.instances.total_rows === 0
   const replayed = useMemo(() => replayedOf(row, table), [row, table])
   return (
@@ -125,7 +125,7 @@ export function RowDetail(props: {
   )
 }
 
-/** What replays of captured graphs did on a device for the row: no call of it ran then. */
+/** Device work of graph replays. */
 function ReplayedWork({ where, base, row }: { where: string[]; base: Query; row: string }) {
   const events = useView('events', { ...base, where })
   const { distribution, summary, instances } = events.data?.payloads ?? {}

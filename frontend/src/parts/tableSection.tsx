@@ -1,4 +1,4 @@
-// The table half of a view: search, grouping, filters, columns, and the rows themselves. All of it lives in the URL.
+// A table with search, filters and columns; stored in the URL.
 import { ActionIcon, Checkbox, Popover, SegmentedControl, TextInput, Tooltip } from '@mantine/core'
 import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import { type Query, tableCsvUrl } from '../api/client'
@@ -50,7 +50,7 @@ export function SearchBox({
   onStep?: (by: -1 | 1) => void
   /** Why nothing can be found. */
   error?: string | null
-  /** Stands at the end of the field, in so many pixels: what is found takes no room from anything else. */
+  /** Content at the end of the search field, `width` pixels wide. */
   searchNote?: { width: number; content: ReactNode }
 }) {
   const [text, setText] = useState(value)
@@ -96,9 +96,8 @@ export function TableSection(props: {
   groups: readonly Group[]
   nameStyle?: NameStyle
   placeholder: string
-  /** Stands first in the toolbar. */
   lead?: ReactNode
-  /** Filters of the view's own, after the search; `cleared` is what takes them out of the URL. */
+  /** The view's own filters; `cleared` removes them from the URL. */
   filters?: (table: Table | null) => ReactNode
   cleared?: Values
   /** The row under the pointer or the focus. */

@@ -1,4 +1,4 @@
-// A tree as an icicle chart and as a table with the same numbers: one search, one zoom and one selection for both.
+// A tree as flame graph and table, with one selection.
 import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../api/payloads'
@@ -52,24 +52,24 @@ export function TreePage(props: {
   tree: Tree
   /** Choices in front of the search. */
   lead: ReactNode
-  /** What is done with all of it, beside the chart. */
+  /** Content beside the chart. */
   trail?: ReactNode
   /** Something to know before one looks. */
   note?: ReactNode
-  /** What a node is, in the plural. */
+  /** Plural noun of the nodes. */
   noun: string
-  /** What the events view calls the events of a node; nothing where it cannot be asked for them. */
+  /** Event filters of a node; empty if it has no events. */
   whereOf: (row: Row) => string[]
   /** The rows of the table can be put into another order than that in which they came. */
   ordered?: boolean
   /** The chart is the page, and the table its footnote. */
   tall?: boolean
   categoryOf: (row: Row, value: string) => string
-  /** What the colour of a node means; absent: all have one. */
+  /** Label of a node's colour; absent: one colour. */
   labelOf?: (row: Row) => string
   /** More about the chosen node. */
   details?: (row: Row) => ReactNode
-  /** A column of pictures of the table, and what else can be done with the chosen node. */
+  /** An extra column and extra buttons. */
   extra?: TreeExtra
   actions?: (row: Row) => ReactNode
 }) {
@@ -77,11 +77,11 @@ export function TreePage(props: {
   const route = useRoute()
   const [opened, setOpened] = useState<{ tree: Tree; nodes: ReadonlySet<number> } | null>(null)
   const first = useMemo(() => firstOpen(tree), [tree])
-  // What was opened in another tree says nothing about this one.
+  // Open rows of another tree do not apply.
   const open = opened?.tree === tree ? opened.nodes : first
   const before = useRef(tree)
   useEffect(() => {
-    // Nor does the number of a node: with other steps or choices it is another one.
+    // Nor do node numbers: other steps or choices renumber nodes.
     if (before.current !== tree) setRoute({ row: '', zoom: '' })
     before.current = tree
   }, [tree])
@@ -112,7 +112,7 @@ export function TreePage(props: {
       ),
     [tree, value, match],
   )
-  /** Where the hits stand, from top to bottom. */
+  /** Positions of hits, top to bottom. */
   const places = useMemo(() => {
     const hits = new Set(found?.nodes)
     return sequence.flatMap((node, place) => (hits.has(node) ? [place] : []))
@@ -135,7 +135,7 @@ export function TreePage(props: {
     }
     setRoute({ search: text })
   }
-  /** To the next hit; where the zoom hides it, out of the zoom. */
+  /** The next hit; leaves a zoom that hides it. */
   const step = (back: boolean) => {
     const node = sequence[stepHit(places, sequence.indexOf(selected), back)]
     if (node === undefined) return
@@ -144,7 +144,7 @@ export function TreePage(props: {
     select(node, at < 0 ? { zoom: '' } : {})
   }
   const titleOf = (key: string) => tree.columns.find((column) => column.metric.key === key)?.metric
-  // In the head of the chart, which keeps its height: nothing moves while one types or chooses.
+  // In the chart's head, whose height is fixed, so that nothing moves while typing.
   const hits = found && (
     <>
       <span

@@ -1,4 +1,4 @@
-// The window of the timeline: the URL holds it, the canvas moves it, Back and Z undo where it went.
+// The timeline's window, kept in the URL with undo.
 import { type RefObject, useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Move } from '../canvas/timeline/input'
 import type { Range } from '../canvas/timeline/model'
@@ -25,7 +25,7 @@ export function rangeOf(start: string | undefined, end: string | undefined): Ran
   return start !== undefined && end !== undefined && exact && range.end > range.start ? range : null
 }
 
-/** Room around an event may go beyond the ends, where nothing was recorded. */
+/** Margins around an event may exceed the recording. */
 function within(range: Range | null, { start, end }: Range): Range | null {
   const found = range && { start: Math.max(range.start, start), end: Math.min(range.end, end) }
   return found && found.end > found.start ? found : null
@@ -34,7 +34,7 @@ function within(range: Range | null, { start, end }: Range): Range | null {
 const putTimes = (next: Range, push: boolean) =>
   setRoute({ start_ns: String(next.start), end_ns: String(next.end) }, push)
 
-/** The window of the URL, as far as it lies in the whole, else the first one. */
+/** The URL's window, clamped; else the first one. */
 export function useWindow(first: Range, whole: Range): TimelineWindow {
   const { start_ns, end_ns } = useRoute()
   const view = useMemo(() => within(rangeOf(start_ns, end_ns), whole) ?? first, [start_ns, end_ns, first, whole])
@@ -45,7 +45,7 @@ export function useWindow(first: Range, whole: Range): TimelineWindow {
   return useMovableWindow(view, putTimes)
 }
 
-/** A window that the URL holds and a canvas moves; `put` brings one into the URL, as a step of its own for Back or not. */
+/** A movable window stored in the URL; `put` writes it, with or without a history entry. */
 export function useMovableWindow(view: Range, put: (next: Range, push: boolean) => void): TimelineWindow {
   const lastSent = useRef<Range | null>(null)
   const written = useRef<Range | null>(null)
@@ -67,7 +67,7 @@ export function useMovableWindow(view: Range, put: (next: Range, push: boolean) 
   const onView = useCallback(
     (next: Range, move: Move) => {
       const now = performance.now()
-      // A gesture of many notches is one step back; moving along the time is none.
+      // One history entry per gesture; none for panning.
       const begins = move === 'zoom' && now - zoomed.current > TOGETHER_MS
       zoomed.current = move === 'zoom' ? now : move === 'jump' ? Number.NEGATIVE_INFINITY : zoomed.current
       if (begins || move === 'jump') flush()
@@ -87,7 +87,7 @@ export function useMovableWindow(view: Range, put: (next: Range, push: boolean) 
     stepBack()
   }, [flush])
   useEffect(() => {
-    // Back, a link or a search led elsewhere: what was about to be written is out of date.
+    // Back, a link or a search moved elsewhere: drop the pending write.
     if (waiting.current && (written.current?.start !== view.start || written.current.end !== view.end)) {
       window.clearTimeout(waiting.current.timer)
       waiting.current = null

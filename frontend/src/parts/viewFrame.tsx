@@ -1,4 +1,4 @@
-// States of a view's data: bones, a problem, or the picture (dimmed while a newer one is under way).
+// Loading, error and result of a view.
 import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { View } from '../api/payloads'

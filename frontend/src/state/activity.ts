@@ -1,4 +1,4 @@
-// Whether the picture is complete: `<html data-state="busy|idle">`. Tests wait for it; nothing else reads it.
+// `<html data-state="busy|idle">`, which tests wait for.
 import { useEffect } from 'react'
 
 const QUIET_MS = 80
@@ -8,7 +8,7 @@ let timer = 0
 function settle(): void {
   window.clearTimeout(timer)
   timer = window.setTimeout(() => {
-    // A chart whose library is still on its way says so itself.
+    // A chart reports busy while its library loads.
     if (under > 0 || document.querySelector('[aria-busy="true"]')) settle()
     else document.documentElement.dataset.state = 'idle'
   }, QUIET_MS)

@@ -1,4 +1,4 @@
-// Times that somebody wants to find again, with a note each. They stand in the URL: a link takes them along.
+// Bookmarks with notes, stored in the URL.
 import { joinList, splitList } from './hash'
 
 export interface Bookmark {
@@ -10,7 +10,7 @@ export interface Bookmark {
 export const MOST = 40
 export const NOTE_LENGTH = 120
 
-/** Bookmarks in order of time. What is none is left out: anybody may write a link. */
+/** Bookmarks by time; invalid ones are dropped. */
 export function readBookmarks(text: string | undefined): Bookmark[] {
   const found = splitList(text).flatMap((item) => {
     const [, time, note] = item.match(/^(\d{1,16})(?::(.*))?$/s) ?? []
@@ -25,6 +25,5 @@ export function readBookmarks(text: string | undefined): Bookmark[] {
 export const writeBookmarks = (bookmarks: readonly Bookmark[]): string =>
   joinList(bookmarks.map(({ time, note }) => (note === '' ? String(time) : `${time}:${plain(note)}`)))
 
-/** One line without what separates bookmarks. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what must not be in it
 const plain = (note: string) => note.replace(/[\u0000-\u001f\u007f]+/g, ' ').slice(0, NOTE_LENGTH)

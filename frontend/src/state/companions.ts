@@ -1,4 +1,4 @@
-// What lies beside the profile that is open: the trace of a snapshot's process, or the snapshot of a trace's.
+// Companion profiles of the open one.
 import { useEffect, useMemo, useState } from 'react'
 import { getProfile } from '../api/client'
 import type { Catalog, Profile } from '../api/payloads'
@@ -7,7 +7,7 @@ import type { Address } from '../lib/profiles'
 
 export interface Companion {
   address: Address
-  /** Null until it is loaded: nobody knows before whether both were recorded together. */
+  /** Null until loaded; only then is the overlap known. */
   profile: Profile | null
   /** How long both were recorded at once, in ns; 0: they were not, or a file does not tell when. */
   overlap_ns: number
@@ -15,13 +15,10 @@ export interface Companion {
 
 const AGAIN_MS = 1000
 
-/**
- * Profiles beside the one that is open: those recorded together with it, and those that nobody has loaded yet. Nothing is
- * loaded unless `load` names it.
- */
+/** Companions recorded together with the open profile, and unloaded candidates. Only `load` is loaded. */
 export function useCompanions(catalog: Catalog, profile: Profile, load: string): Companion[] {
   const { run, worker, span, model, clock } = profile
-  // The catalog is new every few seconds: what it says of these alone counts.
+  // The catalog is new every few seconds; only these entries matter.
   const found = useMemo(
     () => JSON.stringify(companionCandidates(catalog, { run, worker, span }, model)),
     [catalog, run, worker, span, model],

@@ -1,4 +1,4 @@
-// What the page shows now that the Export menu of the frame needs to know.
+// Facts about the open view, for the Export menu.
 import { useSyncExternalStore } from 'react'
 
 export interface Current {

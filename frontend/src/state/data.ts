@@ -1,4 +1,4 @@
-// Data that follows the URL: what was asked last is kept while the next answer is under way.
+// Data that follows the URL; the last answer stays until the next.
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { type Answer, ApiError, getCatalog, getProfile, getView, type Query } from '../api/client'
 import type { Catalog, Problem, Profile, View } from '../api/payloads'
@@ -21,7 +21,7 @@ export function problemOf(error: unknown): Problem {
 
 const isAbort = (error: unknown) => error instanceof DOMException && error.name === 'AbortError'
 
-/** The answer, however long the trace is still being read; null when nobody wants it any more. */
+/** Polls while the trace loads; null if cancelled. */
 export async function whenReady<T>(ask: () => Promise<Answer<T>>, givenUp: () => boolean): Promise<T | null> {
   while (!givenUp()) {
     const answer = await ask()
@@ -64,7 +64,7 @@ export function useCatalog(): CatalogState {
       window.clearTimeout(timer)
     }
   }, [round])
-  // TensorBoard's own reload button.
+  // TensorBoard's reload button.
   const refresh = useCallback(() => setRound((n) => n + 1), [])
   useActivity(catalog === null && problem === null)
   return { catalog, problem, refresh }
@@ -76,10 +76,7 @@ export interface ProfileState {
   reload: () => void
 }
 
-/**
- * `seen` is what the catalog says of the profile (`spanVersion`): when that changes, the profile is asked for again. `view` is
- * the one that is open: where the summary of a rank answers it, its trace is not read.
- */
+/** `version` changes reload the profile. If a rank summary answers `view`, the trace is not read. */
 export function useProfile(address: Address | null, version: string, part = '', capture = '', view = ''): ProfileState {
   const [state, setState] = useState<{ key: string; profile: Profile | null; problem: Problem | null }>({
     key: '',
@@ -87,7 +84,7 @@ export function useProfile(address: Address | null, version: string, part = '', 
     problem: null,
   })
   const [round, setRound] = useState(0)
-  // Only a person's wish loads again what failed, and only once.
+  // A failed profile is loaded again only on request, and once.
   const again = useRef(false)
   const key = address ? JSON.stringify({ ...address, window: part, capture }) : ''
   const summarised = view === BY_SUMMARY ? view : ''
@@ -132,11 +129,11 @@ export function useProfile(address: Address | null, version: string, part = '', 
 }
 
 export interface Resource<T> {
-  /** The last answer, kept while `busy`. */
+  /** The last answer, also while `busy`. */
   data: T | null
   busy: boolean
   problem: Problem | null
-  /** How much is read, while the server says that it is not ready. */
+  /** Loading progress. */
   fraction: number | null
 }
 
@@ -187,13 +184,13 @@ export function useResource<T>(
   }
 }
 
-/** One view's payloads. `profileKey` changes when another profile is open: then nothing old is kept. */
+/** One view's payloads. */
 export function useView(id: string, query: Query, enabled = true): Resource<View> {
   const key = enabled ? JSON.stringify([id, query]) : ''
   return useResource<View>(key, (signal) => getView(id, query, signal))
 }
 
-/** What a view about all workers answers without reading anything; null where nobody knows it. */
+/** A view about all workers from cache only; null if not cached. */
 async function getCachedView(id: string, query: Query, signal: AbortSignal): Promise<Answer<View | null>> {
   const answer = await getView(id, { ...query, known: '1' }, signal)
   return answer.state === 'ready' ? answer : { state: 'ready', data: null }
@@ -205,7 +202,7 @@ export function useCachedView(id: string, query: Query, round: string, enabled: 
   return useResource<View>(key, (signal) => getCachedView(id, query, signal), false).data
 }
 
-/** A view about all workers; `reads`: others than what is known may be read for it. */
+/** `reads`: unread profiles may be read. */
 export function useAllWorkersView(id: string, query: Query, reads: boolean): Resource<View> {
   const get = reads ? getView : getCachedView
   return useResource<View>(JSON.stringify([id, query, reads]), (signal) => get(id, query, signal))

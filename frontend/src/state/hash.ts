@@ -1,4 +1,4 @@
-// The hash of TensorBoard's page as a list: our keys are `p.torch_trace.<key>`; all others are kept untouched.
+// TensorBoard's URL hash: our keys are `p.torch_trace.<key>`, others stay.
 
 export const PLUGIN = 'torch_trace'
 const PREFIX = `p.${PLUGIN}.`
@@ -19,7 +19,7 @@ function decode(text: string): string {
   }
 }
 
-/** Readable in the address bar: what needs no escaping inside a hash stays. */
+/** Escapes only what a hash requires. */
 const encode = (text: string) =>
   encodeURIComponent(text).replace(/%(3A|2F|2C|40|20|3B)/g, (escaped) =>
     escaped === '%20' ? '+' : decodeURIComponent(escaped),

@@ -1,4 +1,4 @@
-// Following a link that the server sent: a view and the URL state to open it with.
+// Links that open a view with a state.
 import type { Link } from '../api/payloads'
 import { eventWindow } from '../lib/eventWindow'
 import { joinList, splitList, type Values } from './hash'
@@ -12,7 +12,7 @@ export function followLink(link: Link): void {
     return
   }
   const { where, ...rest } = link.params
-  // The same filter again takes it away: a slice of a donut is a switch.
+  // The same filter again removes it: a donut's slice is a switch.
   const now = splitList(route.where)
   const change: Record<string, string> =
     where === undefined
@@ -21,7 +21,6 @@ export function followLink(link: Link): void {
   setRoute({ ...rest, ...change }, true)
 }
 
-/** What the timeline has in the URL to show an event. */
 export function timelineState(event: number | null, start: number, dur: number): Values {
   const shown = eventWindow(start, dur)
   return {
@@ -31,20 +30,20 @@ export function timelineState(event: number | null, start: number, dur: number):
   }
 }
 
-/** Opens the timeline at an event. `more`: what else it shows. */
+/** `more`: additional URL state. */
 export function showInTimeline(event: number | null, start: number, dur: number, more: Values = {}): void {
   openView('timeline', { ...timelineState(event, start, dur), ...more })
 }
 
-/** Gaps of streams by cause: where somebody comes to see why a device waits. */
+/** State that shows stream gaps with causes. */
 export const GAPS: Values = { gaps: '1' }
 
-/** What a view of stacks has in the URL to show a function alone in the table, and open. */
+/** State that shows one function, opened. */
 export const functionState = (name: string): Values => ({ form: 'functions', row: name, search: name })
 
 const NO_HITS = { hit: '', from_view: '', from_group: '', from_form: '', row: '' }
 
-/** Opens the timeline where it was left, with the events of a row highlighted; `row` is the way back to it. */
+/** Opens the timeline as left, with a row's events highlighted; `row` is the way back. */
 export function showHits(where: readonly string[], row: string): void {
   const { view = defaultView(), group = '', form = '' } = readRoute()
   const hit = { ...NO_HITS, hit: encodeHit(where), search: '' }
@@ -58,7 +57,7 @@ export function showHits(where: readonly string[], row: string): void {
 
 export const clearHits = () => setRoute(NO_HITS, true)
 
-/** Back to the row, in its view as that was left; where it never was open, to the row alone. */
+/** Back to the row, in its view as left, else alone. */
 export function showTable(): void {
   const { hit, from_view: view = defaultView(), from_group: group = '', from_form: form = '', row = '' } = readRoute()
   const left = lastStateOf(view)

@@ -1,4 +1,4 @@
-// Small preferences of one reader, kept in the browser (never needed: storage may be forbidden).
+// Preferences stored in the browser, if storage is allowed.
 import { useSyncExternalStore } from 'react'
 import { DEFAULT_EDITOR } from '../lib/frames'
 
@@ -43,7 +43,7 @@ export function setPrefs(change: Partial<Prefs>): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(current))
   } catch {
-    // Forbidden: it lasts until the page is closed.
+    // Storage is forbidden: valid until the page is closed.
   }
   for (const listener of listeners) listener()
 }

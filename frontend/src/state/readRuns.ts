@@ -1,8 +1,8 @@
-// Runs of which somebody asked what all their workers did together: they are read, and nobody is asked again.
+// Runs whose workers were all read.
 import { useSyncExternalStore } from 'react'
 import type { Query } from '../api/client'
 
-/** What is known of runs by their names, and who wants to know when that changes. */
+/** Values by name, with listeners. */
 function valueStore<T>() {
   const values = new Map<string, T>()
   const listeners = new Set<() => void>()
@@ -22,7 +22,7 @@ function valueStore<T>() {
   }
 }
 
-/** What somebody said to reading all: what was stopped is not begun again by itself, however little is left. */
+/** The user's answer; after 'stopped' reading does not restart by itself. */
 export type ReadRequest = 'wanted' | 'stopped'
 
 const read = valueStore<true>()
@@ -35,7 +35,6 @@ export const setRunRead = (run: Query): void => read.set(nameOf(run), true)
 
 export const useRunRead = (run: Query): boolean => read.use(nameOf(run)) ?? false
 
-/** Takes in whether somebody wants all of a run to be read for a view. */
 export const setReadRequest = (run: Query, view: string, wish: ReadRequest): void => wishes.set(nameOf(run, view), wish)
 
 export const useReadRequest = (run: Query, view: string): ReadRequest | undefined => wishes.use(nameOf(run, view))

@@ -1,4 +1,4 @@
-// The URL is the state. Inside TensorBoard that is the hash of the page around our frame; alone it is our own.
+// The URL as the page's state: TensorBoard's hash, or our own.
 import { useSyncExternalStore } from 'react'
 import type { Figure } from '../api/payloads'
 import { isOtherTab, mergeHash, readHash, type Values } from './hash'
@@ -9,7 +9,7 @@ const PROFILE = [...PLACE, 'steps']
 const SHARED = new Set(['view', 'dismissed', 'phase', 'pattern', ...PROFILE, ...PROFILE.map((key) => `base_${key}`)])
 /** Ways of looking that mean the same in another profile. */
 const KEPT = ['group', 'sort', 'desc', 'search', 'measure', 'per', 'node', 'order', 'of', 'weight', 'fold', 'colour']
-/** What a person wrote: the Back button undoes where they look, not what they noted. */
+/** User content, which the Back button keeps. */
 const NOTED = ['bookmarks']
 /** In the state of each of our entries in the history: how many steps back stay in the same view of the same profile. */
 const BEHIND = 'torch_trace_behind'
@@ -25,7 +25,7 @@ export function setDefaultView(view: string): void {
 
 function findHost(): Window {
   try {
-    // A parent of another origin throws here (an editor's web view): then the page stands alone.
+    // A parent of another origin (an editor's web view) throws: the page runs alone.
     if (window.parent !== window && typeof window.parent.location.hash === 'string') return window.parent
   } catch {
     return window
@@ -38,10 +38,9 @@ export const insideTensorBoard = host !== window
 
 let current: Values = readHash(host.location.hash)
 const listeners = new Set<() => void>()
-/** What each view had in the URL when it was left. */
+/** URL state of each view when left. */
 const remembered = new Map<string, Values>()
 
-/** The window whose address is the state. */
 export const hostWindow = host
 
 const behind = (): number => {
@@ -100,7 +99,7 @@ function write(values: Values, push: boolean): void {
 const local = (values: Values): Values => Object.fromEntries(Object.entries(values).filter(([key]) => !SHARED.has(key)))
 const shared = (values: Values): Values => Object.fromEntries(Object.entries(values).filter(([key]) => SHARED.has(key)))
 
-/** What a view had in the URL when it was left; undefined before it was open. */
+/** The view's URL state when left; undefined if never open. */
 export const lastStateOf = (view: string): Values | undefined => remembered.get(view)
 
 /** Changes keys of the URL ('' removes one). `push` makes a step for the Back button. */
@@ -108,7 +107,7 @@ export function setRoute(change: Values, push = false): void {
   write({ ...current, ...change }, push)
 }
 
-/** Does what the Back button does, but never leaves the view. */
+/** The Back button within the view. */
 export function stepBack(): void {
   if (behind() > 0) host.history.back()
 }
@@ -121,7 +120,7 @@ export function openView(view: string, params?: Values): void {
   write({ ...shared(current), ...state, view }, true)
 }
 
-/** Another run, worker, span or window: what was chosen inside the old one means nothing there. */
+/** Opens another profile or window and resets state tied to the old one. */
 export function openProfile(change: Values): void {
   remembered.clear()
   const kept: Values = {}

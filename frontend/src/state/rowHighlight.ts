@@ -1,4 +1,4 @@
-// What the timeline highlights: the filters of the row of a table that somebody came from. Pure; links.ts goes there.
+// Timeline highlights of a table row.
 import { rowId } from '../lib/tableRows'
 import { joinList, splitList, type Values } from './hash'
 
@@ -18,7 +18,7 @@ const COLUMNS = [
   'replayed_shape',
   'replayed_module',
 ]
-/** The columns of a row that stand behind filters for replayed work. */
+/** Row columns that filter replayed work. */
 const OF_REPLAYS: [string, string][] = [
   ['replayed_operator:', 'name:'],
   ['replayed_shape:', 'input_shape:'],
@@ -29,7 +29,7 @@ const BEGIN = new RegExp(`^(?:${COLUMNS.join('|')}):`)
 /** Filters, `column:value` each, as one value of the URL. */
 export const encodeHit = joinList
 
-/** The filters of a `hit`. A value is text of the trace and may hold what separates filters: then it goes on. */
+/** Filters of a `hit`. A value may contain the separator. */
 export function decodeHit(text: string | undefined): string[] {
   const found: string[] = []
   for (const item of splitList(text)) {
@@ -39,7 +39,6 @@ export function decodeHit(text: string | undefined): string[] {
   return found
 }
 
-/** What is highlighted, in a word. */
 export function hitTitle(where: readonly string[]): string {
   for (const column of ['name:', 'module:', 'operator:', 'replayed_operator:', 'replayed_module:']) {
     const found = where.find((item) => item.startsWith(column))
@@ -48,10 +47,10 @@ export function hitTitle(where: readonly string[]): string {
   return where.join(', ')
 }
 
-/** Views whose rows are nodes of a tree unless another form is chosen: no filter narrows them. */
+/** Views whose rows are tree nodes by default; filters do not apply. */
 const TREES = ['modules', 'stacks']
 
-/** A filter of events as one of the table whose row it came from. */
+/** An event filter as a filter of its table. */
 function columnOf(item: string): string {
   const found = OF_REPLAYS.find(([filter]) => item.startsWith(filter))
   return found ? found[1] + item.slice(found[0].length) : item
@@ -59,9 +58,9 @@ function columnOf(item: string): string {
 
 /** The state that shows the row alone, in a page that never had its view open. */
 export function rowState(view: string, form: string, group: string, where: readonly string[], row: string): Values {
-  // The number of a node says nothing where other stacks may be chosen: its name does.
+  // Node numbers change with the selected stacks; names do not.
   if (TREES.includes(view) && form !== 'table') return { search: hitTitle(where) }
-  // Of these tables only the one of copies has a kind.
+  // Only the table of copies has a kind.
   const own = where.filter((item) => group === 'copies' || !item.startsWith('kind:'))
   return { where: joinList(own.map(columnOf)), row }
 }

@@ -1,4 +1,4 @@
-// Rows of a server-side table: fetched page by page as they come into sight.
+// Rows of a server-side table, page by page.
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { ApiError, getTable, type Query } from '../api/client'
 import type { Problem, Table } from '../api/payloads'
@@ -13,7 +13,7 @@ interface Loaded {
   key: string
   table: Table | null
   rows: Row[]
-  /** What was asked but for search, filters and order: which columns are empty does not hang on these. */
+  /** The request without search, filters and order, which do not change empty columns. */
   base: Query | null
   empty: ReadonlySet<string>
   problem: Problem | null
@@ -27,7 +27,7 @@ export function mergePages(old: Loaded, key: string, base: Query, table: Table):
   table.rows.forEach((row, i) => {
     rows[table.offset + i] = row
   })
-  // Columns must not move while one searches.
+  // Columns must not move during a search.
   const isSame = old.base === base && old.table?.name === table.name
   return { key, table, rows, base, empty: emptyKeys(table) ?? (isSame ? old.empty : NO_KEYS), problem: null }
 }
@@ -86,7 +86,7 @@ export function usePages(view: string, table: string, base: Query, query: TableQ
   )
   const fresh = loaded.key === key
   useActivity(!fresh && key !== '')
-  // Another table has other columns: nothing of the old one may be shown under its name.
+  // Never show old rows under a new table's name.
   const usable = fresh || (loaded.table?.name === table && key !== '')
   return {
     table: usable ? loaded.table : null,

@@ -1,4 +1,4 @@
-// Small bars in a cell of a table: one value after the other, the tallest fills the height.
+// Small bars in a table cell.
 import { categoryColor } from '../lib/color'
 import { format } from '../lib/format'
 import css from './bars.module.css'
@@ -9,7 +9,6 @@ export function Bars(props: {
   values: readonly number[]
   /** Of the bars, as `labels` of a step or several. */
   labels: readonly string[]
-  /** What a bar is about, such as a step. */
   noun: string
   category: string
   width: number

@@ -1,4 +1,4 @@
-// Small pieces that every view uses: cards, values, metric help, copy.
+// Basic parts: cards, values, metric help, copy.
 import { ActionIcon, Skeleton, Tooltip, useComputedColorScheme } from '@mantine/core'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Figure, Metric, Scalar, Unit } from '../api/payloads'
@@ -53,7 +53,6 @@ const UNITS: Partial<Record<Unit, string>> = {
   number: 'number',
 }
 
-/** What a metric is; shown on hover and focus of its name. */
 export function MetricHelp({ metric }: { metric: Metric }) {
   const unit = UNITS[metric.unit]
   return (
@@ -110,10 +109,10 @@ export function Value(props: {
   )
 }
 
-/** What a named number leads to, where it does. */
+/** The link of a figure, if any. */
 export type LinkOf = (figure: Figure) => (() => void) | null
 
-/** What leads somewhere, as a link; without a way it is what it is. */
+/** A link, or plain text without a target. */
 export const LinkOrText = ({ go, children }: { go?: (() => void) | null; children: ReactNode }) =>
   go ? (
     <button type="button" className={textCss.link} onClick={go}>
@@ -123,7 +122,7 @@ export const LinkOrText = ({ go, children }: { go?: (() => void) | null; childre
     children
   )
 
-/** Copies text; also where the page is no secure context and the clipboard API is missing. */
+/** Works without the clipboard API on insecure pages. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     if (navigator.clipboard) {
@@ -131,7 +130,7 @@ export async function copyText(text: string): Promise<boolean> {
       return true
     }
   } catch {
-    // Refused: try the old way.
+    // Refused: use the legacy way.
   }
   const area = document.createElement('textarea')
   area.value = text
@@ -192,7 +191,6 @@ export function Swatch({ color, idle }: { color: string; idle?: boolean }) {
 
 export const Placeholder = ({ height }: { height: number | string }) => <Skeleton height={height} radius="md" />
 
-/** Where the first cards of a page will be. */
 export const PagePlaceholder = () => (
   <>
     <div className={layoutCss.span12}>

@@ -1,4 +1,4 @@
-// The active-memory timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
+// React wrapper of the active-memory timeline.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { type BlockColoring, type ColorKeyEntry, envelopeColor, lineOf } from '../canvas/blocks/colors'
 import { BlocksEngine, type BlocksModel } from '../canvas/blocks/engine'
@@ -31,13 +31,12 @@ export interface BlocksProps extends Windowed {
   model: BlocksModel
   colors: BlockColoring
   marks: HistoryMarks
-  /** Row of the block that is kept. */
   selected: number | null
   onView: (view: Range, move: Move) => void
   onPick: (row: number | null) => void
   onMoment: (event: number) => void
   onUndo: () => void
-  /** The whole stack of a block or segment, one frame after the other; empty where none is recorded. */
+  /** A block's or segment's frames; empty if not recorded. */
   stackOf: (row: number, signal: AbortSignal) => Promise<string>
   handle: Ref<BlocksHandle>
 }
@@ -45,7 +44,7 @@ export interface BlocksProps extends Windowed {
 interface Hover {
   spot: BlockSpot
   color: string
-  /** Where the pointer is in the window. */
+  /** Pointer position in the window. */
   x: number
   y: number
 }
@@ -80,7 +79,7 @@ export function BlocksCanvas(props: BlocksProps) {
     const made = new BlocksEngine(on, model, theme, latest.current.view, events)
     return made
   })
-  // Each depends on the model as well: a new one has a new engine.
+  // A new model has a new engine.
   // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => engine.current?.setLook(theme, colors), [theme, colors, model])
   useEffect(() => engine.current?.setMarks(marks), [marks, model])
@@ -114,7 +113,6 @@ export function BlocksCanvas(props: BlocksProps) {
 
 /** Milliseconds that the pointer rests on a stack before it is asked for. */
 const REST_MS = 120
-/** Frames of it that are shown, from inside. */
 const FRAMES = 8
 const NO_FRAMES: readonly CodeFrame[] = []
 
@@ -149,7 +147,7 @@ function linesOf({ tile, column, block }: BlockSpot, layer: HistoryLayer): [stri
 /** Stacks that were asked for, by their number. */
 const stacksByModel = new WeakMap<BlocksModel, Map<number, CodeFrame[]>>()
 
-/** The stack of what the pointer rests on, once it is there. */
+/** The hovered block's stack, once loaded. */
 function useStack(
   { block, tile }: BlockSpot,
   model: BlocksModel,
@@ -169,7 +167,7 @@ function useStack(
           stacks.set(stack, parseStack(text))
           setCount((count) => count + 1)
         })
-        // What is told without it is told still; the panel of a kept block says what is wrong.
+        // The tooltip works without the stack; the block's panel reports the error.
         .catch(() => {})
     }, REST_MS)
     return () => {

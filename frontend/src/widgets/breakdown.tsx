@@ -1,4 +1,4 @@
-// Parts of a total: one bar, a table with bars, or a donut with a legend that carries values.
+// Parts of a total: bar, table or donut.
 import { Tooltip } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Breakdown, Link, Slice } from '../api/payloads'
@@ -16,7 +16,7 @@ export type OnLink = (link: Link) => void
 const share = (part: Slice, total: number) => (total > 0 ? part.value / total : 0)
 const isIdle = (part: Slice) => part.category === 'idle'
 
-/** `stacked`: the parts' names stand one below another. */
+/** `stacked`: part names one below another. */
 export function BreakdownBar(props: { payload: Breakdown; onLink: OnLink; stacked?: boolean }) {
   const { payload, onLink, stacked } = props
   const shown = payload.parts.filter((part) => part.value > 0)
@@ -126,7 +126,7 @@ export function BreakdownTable({ payload, onLink, of }: { payload: Breakdown; on
   )
 }
 
-/** Names of a legend, as `withEnds` has them; kernels that share a readable name go on where they differ. */
+/** Legend names in two parts (see `withEnds`). */
 function legendNames({ parts }: Breakdown): [string, string][] {
   const titles = parts.map((part) => part.metric.title)
   const labels = labelsOf(titles, 60, shortKernel)
@@ -209,7 +209,7 @@ export function Donut({ payload, onLink, active }: { payload: Breakdown; onLink:
 
 function LegendItem(props: {
   part: Slice
-  /** The name: what gives way, and what stays. */
+  /** Shrinkable and fixed part of the name. */
   parts: readonly [string, string]
   value: string
   symbol: string
@@ -220,7 +220,7 @@ function LegendItem(props: {
 }) {
   const { part, parts, value, symbol, ratio, onHover, onLink, active } = props
   const { link } = part
-  // Names share their beginnings: what tells them apart always stays in sight, the middle goes.
+  // Names share their starts: their distinguishing ends stay visible.
   const name = (
     <>
       <span>{parts[0]}</span>

@@ -1,4 +1,4 @@
-// The aligned call tree of two profiles, one level at a time: paired bars, the change, and the running sum of changes.
+// The aligned call tree of two profiles.
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Metric, Tree } from '../api/payloads'
 import { childrenOf, type Level, type LevelRow, levelView, nodeAt, type Order, pathOf } from '../lib/callTree'
@@ -39,7 +39,7 @@ export function CallTree(props: {
   const view = useMemo(() => levelView(tree, children, node, order, limit), [tree, children, node, order, limit])
   const entered = useRef<number | null>(null)
   const go = (target: number) => {
-    // On the way up the row that one came from, on the way down the first.
+    // Going up, focus the row that was left; going down, the first.
     let from = -1
     for (let at = node; at >= 0 && at !== target; at = tree.parent[at]) from = at
     entered.current = from
@@ -295,7 +295,7 @@ function Numbers({ level, scale }: { level: Level; scale: Scale }) {
   )
 }
 
-/** Where the sum went with this row, between the lowest and the highest of all. */
+/** The running sum's position between its extremes. */
 function Accumulated({ from, to, low, high }: { from: number; to: number; low: number; high: number }) {
   if (high === low) return null
   const at = (value: number) => ((value - low) / (high - low)) * 100

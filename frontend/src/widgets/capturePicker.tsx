@@ -1,4 +1,4 @@
-// What recorded the capture of the graphs that a trace replays: found beside it, chosen, or none.
+// The picker of a graph capture.
 import { Alert } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import type { Catalog, Profile } from '../api/payloads'
@@ -6,15 +6,15 @@ import { captureChoices, captureState } from '../lib/graphCaptures'
 import { Picker } from './picker'
 import textCss from './text.module.css'
 
-/** Nothing for a trace that replays no graph. `side` says which of several profiles it is. */
+/** Empty for traces without replays. `side` names one of two profiles. */
 export function CapturePicker(props: {
   catalog: Catalog | null
   profile: Profile | null
   side?: string
-  /** What the address names. */
+  /** The URL value. */
   value: string
   onChange: (capture: string) => void
-  /** Asks for the profile again: what is told of a capture changes as it is read. */
+  /** Reloads the profile while a capture loads. */
   reload: () => void
 }) {
   const { catalog, profile, side, value, onChange, reload } = props
@@ -34,7 +34,7 @@ export function CapturePicker(props: {
   return <Picker label={label} value={value} choices={choices} onChange={onChange} />
 }
 
-/** Says so where what was found or named cannot be used. */
+/** Reports an unusable capture. */
 export function CaptureProblem({ profile, side }: { profile: Profile; side?: string }) {
   const problem = profile.capture?.problem
   if (!problem) return null

@@ -1,4 +1,4 @@
-// A series as a chart, and the same numbers as a table.
+// A series as chart or table.
 import { type ReactNode, useMemo, useRef } from 'react'
 import type { Series } from '../api/payloads'
 import { formatNumber } from '../lib/format'
@@ -14,7 +14,7 @@ export function Chart(props: {
   height: number | string
   selected?: ReadonlySet<string>
   compact?: boolean
-  /** The x of a bar that was clicked, and the category of the part of it that was hit. */
+  /** The clicked bar's x and category. */
   onBar?: (x: string, category: string | null) => void
 }) {
   const { series, height, selected, compact = false, onBar } = props
@@ -28,7 +28,7 @@ export function Chart(props: {
     [series, theme, selected, compact],
   )
   const { frame, drawn } = usePlot(option, (instance, node) => {
-    // The whole column of a bar is the target, not only its coloured part.
+    // The bar's full column is the target.
     instance.getZr().on('click', (event: { offsetX: number; offsetY: number }) => {
       const point = [event.offsetX, event.offsetY]
       if (!handler.current || event.offsetY > node.clientHeight - 20) return
@@ -36,7 +36,7 @@ export function Chart(props: {
       const inside = instance.containPixel({ gridIndex: 0 }, point) || event.offsetY > node.clientHeight - 44
       if (!inside || typeof at !== 'number') return
       const value = instance.convertFromPixel({ yAxisIndex: 0 }, event.offsetY)
-      // The axis is in a unit of its own.
+      // The axis has its own unit.
       const { factor } = chartScale(seriesNow.current)
       handler.current(String(at), typeof value === 'number' ? partAt(seriesNow.current, at, value * factor) : null)
     })
@@ -45,7 +45,7 @@ export function Chart(props: {
   return <PlotFrame frame={frame} drawn={drawn} height={height} label={summary(series)} />
 }
 
-/** The chart in one sentence, for those who cannot see it. */
+/** Screen reader summary. */
 function summary(series: Series): string {
   const scale = chartScale(series)
   const values = series.style === 'stacked_bars' ? totalsOf(series) : (series.lines[0]?.values ?? [])

@@ -1,4 +1,4 @@
-// A series payload as a chart: stacked bars, lines or a histogram. All texts are set as text, never as markup.
+// ECharts options of a series. Texts are never set as markup.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Line, Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
@@ -33,13 +33,13 @@ export function xLabels(series: Series): { labels: string[]; scale: Scale } {
   )
   const { unit } = series.x_metric
   const sizes = series.x.flatMap((x) => (typeof x === 'number' && x > 0 ? x : []))
-  // Bins over several powers of ten (a logarithmic axis): each edge in its own unit.
+  // Bins over several powers of ten: each edge in its own unit.
   if (sizes.length > 1 && Math.max(...sizes) / Math.min(...sizes) > 500) {
     return { labels: series.x.map((x) => format(x, unit)), scale: { unit, factor: 1, symbol: '' } }
   }
   const labels = series.x.map((x) => formatNumber(x, scale))
   if (typeof series.x[0] !== 'number' || new Set(labels).size === labels.length) return { labels, scale }
-  // Edges closer than three digits can tell: as many decimals as keep them apart.
+  // Enough decimals to distinguish close edges.
   for (let decimals = 1; decimals <= 7; decimals++) {
     const finer = series.x.map((x) =>
       (Number(x) / scale.factor).toLocaleString('en-US', {
@@ -74,7 +74,7 @@ function cell(row: HTMLElement, text: string, className: string): void {
   row.append(item)
 }
 
-/** What stands in a chart's tooltip: nodes, because ECharts takes a text for markup. */
+/** Tooltip content as nodes, because ECharts parses strings as markup. */
 export function tipNode(title: string, rows: readonly TipRow[]): HTMLElement {
   const root = document.createElement('div')
   root.className = tipCss.tip
@@ -98,7 +98,7 @@ export function tipNode(title: string, rows: readonly TipRow[]): HTMLElement {
   return root
 }
 
-/** The look of every tooltip; `node` gives the content for what the chart says of the place: `key` of its first line. */
+/** Tooltip options; `node` renders the content for the first line's `key`. */
 export function tipLook(theme: Theme, key: string, node: (value: number) => HTMLElement) {
   return {
     trigger: 'axis',
@@ -119,7 +119,7 @@ export function tipOption(theme: Theme, pointer: 'line' | 'shadow', node: (index
   return { ...tipLook(theme, 'dataIndex', node), axisPointer: { type: pointer, shadowStyle: { opacity: 0.25 } } }
 }
 
-/** The category whose part of a stacked bar holds a value on the y axis; null beside the bar. */
+/** The category at a y value of a stacked bar; null outside. */
 export function partAt(series: Series, index: number, value: number): string | null {
   let reach = 0
   if (series.style !== 'stacked_bars' || value < 0) return null
@@ -163,7 +163,7 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
   const whole = unit === 'bytes' ? 'memory' : unit === 'ratio' ? 'share' : 'time'
   const yTitle =
     series.style === 'stacked_bars' || series.lines.length > 1 ? whole : (series.lines[0]?.metric.title ?? '')
-  // Longer labels stand at a slant, so that none of a few is left out.
+  // Longer labels are slanted, so that none is dropped.
   const isSlanted = stacked && labels.length <= SLANTED && labels.some((text) => text.includes(' ('))
   return {
     animation: false,
@@ -200,11 +200,11 @@ export function chartOption(series: Series, look: ChartLook): EChartsCoreOption 
       nameGap: compact ? 34 : 44,
       nameTextStyle: text,
       splitNumber: compact ? 3 : 4,
-      // Shares of a whole end with it.
+      // Shares end at 1.
       ...(unit === 'ratio' && series.style === 'stacked_bars'
         ? { max: 1 / scale.factor, interval: 0.25 / scale.factor }
         : {}),
-      // There is no half of a thing.
+      // Counts have no fractions.
       minInterval: series.lines[0]?.metric.unit === 'count' ? 1 : undefined,
       axisLabel: { ...text, formatter: (value: number) => axisNumber(value) },
       splitLine: { lineStyle: { color: theme.line } },
@@ -231,7 +231,7 @@ export const axisNumber = (value: number) => value.toLocaleString('en-US', { max
 
 function oneSeries(series: Series, line: Line, position: number, scale: Scale, look: ChartLook) {
   const color = categoryColor(line.category)
-  // Drawn in the unit of the axis: its ticks are round there.
+  // In the axis unit, for round ticks.
   const values = line.values.map((value) => (value === null ? null : value / scale.factor))
   if (series.style === 'lines') {
     return {
@@ -256,7 +256,7 @@ function oneSeries(series: Series, line: Line, position: number, scale: Scale, l
     cursor: stacked ? 'pointer' : 'default',
     data: values.map((value, i) => ({ value, itemStyle: { color, opacity: dimmed(i) ? 0.35 : 1 } })),
     emphasis: { disabled: true },
-    // The top part carries the total, so that no legend or hover is needed to read it. That of shares is always one.
+    // The top part shows the total, except for shares, where it is always 1.
     label:
       stacked && last && line.metric.unit !== 'ratio' && series.x.length <= 24
         ? {

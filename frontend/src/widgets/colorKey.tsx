@@ -1,4 +1,4 @@
-// What the colours of a tree's chart mean: those with most time of their own.
+// Colour key of a tree's chart, by self time.
 import { useMemo } from 'react'
 import type { Tree } from '../api/payloads'
 import { categoryColor } from '../lib/color'

@@ -1,4 +1,4 @@
-// A curve over time that one drags over to look closer. The wheel stays the page's; buttons do the same by keyboard.
+// A zoomable curve over time.
 import { ActionIcon, Tooltip } from '@mantine/core'
 import { type CSSProperties, type PointerEvent, type ReactNode, useMemo, useState } from 'react'
 import type { Series } from '../api/payloads'
@@ -21,7 +21,7 @@ export function Curve(props: {
   /** A click chose a time; absent: nothing is known of one. */
   onMoment?: (at: number) => void
   onReset: () => void
-  /** Lies over the curve. */
+  /** An overlay. */
   children?: ReactNode
 }) {
   const { series, marks, height, isBare, onWindow, onMoment, onReset, children } = props
@@ -73,7 +73,7 @@ export function Curve(props: {
   )
 }
 
-/** The life of a block over the curve: an edge where it begins and ends, none where that lies outside or is unknown. */
+/** A block's lifetime over the curve, with edges where they are known and visible. */
 export function CurveBlock({ series, life }: { series: Series; life: Band }) {
   const [start, end] = windowOf(series)
   const share = (at: number) => (Math.min(end, Math.max(start, at)) - start) / Math.max(1, end - start)

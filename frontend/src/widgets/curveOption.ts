@@ -1,4 +1,4 @@
-// A series over time as steps: values hold until the next event. Profiler steps stand behind it, the peak is marked.
+// ECharts options of a step curve over time.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
@@ -21,26 +21,25 @@ export interface CurveMarks {
   failures?: readonly { x: number; label: string }[]
   /** A chosen moment. */
   moment: number | null
-  /** What the x axis shows; absent: from the first point to the last. */
+  /** The x range; default: all points. */
   window?: readonly [number, number]
-  /** What the y axis is about; absent: the first line. */
+  /** The y axis title; default: the first line. */
   axis?: string
 }
 
-/** Room around the drawing, in pixels: what lies over it stands in the same frame. */
+/** Margins in pixels, shared with overlays. */
 export const GRID = { left: 62, right: 18, top: 30, bottom: 42 }
-/** Where what stands below has the same axis. */
+/** Without x labels: the chart below has the same axis. */
 const BARE = { ...GRID, top: 8, bottom: 6 }
 
 export function windowOf(series: Series): [number, number] {
   return [Number(series.x[0] ?? 0), Number(series.x[series.x.length - 1] ?? 1)]
 }
 
-/** What the x axis shows. */
 export const axisRange = (series: Series, { window }: CurveMarks): [number, number] =>
   window ? [window[0], window[1]] : windowOf(series)
 
-/** Bands cut to the window; names only where there is room for them. */
+/** Bands cut to the window; names only if they fit. */
 export function visibleBands(bands: readonly Band[], [start, end]: [number, number]): Band[] {
   const room = (end - start) / 40
   return bands.flatMap((band) => {
@@ -50,7 +49,7 @@ export function visibleBands(bands: readonly Band[], [start, end]: [number, numb
   })
 }
 
-/** Where no line has a value: what lies between such points is not counted. */
+/** Ranges without values. */
 export function gapsOf(series: Series): Band[] {
   const isEmpty = series.x.map(
     (_, i) => series.lines.length > 0 && series.lines.every((line) => (line.values[i] ?? null) === null),
@@ -73,8 +72,7 @@ export function indexAt(x: readonly (number | string)[], at: number): number {
 }
 
 /**
- * The part of a series between two places. A value holds until the next one: the last one before the part stands at its
- * begin, the last one within it also at its end. Dashes far beyond what is in sight would take seconds to draw.
+ * Part of a step series, with values held to both ends. Cutting avoids drawing invisible dashes, which takes seconds.
  */
 export function cutSeries(series: Series, start: number, end: number): Series {
   if (series.x.length === 0) return series
@@ -87,7 +85,7 @@ export function cutSeries(series: Series, start: number, end: number): Series {
   return { ...series, x: [...places, end], lines }
 }
 
-/** The unit of the axis: of the highest point alone, for nobody reads a small one off it. */
+/** The unit of the highest point. */
 export function axisScale(series: Series): Scale {
   let most = 0
   if (isStacked(series)) for (const total of totalsOf(series)) most = Math.max(most, total)
@@ -109,7 +107,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
   return {
     animation: false,
     textStyle: { fontFamily: SANS },
-    // What lies over the drawing, and what is drawn below it, stands on the same axis: labels may not move it.
+    // Overlays and the chart below share the axis: labels must not move it.
     grid: { ...(isBare ? BARE : GRID), outerBoundsMode: 'none' },
     tooltip: tooltip(series, scale, theme),
     xAxis: {
@@ -131,7 +129,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
         showMaxLabel: false,
         formatter: (value: number) => {
           const label = number(value / xScale.factor)
-          // A long one would be cut at the edge.
+          // A long name would be cut at the edge.
           const isNear = window[1] - value < (window[1] - window[0]) * 0.02
           return isNear && label.length > 6 ? '' : label
         },
@@ -144,7 +142,7 @@ export function curveOption(series: Series, theme: Theme, marks: CurveMarks, isB
       nameGap: 48,
       nameTextStyle: text,
       splitNumber: isBare ? 3 : 4,
-      // The axis of x may begin before 0.
+      // The x axis may start before 0.
       axisLine: { onZero: false },
       axisLabel: { ...text, formatter: number },
       splitLine: { lineStyle: { color: theme.line } },
@@ -206,7 +204,7 @@ const lines = (bands: readonly Band[], color: string) =>
     { xAxis: band.end },
   ])
 
-/** The peak on the curve, and failed requests halfway below it, where they hide neither the peak nor the steps. */
+/** Marks of the peak and, halfway below, of failed requests. */
 function points(series: Series, marks: CurveMarks, scale: Scale, theme: Theme) {
   const window = axisRange(series, marks)
   const failures = (marks.failures ?? []).filter(({ x }) => x >= window[0] && x <= window[1])

@@ -1,4 +1,4 @@
-// The parts of ECharts that the page uses; a chunk of its own, loaded when the first chart is drawn.
+// The used parts of ECharts, loaded with the first chart.
 import { BarChart, LineChart, ScatterChart } from 'echarts/charts'
 import {
   DataZoomComponent,

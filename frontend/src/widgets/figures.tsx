@@ -1,4 +1,4 @@
-// Named numbers: the headline row and the list card.
+// Named numbers as headline or list.
 import type { Figure, Figures, Severity } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 import { isChange, type Scale, scaleOf } from '../lib/format'
@@ -7,7 +7,7 @@ import css from './figures.module.css'
 
 const ALARMS: Partial<Record<Severity, string>> = { high: css.alarmHigh, medium: css.alarmMedium }
 
-/** `scale`: of all figures of its unit, where they are read beside each other; absent: each has its own. */
+/** `scale`: common scale of figures with its unit. */
 export function Headline(props: {
   figures: readonly Figure[]
   alarms: ReadonlyMap<string, Severity>
@@ -63,7 +63,7 @@ export function FigureList({ figures, exact }: { figures: readonly Figure[]; exa
   )
 }
 
-/** The windows of figures, in order, those without one first; several windows are said, one or none is not. */
+/** Figures by window; window names appear if there are several. */
 export function WindowedList({ figures }: { figures: readonly Figure[] }) {
   const nameOf = ({ metric }: Figure) => metric.window.split(',')[0]
   const names = [...new Set(['', ...figures.map(nameOf)])]

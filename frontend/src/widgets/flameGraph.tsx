@@ -1,4 +1,4 @@
-// The icicle chart of a tree: width by one value; a click zooms; arrow keys walk; the tree table is its text form.
+// The flame graph of a tree.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Tree } from '../api/payloads'
 import {
@@ -21,13 +21,13 @@ import css from './flameGraph.module.css'
 import textCss from './text.module.css'
 import tipCss from './tip.module.css'
 
-/** A canvas has its limits; what a recursion calls deeper down stands in the table. */
+/** Deeper levels exceed the canvas limit and appear in the table only. */
 const MAX_LEVELS = 400
 
 export function FlameGraph(props: {
   tree: Tree
   valueKey: string
-  /** What a node is, in the plural. */
+  /** Plural noun of the nodes. */
   noun: string
   categoryOf: (row: Row, value: string) => string
   /** Names to bring out; null = nothing is searched. */

@@ -1,4 +1,4 @@
-// What is told beside the pointer: as large as it comes out, and never beyond the window.
+// A tooltip at the pointer.
 import { type ReactNode, useLayoutEffect, useRef } from 'react'
 import { tooltipPosition } from '../lib/tooltipPosition'
 import css from './tip.module.css'
@@ -7,7 +7,7 @@ import css from './tip.module.css'
 export function FloatingTooltip(props: { x: number; y: number; children: ReactNode; wide?: boolean }) {
   const { x, y, children, wide } = props
   const box = useRef<HTMLDivElement>(null)
-  // What it says, and so its size, may change without the pointer.
+  // Text and size may change without a pointer move.
   useLayoutEffect(() => {
     const node = box.current
     if (!node) return

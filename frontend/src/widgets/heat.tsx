@@ -1,4 +1,4 @@
-// A heat map: one row a line, one column an x, stronger is more. For many workers, where bars are too thin to read.
+// A heat map of rows over x.
 import { Tooltip } from '@mantine/core'
 import type { CSSProperties } from 'react'
 import type { Series } from '../api/payloads'
@@ -11,17 +11,16 @@ import layoutCss from './layout.module.css'
 import plainTableCss from './plainTable.module.css'
 import textCss from './text.module.css'
 
-/** Numbers are written into the cells up to so many columns, and below names of several words, which need the room: the
- * map scrolls then. Hover shows them always. */
+/** Up to this many columns cells contain numbers; long names make the map scroll. */
 const WRITTEN = 14
 
-/** From so many rows on they are set small, so that all of them are seen at once. */
+/** From this many rows on, rows are small. */
 const SMALL = 16
 
 /** Opacity of nothing: a cell with a value is never quite the surface. */
 const FAINT = 0.06
 
-/** With more columns than numbers fit, so many of them are named. */
+/** Number of labelled columns. */
 const NAMED = 12
 
 /** A column that is named, and whether its name ends above it, as there is no room behind it. */
@@ -30,7 +29,7 @@ interface ColumnLabel {
   isEnd: boolean
 }
 
-/** Every so many-th of the columns, and those of `largest` in place of what stands where their names do: each takes as much as there is between two. */
+/** Every n-th column plus those of `largest`, without overlaps. */
 export function columnLabels(count: number, every: number, largest: readonly number[]): ColumnLabel[] {
   const found: ColumnLabel[] = []
   const from = ({ at, isEnd }: ColumnLabel) => (isEnd ? at + 1 - every : at)
@@ -45,7 +44,7 @@ export function columnLabels(count: number, every: number, largest: readonly num
 /** Characters of a name at most: the middle of a longer one goes. */
 const LONGEST = 48
 
-/** Kernels by their readable names; names that are alike go on where they differ. */
+/** Readable kernel names; equal ones are distinguished. */
 function rowNames(titles: readonly string[]): string[] {
   const labels = labelsOf(titles, LONGEST, shortKernel)
   return titles.map((title) => {
@@ -107,7 +106,7 @@ export function HeatMap(props: { series: Series; row: string; categories?: reado
               </th>
               {named[0]?.at > 0 && <td colSpan={named[0].at} />}
               {named.map(({ at, isEnd }, i) => (
-                // Where there is no room for all of them, one name stands above its own column and those up to the next.
+                // Without room for all names, one stands for the columns up to the next.
                 <th
                   scope="col"
                   key={String(series.x[at])}

@@ -1,4 +1,4 @@
-// The icons of the page, drawn here: nothing is fetched.
+// Inline icons.
 import type { ReactNode } from 'react'
 
 function Icon({ children, size = 18 }: { children: ReactNode; size?: number }) {

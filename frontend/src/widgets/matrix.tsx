@@ -1,4 +1,4 @@
-// A matrix of ranks on a canvas: stronger is more. A click keeps a cell; arrow keys walk from cell to cell.
+// A matrix of ranks on a canvas.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Unit } from '../api/payloads'
 import { cellAt, cellShades, drawMatrix, hasNumbers, heightOf, layoutOf } from '../canvas/matrix'
@@ -17,16 +17,15 @@ export interface CellTooltip {
   lines: readonly [string, string][]
 }
 
-/** Wider is room beside the cells for names. */
 const MARKED = 20
 
 export function MatrixPicture(props: {
   matrix: Matrix
   unit: Unit
   category: string
-  /** What it shows, for those who cannot see it. */
+  /** Screen reader label. */
   label: string
-  /** What one row is, in the plural. */
+  /** Plural noun of the rows. */
   noun: string
   /** Pixels of all cells together at most, and of one row. */
   height: number
@@ -36,11 +35,11 @@ export function MatrixPicture(props: {
   /** Absent: a cell leads nowhere. */
   onOpen?: (cell: number) => void
   tell: (cell: number) => CellTooltip
-  /** What the columns are. */
+  /** Unit of the columns. */
   axis: string
-  /** What a cell without a value is. */
+  /** Meaning of an empty cell. */
   empty?: string
-  /** What else there is to say of its rows. */
+  /** Additional note. */
   note?: string
 }) {
   const { matrix, unit, category, label, noun, height, tallest, selected, onSelect, onOpen, tell, axis } = props
@@ -56,7 +55,7 @@ export function MatrixPicture(props: {
   const shades = useMemo(() => cellShades(category, theme), [category, theme])
   const drawn = heightOf(layout)
   const textOf = (value: number) => formatNumber(value, scale)
-  // Beside numbers in the cells the ends are told in their unit.
+  // The scale's ends use the cells' unit.
   const written = hasNumbers(matrix, layout, textOf) ? scale : undefined
   useEffect(() => {
     if (!canvas.current || width === 0) return

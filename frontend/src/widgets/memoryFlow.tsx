@@ -1,4 +1,4 @@
-// Tensors over memory and time on a canvas. A drag is the part to look at; arrow keys walk from tensor to tensor.
+// Tensors over address and time on a canvas.
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { MemoryFlowMap } from '../api/payloads'
 import {
@@ -76,7 +76,7 @@ export function MemoryFlowPicture(props: {
     }
     const [left, right] = [Math.min(from.x, to.x), Math.max(from.x, to.x)]
     const [top, bottom] = [Math.min(from.y, to.y), Math.max(from.y, to.y)]
-    // A flat drag is about time alone, an upright one about memory alone.
+    // A flat drag zooms time only, an upright one memory only.
     const [isFlat, isUpright] = [bottom - top < DRAG_PX, right - left < DRAG_PX]
     onPart({
       start: isUpright ? flow.start_ns : axes.timeAt(left),

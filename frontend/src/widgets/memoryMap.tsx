@@ -1,4 +1,4 @@
-// The memory of a device at one moment, on a canvas that is as high as what is in sight. Arrow keys walk from block to block.
+// A map of device memory on a canvas.
 import { type KeyboardEvent, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { MemoryMap } from '../api/payloads'
 import {
@@ -49,7 +49,7 @@ export function MemoryMapPicture(props: {
       [allocated_bytes, 'allocated'],
       [pending_bytes, 'pending'],
     ]
-    // In one unit, so that they can be added up.
+    // One unit, so that they can be added.
     const scale = columnScale('bytes', [reserved_bytes, ...parts.map(([size]) => size)])
     const told = parts.filter(([size]) => size > 0).map(([size, what]) => `${formatNumber(size, scale)} ${what}`)
     const name = `${pool === 'default' ? 'Default pool' : `Pool ${pool}`}, stream ${stream}`

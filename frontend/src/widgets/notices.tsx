@@ -1,4 +1,4 @@
-// Findings: severity, the same few words for all, a sentence with its figures, what to do, where to read on, and the evidence.
+// Notices: severity, sentence, advice and evidence.
 import { useMemo } from 'react'
 import type { Link, Notice } from '../api/payloads'
 import { format, isChange, type Scale, scaleOf } from '../lib/format'
@@ -11,7 +11,7 @@ import badgeCss from './badge.module.css'
 import css from './notices.module.css'
 import textCss from './text.module.css'
 
-/** A template with its figures in bold; all of it text, never markup. `scale`: of all figures of its unit. */
+/** A template with bold figures, rendered as text. `scale`: common scale of its unit. */
 export function Sentence(props: { notice: Notice; text: string; scale?: Scale; wayOf?: LinkOf }) {
   const { notice, text, scale, wayOf } = props
   return (
@@ -38,7 +38,7 @@ export function Sentence(props: { notice: Notice; text: string; scale?: Scale; w
   )
 }
 
-/** What is told, and what to do about it. */
+/** Text and fix. */
 export const Advice = ({ notice }: { notice: Notice }) => (
   <>
     <Sentence notice={notice} text={notice.text} />
@@ -50,7 +50,7 @@ export const Advice = ({ notice }: { notice: Notice }) => (
 /** Characters of a name that a sentence has room for. */
 const LONGEST = 64
 
-/** Of a line of Python its folders go first; only names of C++ have a short form that says the same. */
+/** Python lines lose folders first; only C++ names have a short form. */
 const ShortName = ({ name }: { name: string }) => {
   const isPlace = parseFrame(name).line !== null
   const isFrame = isPlace && name.includes('.py(')
@@ -75,7 +75,6 @@ export const BADGES = {
 
 const isWeb = (url: string) => /^https?:\/\//i.test(url)
 
-/** Where to read on, behind a sentence. */
 export const References = ({ notice }: { notice: Notice }) =>
   notice.references
     .filter((reference) => isWeb(reference.url))
@@ -90,13 +89,13 @@ export const References = ({ notice }: { notice: Notice }) =>
 
 interface SentenceLinks {
   onLink: (link: Link) => void
-  /** One line of what is said, two where there is room. */
+  /** One line, or two if there is room. */
   isFolded?: boolean
-  /** Where figures of its sentences lead. */
+  /** Links of figures. */
   wayOf?: LinkOf
 }
 
-/** `scale`: of what all notices beside it save. */
+/** `scale`: common scale of savings. */
 function NoticeItem({ notice, scale, onLink, isFolded, wayOf }: SentenceLinks & { notice: Notice; scale: Scale }) {
   const measure = notice.figures.find((figure) => figure.metric.key === notice.measure)
   const { evidence } = notice

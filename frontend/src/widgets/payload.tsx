@@ -1,4 +1,4 @@
-// Any payload, by its kind: what a view without a page of its own is drawn with.
+// Any payload, drawn by kind.
 
 import { useState } from 'react'
 import type { Breakdown, Counters, Link, Payload, TimelineTrack, Tree } from '../api/payloads'
@@ -25,7 +25,7 @@ export function BreakdownBlock({ payload, onLink }: { payload: Breakdown; onLink
 interface Props {
   payload: Payload
   onLink: (link: Link) => void
-  /** Of a table: opens what a row is about. */
+  /** Opens a table row's subject. */
   onName?: (row: Row) => void
 }
 

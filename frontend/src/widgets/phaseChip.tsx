@@ -1,4 +1,4 @@
-// The chosen phase in the bar on top: what lies outside of its calls is in no number of the views that it applies to.
+// The selected phase in the top bar.
 import { ActionIcon } from '@mantine/core'
 import { shortenMiddle } from '../lib/names'
 import { CloseIcon } from './icons'

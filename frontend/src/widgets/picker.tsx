@@ -1,4 +1,4 @@
-// One choice of the top bar: a label while there is nothing to choose, a filtering list otherwise.
+// A filtering list for one choice.
 import { Combobox, ScrollArea, useCombobox } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import { format } from '../lib/format'
@@ -9,18 +9,18 @@ import textCss from './text.module.css'
 export interface Choice {
   value: string
   label: string
-  /** Said on the right: state, size, time. */
+  /** Right-hand note: state, size, time. */
   note?: ReactNode
-  /** Shown beside the pointer, after the label: why it is as it is. */
+  /** Tooltip. */
   hint?: string
   tone?: 'bad' | 'busy'
 }
 
 const FILTER_FROM = 8
-/** Nobody scrolls through more, and to draw 1,000 takes a tenth of a second: the filter finds the others. */
+/** Drawing 1,000 entries takes 0.1 s; the filter finds the rest. */
 export const MAX_LISTED = 100
 
-/** At most `SHOWN` of the choices, those around the one at `index` (-1: the first ones), and how many stand before them. */
+/** At most `MAX_LISTED` choices around `index` (-1: the first ones), and how many come before. */
 export function listedChoices<T>(choices: readonly T[], index: number): { before: number; shown: readonly T[] } {
   const before = Math.max(0, Math.min(index - MAX_LISTED / 2, choices.length - MAX_LISTED))
   return { before, shown: choices.slice(before, before + MAX_LISTED) }
@@ -46,7 +46,7 @@ export function Picker(props: {
   })
   const current = choices.find((choice) => choice.value === value)
   const title = [current?.label ?? value, current?.hint].filter(Boolean).join('\n')
-  // Where another one is named than there is, the only one is a choice as well.
+  // If the URL names an unknown value, even a single choice is offered.
   if (choices.length === 0 || (choices.length === 1 && (current || !value))) {
     return (
       <div className={`${css.pick} ${css.label}`}>

@@ -1,4 +1,4 @@
-// The frame of a chart: loads the library once, draws, and redraws on a new size and a new option.
+// A chart's frame: loads ECharts, draws and resizes.
 import { type RefObject, useEffect, useRef, useState } from 'react'
 import css from './plot.module.css'
 
@@ -47,7 +47,7 @@ export function usePlot(
   return { frame, chart, drawn }
 }
 
-/** What a plot is drawn into; it says in words what it shows. */
+/** The plot's frame, with a text summary. */
 export function PlotFrame(props: {
   frame: RefObject<HTMLDivElement | null>
   drawn: boolean

@@ -1,4 +1,4 @@
-// What went wrong: what, where, what to do; copied with one click.
+// An error: message, place, fix.
 import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Problem } from '../api/payloads'

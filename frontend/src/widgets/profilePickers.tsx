@@ -1,11 +1,11 @@
-// Run, worker and span: the way to any profile of the log directory.
+// Pickers of run, worker and span.
 import { useMemo } from 'react'
 import type { Catalog, RunInfo, SpanInfo } from '../api/payloads'
 import { format, formatTime } from '../lib/format'
 import { type Address, byTime, isSummary, newest, spanLabels } from '../lib/profiles'
 import { type Choice, Picker } from './picker'
 
-/** So many files are named beside the pointer. */
+/** Files listed in a tooltip. */
 const MOST_FILES = 12
 
 function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
@@ -13,20 +13,18 @@ function stateNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
     return { note: spans.length > 1 ? 'some failed' : 'failed', tone: 'bad' }
   const loading = spans.find((span) => span.state === 'loading')
   if (loading) return { note: `loading ${Math.round(loading.fraction * 100)} %`, tone: 'busy' }
-  // Ready with a problem: its file was deleted after it was read.
+  // Ready with a problem: the file was deleted after it was read.
   if (spans.every((span) => span.state === 'ready' && span.problem)) return { note: 'file was deleted', tone: 'bad' }
   if (spans.every((span) => span.is_empty)) return { note: 'empty', tone: 'bad' }
-  // Its figures say as well that it is ready.
+  // Its figures imply that it is ready.
   const isReady = (span: SpanInfo) => span.state === 'ready' && span.key_figures.length === 0
   if (spans.every(isReady) && !spans.every(isSummary)) return { note: 'ready' }
   return {}
 }
 
-/** What is known of a profile that was read. */
 const figuresOf = (span: SpanInfo | undefined) =>
   (span?.key_figures ?? []).map(({ metric, value }) => `${metric.title} ${format(value, metric.unit)}`)
 
-/** What the files of spans are, each kind once. */
 const formatsOf = (spans: readonly SpanInfo[]) =>
   [...new Set(spans.map((span) => (isSummary(span) ? 'summary' : span.format)).filter(Boolean))].join(', ')
 
@@ -48,7 +46,7 @@ function workerNote(spans: readonly SpanInfo[]): Pick<Choice, 'note' | 'tone'> {
   return { note: [formatsOf(spans), state.note].filter(Boolean).join(' · '), tone: state.tone }
 }
 
-/** When it was recorded, of what formats and how large it is, the figures of its first profile that was read, and its state. */
+/** Time, formats, size, key figures and state of a run. */
 function runNote(run: RunInfo): Pick<Choice, 'note' | 'tone'> {
   const spans = run.workers.flatMap((one) => one.spans)
   const state = stateNote(spans)
@@ -65,7 +63,7 @@ function runNote(run: RunInfo): Pick<Choice, 'note' | 'tone'> {
   return { note: parts.filter(Boolean).join(' · '), tone: state.tone }
 }
 
-/** A choice leaves open what it does not decide: `onChange` gets '' for it. */
+/** `onChange` gets '' for parts that the choice leaves open. */
 export function ProfilePickers(props: {
   catalog: Catalog | null
   address: Address | null
@@ -84,7 +82,7 @@ export function ProfilePickers(props: {
         choices={byTime(catalog?.runs ?? []).map((item) => ({
           value: item.name,
           label: item.name,
-          about: item.grouped_by || undefined,
+          hint: item.grouped_by || undefined,
           ...runNote(item),
         }))}
         onChange={(next) => onChange({ run: next, worker: '', span: '' })}
@@ -95,7 +93,7 @@ export function ProfilePickers(props: {
         choices={(run?.workers ?? []).map((item) => ({
           value: item.name,
           label: item.name,
-          about: filesOf(item.spans),
+          hint: filesOf(item.spans),
           ...workerNote(item.spans),
         }))}
         onChange={(next) => onChange({ run: address?.run ?? '', worker: next, span: '' })}
@@ -106,7 +104,7 @@ export function ProfilePickers(props: {
         choices={spans.map((item, i) => ({
           value: item.id,
           label: labels[i],
-          about: filesOf([item]),
+          hint: filesOf([item]),
           ...spanNote(item),
         }))}
         onChange={(next) => onChange({ run: address?.run ?? '', worker: address?.worker ?? '', span: next })}

@@ -1,4 +1,4 @@
-// A profile that is being read, or that could not be.
+// A loading or failed profile.
 import { Button, Progress } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Profile, SpanInfo } from '../api/payloads'
@@ -12,7 +12,7 @@ import layoutCss from './layout.module.css'
 import css from './profileState.module.css'
 import textCss from './text.module.css'
 
-/** `side` says which of several profiles it is. */
+/** `side` names one of two profiles. */
 export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | null; side?: string }) {
   const { profile, span, side } = props
   const loading = profile?.loading ?? null
@@ -49,7 +49,7 @@ export function LoadingPanel(props: { profile: Profile | null; span: SpanInfo | 
           </ul>
         )}
         {loading && loading.about.length > 0 && (
-          <dl className={css.about} aria-label="About the trace">
+          <dl className={css.facts} aria-label="Trace facts">
             {loading.about.map(({ metric, value }) => (
               <div key={metric.key}>
                 <dt title={metric.definition}>{metric.title}</dt>

@@ -1,4 +1,4 @@
-// A filter by a range of a number: at least, at most, or both, typed with their unit.
+// A filter by a number's range.
 import { Button, Popover, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Unit } from '../api/payloads'
@@ -24,7 +24,7 @@ export function RangeFilter(props: {
   label: string
   unit: Unit
   range: Range
-  /** What there is, as a hint. */
+  /** Placeholder: the extremes. */
   extremes: readonly number[] | undefined
   onChange: (range: Range) => void
 }) {

@@ -1,4 +1,4 @@
-// The React shell of several ranks on one axis: hands sections, links and selection to the engine.
+// React wrapper of the multi-rank timeline.
 import { type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { type RankSpot, RanksEngine, type RanksEvents } from '../canvas/ranks/engine'
 import { hoveredCollective, linkedRanksText } from '../canvas/ranks/links'
@@ -29,7 +29,7 @@ interface RanksProps extends Windowed, Omit<RanksEvents, 'onHover' | 'onOpen'> {
   bookmarks: readonly Bookmark[]
   /** Pixels of the names; 0 = as at first. */
   gutter: number
-  /** Windows whose keys are heard. */
+  /** Windows whose keys are handled. */
   keysFrom: readonly Window[]
   handle: Ref<RanksHandle>
 }
@@ -94,7 +94,7 @@ export function RanksCanvas(props: RanksProps) {
   )
 }
 
-/** Whose event it is, and of a collective who took part and who came last. */
+/** Tooltip rows: rank, collective and its last rank. */
 function sectionTexts(scene: RanksScene, { item }: Hover): [string, string][] {
   const title = (key: string) => scene.sections.find(({ section }) => section.key === key)?.section.title
   const said: [string, string][] = [['Rank', title(item?.rank ?? '') ?? '']]

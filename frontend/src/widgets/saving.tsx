@@ -1,4 +1,4 @@
-// What mending a finding would save: its bounds in words, and beside the whole step as a bar.
+// A finding's saving as text and bar.
 import type { Notice, Saving } from '../api/payloads'
 import { columnScale, exactText, format, formatRange, type Scale } from '../lib/format'
 import css from './saving.module.css'
@@ -15,7 +15,7 @@ export const savingsScale = (notices: readonly Notice[]) =>
     notices.flatMap(({ saving }) => (saving ? [saving.high_ns] : [])),
   )
 
-/** The bar, below it its words, and what of it others would save as well. */
+/** The bar, its text, and the overlap with other findings. */
 export function SavingBlock({ saving, scale }: { saving: Saving; scale: Scale }) {
   return (
     <div className={css.block}>
@@ -28,7 +28,7 @@ export function SavingBlock({ saving, scale }: { saving: Saving; scale: Scale })
   )
 }
 
-/** The step is the whole width: what surely goes is solid, what may go is light. */
+/** The width is one step: lower bound solid, upper bound light. */
 export function SavingBar({ saving }: { saving: Saving }) {
   const { low_ns: low, high_ns: high, step_ns: step } = saving
   return (

@@ -1,4 +1,4 @@
-// A scatter: one dot a thing, by two of its numbers; its groups are named below it.
+// A scatter plot with groups.
 import { useMemo, useRef } from 'react'
 import type { Scatter } from '../api/payloads'
 import { categoryColor } from '../lib/color'
@@ -19,7 +19,7 @@ export const OUTLINES: Record<(typeof SHAPES)[number], string> = {
 export function ScatterPlot(props: {
   scatter: Scatter
   height: number | string
-  /** What the dot that was clicked stands for. */
+  /** The clicked dot's label. */
   onDot?: (label: string) => void
 }) {
   const { scatter, height, onDot } = props

@@ -1,4 +1,4 @@
-// A scatter payload as a chart. All texts are set as text, never as markup.
+// ECharts options of a scatter plot. Texts are never set as markup.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Scatter } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
@@ -23,7 +23,6 @@ export const scalesOf = (scatter: Scatter): { x: Scale; y: Scale } => ({
 
 const axisTitle = (title: string, scale: Scale) => (scale.symbol ? `${title} (${scale.symbol})` : title)
 
-/** What stands beside the dot at a place of a group. */
 export function dotTip(scatter: Scatter, group: number, dot: number): HTMLElement {
   const { title, category, label, x, y } = scatter.groups[group]
   const rows: TipRow[] = [
@@ -48,7 +47,6 @@ export const dotAxis = (theme: Theme, name: string, nameGap: number, formatter: 
   splitLine: { lineStyle: { color: theme.line } },
 })
 
-/** What all pictures of dots have. */
 export const dotFrame = (theme: Theme, left: number, formatter: (at: never) => HTMLElement) => ({
   animation: false,
   textStyle: { fontFamily: SANS },
@@ -89,7 +87,7 @@ export function scatterOption(scatter: Scatter, theme: Theme): EChartsCoreOption
   }
 }
 
-/** The scatter in words, for those who cannot see it; its numbers stand in the table. */
+/** Screen reader summary. */
 export function scatterText(scatter: Scatter): string {
   const range = (values: readonly number[], unit: Scatter['x_metric']['unit']) => {
     const [low, high] = [Math.min(...values), Math.max(...values)]

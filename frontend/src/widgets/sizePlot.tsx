@@ -1,4 +1,4 @@
-// Speed against size: dots that were measured, lines that fit them; what each colour is stands below.
+// Speed against size: measured dots and fitted lines.
 import { useMemo } from 'react'
 import type { Series } from '../api/payloads'
 import { categoryColor } from '../lib/color'

@@ -1,4 +1,4 @@
-// Speed against size, both over powers of ten: a dot for each size, and the line that fits them. All texts are set as text.
+// ECharts options of speed against size. Texts are never set as markup.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Line, Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
@@ -19,7 +19,6 @@ export function pairsOf(series: Series): { measured: Line; fit: Line | null }[] 
   )
 }
 
-/** What stands beside a size: every line that has a value there. */
 function sizeTip(series: Series, at: number): HTMLElement {
   const rows: TipRow[] = series.lines.flatMap((line) => {
     const value = line.values[at] ?? null
@@ -41,7 +40,7 @@ export function sizePlotOption(series: Series, theme: Theme): EChartsCoreOption 
     })
   return {
     ...dotFrame(theme, 62, ({ value }: { value: number[] }) => sizeTip(series, value[2])),
-    // Sizes are told in powers of two.
+    // Sizes use powers of two.
     xAxis: {
       type: 'log',
       ...dotAxis(theme, series.x_metric.title, 26, (value) => format(value, series.x_metric.unit)),
@@ -71,7 +70,7 @@ const axisTitle = (series: Series, y: Scale) => {
   return series.lines.length > 0 && y.symbol ? `${title} (${y.symbol})` : title
 }
 
-/** The plot in words, for those who cannot see it; its numbers stand in the table. */
+/** Screen reader summary. */
 export function sizePlotText(series: Series): string {
   const told = pairsOf(series).map(({ measured, fit }) => {
     const known = measured.values.flatMap((value) => (value === null ? [] : [value]))

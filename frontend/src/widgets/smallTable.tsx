@@ -1,4 +1,4 @@
-// A short table as it came, without paging: each text as long as there is room for it, numbers in one unit for each family.
+// A short table without paging.
 import { Tooltip } from '@mantine/core'
 import { useMemo, useRef } from 'react'
 import type { Column, Table } from '../api/payloads'
@@ -16,7 +16,7 @@ import plainTableCss from './plainTable.module.css'
 import css from './smallTable.module.css'
 import textCss from './text.module.css'
 
-/** Pixels of a character (code, other text, capitals of it, digits, words of the head), at most, and of what stands around a cell's text. */
+/** Maximum pixels per character (code, text, capitals, digits, head words) and of cell padding. */
 const CODE_PX = 7.6
 const TEXT_PX = 7.2
 const CAPITAL_PX = 9.4
@@ -26,7 +26,7 @@ const AROUND_PX = 14
 const SHOW_PX = 34
 const HERE_PX = 66
 const ARROWS = { none: '', ascending: ' ▴', descending: ' ▾' }
-/** Characters that a text keeps where it is narrow. */
+/** Minimum characters of a shortened text. */
 const LEAST = 10
 
 type Way = (() => void) | string | null
@@ -37,13 +37,13 @@ export function SmallTable(props: {
   /** Columns that are left out, as are those without any value. */
   without?: readonly string[]
   nameStyle?: NameStyle
-  /** The way from a row into the timeline; null where it has none (`here` says why), a text where it has none now: why. */
+  /** A row's timeline link; null if there is none (`here` says why), or the reason as text. */
   show?: { label: string; of: (row: Row) => Way; here?: string }
-  /** Opens what a row is about, from its name; absent: a name leads nowhere. */
+  /** Opens a row's subject; absent: names are no links. */
   onName?: (row: Row) => void
-  /** How many rows there are is said elsewhere. */
+  /** The row count is shown elsewhere. */
   counted?: boolean
-  /** Its heads sort: whoever fetches the rows is told by what, and brings them in that order. */
+  /** Sorts by column; the caller fetches the rows. */
   onSort?: (key: string, desc: boolean) => void
   className?: string
 }) {
@@ -162,7 +162,7 @@ function Cell(props: {
   column: Column
   nameColumn: string
   scale?: Scale
-  /** What stands for each text of the column; absent: it holds none. */
+  /** Short text per value; absent: the column has no texts. */
   short?: ReadonlyMap<string, string>
   onName?: (row: Row) => void
 }) {
@@ -207,7 +207,7 @@ function widthOf(text: string, isCode: boolean): number {
   return capitals * CAPITAL_PX + (text.length - capitals) * TEXT_PX
 }
 
-/** By column of texts what stands for each of them, so that the table is no wider than its frame as far as that can be. */
+/** Short texts per column, so that the table fits its frame if possible. */
 function cellTexts(
   table: Table,
   columns: readonly Column[],
@@ -220,7 +220,7 @@ function cellTexts(
     const { key, unit, title } = column.metric
     const style = key === table.name_column ? shortOf(nameStyle) : (text: string) => text
     const texts = [...new Set(rows.map((row) => textOf(row, key, table.name_column)))]
-    // The words of a head stand below each other.
+    // Head words may wrap.
     const shown = [...title.split(' '), ...texts.map(style)]
     const need = Math.max(...shown.map((text) => widthOf(text, unit === 'code')))
     const longest = Math.max(...shown.map((text) => text.length))
@@ -239,10 +239,10 @@ function cellTexts(
   )
 }
 
-/** A name, and behind it where names of one short form differ; the whole name is on hover. */
+/** A short name with its distinguishing rest; the tooltip has the full name. */
 const cellTooltip = ({ short, rest }: Label) => (rest.startsWith('…') ? `${short} ${rest}` : short)
 
-/** What a column of numbers takes at least: the words of its head stand below each other. */
+/** Minimum width; words of the head may wrap. */
 function numberWidth(column: Column, rows: readonly Row[], scales: ReadonlyMap<string, Scale>): number {
   const { key, unit, title } = column.metric
   const scale = scales.get(key) ?? scaleFor(unit, 0)

@@ -1,4 +1,4 @@
-// Two parts of a page, one above the other, and the bar between them that a person drags. The upper one fills what is left.
+// Two panels with a draggable divider.
 import { type KeyboardEvent, type PointerEvent, type ReactNode, useRef, useState } from 'react'
 import { clamp } from '../lib/axisTicks'
 import css from './split.module.css'
@@ -9,9 +9,8 @@ export function Split(props: {
   children: ReactNode
   /** null: nothing is below, and there is no bar. */
   below: ReactNode | null
-  /** What the bar is called. */
   label: string
-  /** Share of the height that the lower part takes, and between what. */
+  /** Height share of the lower part, and its limits. */
   share: number
   limits: { least: number; most: number; usual: number }
   onShare: (share: number) => void

@@ -1,4 +1,4 @@
-// How far ranks lie apart, step by step.
+// Spread of ranks per step.
 import { useMemo } from 'react'
 import type { Series } from '../api/payloads'
 import { Swatch, useTheme } from './basics'

@@ -1,4 +1,4 @@
-// How far ranks lie apart at each step, as a chart: the middle half and nine tenths of them as areas, the median as a line.
+// ECharts options of the spread of ranks.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Series } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
@@ -25,12 +25,12 @@ export const spreadScale = (series: Series): Scale =>
 export const areaColors = (category: string, theme: Theme) =>
   AREAS.map(([, , strength]) => mix(categoryColor(category), theme.panel, strength))
 
-/** How many times as large the largest is as what 95 of 100 ranks reach, before the axis is logarithmic. */
+/** Ratio of maximum to 95th percentile that makes the axis logarithmic. */
 const FAR = 8
-/** What lies so many times below what 95 of 100 ranks reach stands at the foot of a logarithmic axis. */
+/** Range of a logarithmic axis below the 95th percentile. */
 const DEEP = 100
 
-/** Where a logarithmic axis begins; null where a linear one shows the usual ranks beside the worst. */
+/** Start of a logarithmic axis; null if linear. */
 export function footOf(series: Series): number | null {
   const most = (key: string) => valuesOf(series, key).reduce<number>((max, value) => Math.max(max, value ?? 0), 0)
   const [largest, usual] = [most('rank_max_ns'), most('rank_p95_ns')]
@@ -41,7 +41,7 @@ export function footOf(series: Series): number | null {
 
 const valuesOf = (series: Series, key: string) => series.lines.find((line) => line.metric.key === key)?.values ?? []
 
-/** `worst`: the rank with the largest value of each x, '' where nobody has one. */
+/** `worst`: the largest rank per x, '' if unknown. */
 export function spreadOption(
   series: Series,
   category: string,
@@ -84,11 +84,11 @@ export function spreadOption(
       nameTextStyle: text,
       splitNumber: 4,
       ...(foot === null ? {} : { min: foot / scale.factor }),
-      // Where all values lie close together far above 0, an axis from there would show one line.
+      // Close values far above 0 would look like one line.
       scale: known.length > 0 && least > most / 2,
       axisLabel: {
         ...text,
-        // The foot is no power of ten.
+        // The lower end is no power of ten.
         showMinLabel: foot === null,
         formatter: (value: number) => axisNumber(value),
       },
@@ -115,7 +115,7 @@ export function spreadOption(
   }
 }
 
-/** What the tooltip says of one x: every quantile, and who is the largest. */
+/** Tooltip rows: quantiles and the largest rank. */
 export const spreadRows = (series: Series, worst: readonly string[], index: number, scale: Scale): TipRow[] =>
   series.lines.map((line) => ({
     name: line.metric.title,
@@ -125,7 +125,7 @@ export const spreadRows = (series: Series, worst: readonly string[], index: numb
     strong: line.metric.key === MEDIAN,
   }))
 
-/** The chart in one sentence, for those who cannot see it. */
+/** Screen reader summary. */
 export function spreadText(series: Series, worst: readonly string[]): string {
   const medians = valuesOf(series, MEDIAN)
   const largest = valuesOf(series, 'rank_max_ns')

@@ -1,4 +1,4 @@
-// A call stack, one frame a line: copy its place, or open it in an editor.
+// A call stack with copy and editor links.
 import { ActionIcon, Popover, TextInput, Tooltip } from '@mantine/core'
 import { useState } from 'react'
 import { type CodeFrame, canOpen, editorUrl, parseStack } from '../lib/frames'

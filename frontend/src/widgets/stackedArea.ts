@@ -1,10 +1,10 @@
-// Categories over time, one on top of another: each area reaches down to the axis, and the lower ones are drawn over it.
+// Stacked areas over time.
 import type { Series } from '../api/payloads'
 import { categoryColor } from '../lib/color'
 
 export const isStacked = (series: Series) => series.style === 'stacked_area'
 
-/** For each line the sum of it and of those before it, which lie below. */
+/** Cumulative sums per line. */
 export function edgesOf(series: Series): number[][] {
   const edges: number[][] = []
   for (const line of series.lines) {
@@ -14,7 +14,7 @@ export function edgesOf(series: Series): number[][] {
   return edges
 }
 
-/** From the top down. `marks` stand on the one that is drawn last, above all others. */
+/** From top to bottom; `marks` are on the last-drawn area. */
 export function stackedAreas(series: Series, factor: number, marks: object): object[] {
   const edges = edgesOf(series)
   return series.lines
@@ -24,7 +24,7 @@ export function stackedAreas(series: Series, factor: number, marks: object): obj
       step: 'end',
       data: series.x.map((x, at) => [x, edges[i][at] / factor]),
       showSymbol: false,
-      // What is narrower than a pixel is seen by its line alone.
+      // Narrower than a pixel: only the line is visible.
       lineStyle: { width: 1, color: categoryColor(line.category) },
       itemStyle: { color: categoryColor(line.category) },
       areaStyle: { color: categoryColor(line.category), opacity: 1 },

@@ -1,4 +1,4 @@
-// Which steps the numbers are about: all, one, or several.
+// The step picker.
 import { Checkbox, Popover, ScrollArea, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import type { StepInfo } from '../api/payloads'
@@ -14,7 +14,7 @@ const FILTER_FROM = 12
 export function StepsPicker(props: {
   all: readonly StepInfo[]
   value: string
-  /** What no choice means. */
+  /** Label of an empty selection. */
   none: string
   onChange: (steps: string) => void
 }) {
@@ -22,14 +22,7 @@ export function StepsPicker(props: {
   const [filter, setFilter] = useState('')
   const labels = all.map((step) => step.label)
   const chosen = parseSteps(value, labels)
-  const text =
-    value === ''
-      ? all.length === 0
-        ? 'none recorded'
-        : none.startsWith('Whole')
-          ? none.toLowerCase()
-          : `all ${all.length}`
-      : value
+  const text = value === '' ? (all.length === 0 ? 'none recorded' : `all ${all.length}`) : value
   if (all.length === 0) {
     return (
       <div

@@ -1,4 +1,4 @@
-// The big table: server-side rows, sorted, searched and filtered there; only what is in sight is in the page.
+// The large table: server-side rows, virtual scrolling.
 import { Button } from '@mantine/core'
 import {
   type ColumnDef,
@@ -41,10 +41,10 @@ export interface DataTableProps {
   pages: Pages
   query: TableQuery
   onSort: (key: string, desc: boolean) => void
-  /** Keys of shown columns; null = as the server says. */
+  /** Visible column keys; null for the server's default. */
   shown: readonly string[] | null
   nameStyle?: NameStyle
-  /** Pixels that a column of texts begins with at most: fewer where many stand side by side. */
+  /** Maximum initial width of text columns. */
   widest?: number
   /** The open row, by its key values. */
   open?: string
@@ -109,7 +109,7 @@ function Grid(props: DataTableProps & { table: Table }) {
   const offset = useOffset(body, scrolled)
   const scales = useScales(pages)
   const columns = useMemo(() => orderedColumns(data), [data])
-  // From the first rows alone: columns must not move while one scrolls or searches.
+  // From the first rows only, so that columns do not move while scrolling.
   const [starts] = useState(
     () => new Map(columns.map((column) => [column.metric.key, startWidth(column, data.rows, widest)])),
   )
@@ -153,7 +153,7 @@ function Grid(props: DataTableProps & { table: Table }) {
     count: pages.count,
     getScrollElement: scrolled,
     scrollMargin: offset,
-    // A page stays where it is when another table comes.
+    // The page's scroll position survives a table change.
     initialOffset: () => scrolled()?.scrollTop ?? 0,
     estimateSize: () => ROW,
     overscan: 12,
@@ -170,8 +170,8 @@ function Grid(props: DataTableProps & { table: Table }) {
     if (to > 0) want(from, to)
   }, [from, to, want])
 
-  // A row that is open from the start, by a link or on the way back, is brought into sight, and stays there while things above
-  // it come, until a person acts.
+  // A row opened by a link is scrolled into view and stays there while content above loads,
+  // until the user acts.
   const isTaken = useRef(false)
   useEffect(() => {
     const abort = new AbortController()
@@ -199,7 +199,7 @@ function Grid(props: DataTableProps & { table: Table }) {
       ),
     [data, room, nameStyle],
   )
-  // Rows beyond the first page are told apart from nobody: what stands must not change while one scrolls.
+  // Only first-page rows set the labels, so that they do not change while scrolling.
   const labelOf = (name: string) =>
     labels.get(name) ?? labelsOf([name], room, shortOf(nameStyle)).get(name) ?? { short: name, rest: '' }
 
@@ -226,7 +226,7 @@ function Grid(props: DataTableProps & { table: Table }) {
   }
   const leave = useRef(point)
   leave.current = point
-  // A table that goes away is left without a word.
+  // Resets a table that is left.
   useEffect(() => () => leave.current(null), [])
 
   // Head, rows and the bar below them move to the side as one: what scrolls to the side does not scroll up and down, so that the

@@ -1,4 +1,4 @@
-// Cells and headers of the big table.
+// Cells and headers of the large table.
 import type { Column, Scalar } from '../api/payloads'
 import { exactText, format, formatNumber, isChange, isNumeric, type Scale, signed } from '../lib/format'
 import { shortFrame } from '../lib/frames'
@@ -18,17 +18,16 @@ const ARROW = ' → '
 const MONO_PX = 7.3
 /** Of words, in the widest of the fonts that a system may have. */
 const TEXT_PX = 8.4
-/** What a capital has more. */
+/** Extra pixels of a capital. */
 const CAPITAL_PX = 1.6
 /** A column of texts of a few characters. */
 const SHORT_PX = 64
-/** A bar beside a number. */
 const BAR_PX = 52
 
 const textWidth = (text: string, unit: 'code' | 'text') =>
   unit === 'code' ? text.length * MONO_PX : text.length * TEXT_PX + (text.match(/\p{Lu}/gu)?.length ?? 0) * CAPITAL_PX
 
-/** A starting width: numbers as wide as their header needs, texts as wide as what they hold, but no wider than `widest`. */
+/** Initial width: header width for numbers, content width for texts, at most `widest`. */
 export function startWidth(column: Column, rows: readonly Row[], widest: number): number {
   const { unit, title, key } = column.metric
   if (key === 'presence') return 64
@@ -43,18 +42,15 @@ export function startWidth(column: Column, rows: readonly Row[], widest: number)
   return Math.max(78, Math.min(160, half * 7 + 34)) + (column.share ? BAR_PX : 0)
 }
 
-/** What the name column has at least, where its names are long, and what its buttons take, which goes where room is short. */
+/** Minimum width of a column of long names, and of its buttons, which hide if room is short. */
 const NAME_PX = 340
 const SPARE_PX = 50
-/** A name that needs no more is never cut: names of operations are told apart by their ends. */
+/** Names below this width are never shortened. */
 const WHOLE_PX = 216
-/** The narrowest that another column of texts gets where not all columns fit. */
+/** Minimum width of other text columns. */
 const LEAST_PX = 96
 
-/**
- * The widths of the columns in sight, by key, in `room` pixels. The name takes what is left; where nothing is, bars go, and the
- * other texts share what the numbers leave, if that makes all fit.
- */
+/** Column widths in `room` pixels. The name gets the rest; if there is none, bars hide and texts share it. */
 export function fittingWidths(
   columns: readonly Column[],
   starts: ReadonlyMap<string, number>,
@@ -72,7 +68,7 @@ export function fittingWidths(
     const narrow = numbers.map((column) => startOf(column) - (column.share ? BAR_PX : 0))
     const least = texts.reduce((sum, column) => sum + Math.min(startOf(column), LEAST_PX), 0)
     const left = room - least - narrow.reduce((sum, width) => sum + width, 0)
-    // Short names stay whole, if that can be.
+    // Short names stay whole if possible.
     const short = Math.max(name - SPARE_PX, Math.min(name, WHOLE_PX))
     const given = [Math.min(name, NAME_PX - SPARE_PX), short].find((each) => each <= left)
     if (given === undefined)
@@ -88,7 +84,7 @@ export function fittingWidths(
   return widths.set(nameKey, Math.max(name, room - taken()))
 }
 
-/** The width of the name with which a column ends where the room does: none is cut, the others are a scroll away. */
+/** A name width at which a column ends at the edge, so that none is cut. */
 function fullWidthColumns(name: number, others: readonly number[], room: number): number {
   let left = room - name
   for (const width of others) {
@@ -98,13 +94,13 @@ function fullWidthColumns(name: number, others: readonly number[], room: number)
   return name + Math.max(0, left)
 }
 
-/** Characters that a name column of this width holds. */
+/** Characters of a name column of this width. */
 export const roomOf = (width: number) => Math.max(8, Math.floor((width - 74) / MONO_PX))
 
 /** The full names of a sequence of kernels. */
 export const kernelsOf = (sequence: string) => sequence.split(ARROW)
 
-/** A sequence of kernels: of each only what it does where its name says that, and equal neighbours once. */
+/** A kernel sequence by short names, without equal neighbours. */
 export function shortSequence(names: string): string {
   const runs: { name: string; count: number }[] = []
   for (const full of kernelsOf(names)) {
@@ -153,10 +149,10 @@ const FRAMES = new Set([
   'forward_line',
 ])
 
-/** Whether a column holds Python frames: those lose their folders before anything else. */
+/** Whether a column has Python frames, which lose folders first. */
 export const isFrame = ({ metric }: Column) => FRAMES.has(metric.key)
 
-/** Why a value is what it is, where another column says so: on hover. */
+/** The reason of a value, from its companion column. */
 const reasonOf = (row: Row, key: string) => (row[`${key}_by`] ? ` (${row[`${key}_by`]})` : '')
 
 export function CellText(props: {

@@ -1,4 +1,4 @@
-// The head of a column and the cells of a row of the big table.
+// Column heads and rows of the large table.
 import { Tooltip } from '@mantine/core'
 import type { CSSProperties } from 'react'
 import type { Column, Table } from '../api/payloads'
@@ -17,7 +17,6 @@ const SORTS = {
   none: `${css.sort} ${css.unsorted}`,
 }
 
-/** The custom property that holds the width of a column. */
 export const widthProperty = (key: string) => `--tt-c-${key.replace(/[^a-zA-Z0-9_-]/g, '_')}`
 const cellStyle = (key: string): CSSProperties => ({ width: `var(${widthProperty(key)})` })
 
@@ -74,7 +73,7 @@ export function RowCells(props: {
   const { row, columns, data, scales, widths, labels, isOpen, onToggle } = props
   const [copied, copy] = useCopied()
   const toggle = () => {
-    // Marking text with the mouse is no click.
+    // Selecting text is no click.
     if (window.getSelection()?.toString()) return
     onToggle?.()
   }

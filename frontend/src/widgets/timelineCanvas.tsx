@@ -1,4 +1,4 @@
-// The timeline's React shell: hands model, window and selection to the engine, shows what is under the pointer.
+// React wrapper of the timeline.
 import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import type { ColorBy } from '../canvas/timeline/colors'
 import { type Overlays, TimelineEngine } from '../canvas/timeline/engine'
@@ -21,9 +21,9 @@ export interface TimelineHandle {
   zoom(factor: number): void
   reset(): void
   show(range: Range): void
-  /** Moves the window, at the zoom it has, so far that the range is in sight. */
+  /** Moves the window at the same zoom to show the range. */
   reveal(spot: Range & Partial<Spot>, move?: Move): void
-  /** What the colours stand for, where they stand for names or modules. */
+  /** Colour legend for names or modules. */
   legend(most: number): LegendEntry[]
   /** Draws anew: tiles have come. */
   redraw(): void
@@ -33,7 +33,7 @@ export interface TimelineProps extends Windowed {
   model: TimelineModel
   matches: ((name: string) => boolean) | null
   colors: ColorBy
-  /** What kernels do, where that is what colours them. */
+  /** Kernel classes, if they set the colours. */
   classes: KernelClasses | null
   selected: Spot | null
   range: Range | null
@@ -42,7 +42,7 @@ export interface TimelineProps extends Windowed {
   extras: Overlays
   /** Pixels of the names of tracks; 0 = as at first. */
   gutter: number
-  /** Windows whose keys are heard. */
+  /** Windows whose keys are handled. */
   keysFrom: readonly Window[]
   onView: (view: Range, move: Move) => void
   onUndo: () => void
@@ -60,12 +60,12 @@ export interface Hover {
   item: Item | null
   arrow: Arrow | null
   color: string
-  /** Where the pointer is in the window. */
+  /** Pointer position in the window. */
   x: number
   y: number
 }
 
-/** What an engine tells, for those who listen by now; `colorOf` is the colour of what is under the pointer. */
+/** Engine events for the current listeners; `colorOf`: colour of the hovered item. */
 export function eventsOf(
   canvas: HTMLCanvasElement,
   latest: RefObject<Omit<TimelineEvents, 'onHover' | 'onOpen'>>,
@@ -106,7 +106,7 @@ export function TimelineCanvas(props: TimelineProps) {
     const made = new TimelineEngine(on, model, theme, latest.current.view, events, latest.current.keysFrom)
     return made
   })
-  // Each depends on the model as well: a new one has a new engine. It knows its tracks before what is selected on them.
+  // A new model has a new engine. Tracks must be set before the selection.
   // biome-ignore-start lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => engine.current?.setTracks(arrangement, collapsed), [arrangement, collapsed, model])
   useEffect(() => engine.current?.setTheme(theme), [theme, model])
@@ -152,7 +152,7 @@ const NO_MORE: readonly [string, string][] = []
 export function HoverTip(props: {
   hover: Hover
   kernelClass?: KernelClass
-  /** What else is known of the item, before its times. */
+  /** Additional tooltip rows before the times. */
   more?: readonly [string, string][]
 }) {
   const { hover, kernelClass, more = NO_MORE } = props
@@ -180,7 +180,7 @@ export function HoverTip(props: {
   lines.unshift(...more)
   if (item.module) lines.push(['Module', item.module])
   if (item.matrix && !merged) lines.push(['Matrix units', 'used'])
-  // Last, for why it is that one follows.
+  // The class comes last, because the reason follows it.
   if (kernelClass) lines.push(['Class', kernelClass.title])
   return (
     <FloatingTooltip x={hover.x} y={hover.y}>

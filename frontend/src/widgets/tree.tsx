@@ -1,4 +1,4 @@
-// A tree as a table: rows open and close, one row can be chosen together with the icicle chart.
+// A tree table.
 import { ActionIcon, Tooltip } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from 'react'
@@ -14,10 +14,10 @@ import textCss from './text.module.css'
 import css from './tree.module.css'
 
 const ROW = 28
-/** Levels that are indented: the names of deep stacks stay in sight. */
+/** Maximum indented levels, so that deep names stay visible. */
 const DEEPEST = 14
 
-/** Positions of nodes whose ancestors are all open, in the order of `sequence` (parents first; absent: as they came). */
+/** Visible nodes in the order of `sequence` (parents first; default: tree order). */
 export function visibleNodes(tree: Tree, open: ReadonlySet<number>, sequence?: readonly number[]): number[] {
   const shown: boolean[] = []
   const see = (i: number) => {
@@ -49,7 +49,7 @@ export interface TreeExtra {
   cell: (row: Row) => ReactNode
 }
 
-/** Pixels of a column of numbers, and of one of texts with the characters that it holds. */
+/** Pixels of number and text columns, and characters of the latter. */
 const NUMBER_PX = 88
 const TEXT_PX = 150
 const TEXT_LENGTH = 19
@@ -88,7 +88,7 @@ export function TreeTable(props: {
   selected: number
   onSelect: (node: number) => void
   match: ((name: string) => boolean) | null
-  /** In which order the nodes stand, parents first; absent: as they came. */
+  /** Node order, parents first; default: tree order. */
   sequence?: readonly number[]
   /** A column of pictures, before the numbers. */
   extra?: TreeExtra

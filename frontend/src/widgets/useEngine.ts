@@ -1,4 +1,4 @@
-// An engine that draws on a canvas as long as there are this canvas and this model, and the window that it shows.
+// The lifetime of a canvas engine and its window.
 import { type RefObject, useEffect, useRef } from 'react'
 import type { Range } from '../canvas/timeline/model'
 

@@ -1,7 +1,7 @@
-// Where an element begins in what scrolls it.
+// An element's offset in its scroll container.
 import { type RefObject, useLayoutEffect, useState } from 'react'
 
-/** Pixels from the begin of what `scroller` scrolls to an element in it. */
+/** Pixels from the scroller's start to the element. */
 export function useOffset(ref: RefObject<HTMLElement | null>, scroller: () => HTMLElement | null): number {
   const [offset, setOffset] = useState(0)
   // biome-ignore lint/correctness/useExhaustiveDependencies: an element stays in what scrolls it
@@ -12,7 +12,7 @@ export function useOffset(ref: RefObject<HTMLElement | null>, scroller: () => HT
     const measure = () =>
       setOffset(Math.round(node.getBoundingClientRect().top - around.getBoundingClientRect().top + around.scrollTop))
     const observer = new ResizeObserver(measure)
-    // Whatever changes above the element changes the size of one that stands beside it or around it.
+    // Any change above resizes a sibling or an ancestor.
     for (let at: HTMLElement | null = node; at && at !== around; at = at.parentElement)
       for (const child of at.parentElement?.children ?? []) observer.observe(child)
     measure()

@@ -1,4 +1,4 @@
-// How large an element is: canvases and tables are drawn for the room that they have.
+// An element's size.
 import { type RefObject, useEffect, useState } from 'react'
 
 function useSize(ref: RefObject<HTMLElement | null>, sizeOf: (node: HTMLElement) => number): number {
@@ -17,8 +17,8 @@ function useSize(ref: RefObject<HTMLElement | null>, sizeOf: (node: HTMLElement)
 const widthOf = (node: HTMLElement) => node.clientWidth
 const heightOf = (node: HTMLElement) => node.offsetHeight
 
-/** The inner width of an element in pixels, 0 before it stands in the page. */
+/** Inner width in pixels; 0 before mount. */
 export const useWidth = (ref: RefObject<HTMLElement | null>): number => useSize(ref, widthOf)
 
-/** The outer height of an element in pixels, 0 before it stands in the page. */
+/** Outer height in pixels; 0 before mount. */
 export const useHeight = (ref: RefObject<HTMLElement | null>): number => useSize(ref, heightOf)

@@ -1,4 +1,4 @@
-// What lies between two totals, as a chart or as a table.
+// The change between two totals, as chart or table.
 import { useMemo } from 'react'
 import type { Breakdown } from '../api/payloads'
 import { categoryColor } from '../lib/color'

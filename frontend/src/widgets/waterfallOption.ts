@@ -1,4 +1,4 @@
-// From one total to another, part by part: floating bars between two that stand on the ground.
+// ECharts options of a waterfall.
 import type { EChartsCoreOption } from 'echarts/core'
 import type { Breakdown, Metric } from '../api/payloads'
 import type { Theme } from '../canvas/surface'
@@ -17,7 +17,7 @@ export interface WaterfallBar {
   to: number
 }
 
-/** The bars from left to right: the baseline, each part from where the one before ended, the experiment. */
+/** Bars from left to right: baseline, parts, experiment. */
 export function waterfallBars(payload: Breakdown): WaterfallBar[] {
   const end = (title: string, value: number): WaterfallBar => ({
     title,
@@ -73,7 +73,7 @@ export function waterfallOption(payload: Breakdown, theme: Theme): EChartsCoreOp
     },
     series: [
       {
-        // From the end of each bar to the begin of the next one.
+        // From each bar's end to the next bar's start.
         type: 'line',
         step: 'end',
         data: bars.map((bar) => bar.to),

@@ -1,11 +1,11 @@
-// A trace that is too large to be opened whole: which part is open, why, and the way to the others.
+// The loaded window of a large trace, and its neighbours.
 import { Button, NativeSelect } from '@mantine/core'
 import type { Profile, WindowInfo } from '../api/payloads'
 import { format } from '../lib/format'
 import { nextWindow, previousWindow, windowStart, windowStarts } from '../lib/traceWindows'
 import css from './windowBar.module.css'
 
-/** Nothing for a profile that is open whole. `side` says which of several profiles it is. */
+/** Empty for a fully loaded profile. `side` names one of two profiles. */
 export function WindowBar(props: { profile: Profile; side?: string; onWindow: (window: string) => void }) {
   const { profile, side, onWindow } = props
   const { window, trace_steps: steps } = profile
@@ -46,7 +46,7 @@ function reasonText({ events, trace_events, need_bytes, budget_bytes }: WindowIn
   const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events are loaded; numbers use these only.`
   if (need_bytes <= budget_bytes) return counts
   return (
-    `${counts} The full trace needs about ${format(need_bytes, 'bytes')} of memory, ${format(budget_bytes, 'bytes')} are ` +
-    'allowed. Raise TORCH_TRACE_MEMORY_MB to load it all.'
+    `${counts} The full trace needs about ${format(need_bytes, 'bytes')} of memory; the limit is ${format(budget_bytes, 'bytes')}. ` +
+    'Raise TORCH_TRACE_MEMORY_MB to load it all.'
   )
 }

@@ -8,18 +8,11 @@ REGIONS = define(
     "",
     "code",
     {
-        "region": ("Region", "Compiled code, by the numbers of the function and of its compilation."),
-        "compiled_code": (
-            "Compiled code",
-            "What was compiled: the function of the region; of a wrapper the module that it stands for, where the trace "
-            "has it.",
-        ),
-        "region_modules": ("Modules", "Modules that ran it themselves, in order of execution."),
-        "graph": ("Graph", "Key of the first compiled graph that the region called itself."),
-        "backward_graph": (
-            "Backward graph",
-            "Key of the first one that ran in the backward pass of its operators.",
-        ),
+        "region": ("Region", "Compiled region: number of the function / of its compilation."),
+        "compiled_code": ("Compiled code", "Compiled function, or the module of a wrapper."),
+        "region_modules": ("Modules", "Modules that ran the region directly, in order."),
+        "graph": ("Graph", "Key of the first compiled graph of the region."),
+        "backward_graph": ("Backward graph", "Key of the first compiled graph in its backward pass."),
     },
 )
 
@@ -29,7 +22,7 @@ BACKWARD_HOST = define(
     {
         "backward_host_total_ns": (
             "Backward host",
-            "Host time of the backward operators whose forward operator the module or its children called.",
+            "Host time of backward operators matched to the module and its children.",
         ),
     },
 )

@@ -9,33 +9,30 @@ METRICS = SHARED.adding(
         CHOSEN_WINDOW,
         "count",
         {
-            "reserved_cycles": ("Falls and rises", "How often reserved memory fell and then rose again."),
+            "reserved_cycles": ("Release cycles", "Falls of reserved memory followed by a rise."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "bytes",
         {
-            "peak_reserved_bytes": ("Peak reserved", "Most bytes that the allocator held from the driver."),
-            "returned_bytes": ("Given back", "Bytes by which reserved memory fell, in all."),
-            "room_bytes": ("Never reserved", "Memory of the device less peak reserved."),
+            "peak_reserved_bytes": ("Peak reserved", "Largest reserved memory."),
+            "returned_bytes": ("Returned", "Sum of all falls of reserved memory."),
+            "room_bytes": ("Never reserved", "Device memory minus peak reserved."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "ns",
         {
-            "driver_memory_ns": (
-                "Driver calls",
-                "Time on the host of the calls for device memory, without those that set the driver up.",
-            ),
+            "driver_memory_ns": ("Driver calls", "Host time in driver memory calls, without set-up."),
         },
     ),
     define(
         CHOSEN_WINDOW,
         "ratio",
         {
-            "room_ratio": ("Never reserved", "Of the memory of the device."),
+            "room_ratio": ("Never reserved", "Never reserved divided by device memory."),
         },
     ),
 )

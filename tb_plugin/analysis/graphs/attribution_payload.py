@@ -23,27 +23,17 @@ REPLAYED = define(
     CHOSEN,
     "count",
     {
-        "replayed_calls": (
-            "In replays",
-            "Calls of it that captured graphs stand for: those of the capture with device work, once for each replay. "
-            "Nothing of them ran on the host. Where several captures tell of a graph, equal calls in one call are one.",
-        ),
+        "replayed_calls": ("Calls in replays", "Captured calls with device work, times the replays of their graph."),
     },
 )
 
 WAYS: Mapping[Way, tuple[str, str]] = MappingProxyType(
     {
-        Way.ANNOTATION: ("Annotations", "The recorder wrote beside the work what stands behind it."),
-        Way.CAPTURE: ("Capture in this trace", "The capture of the graph is in the same trace."),
-        Way.CAPTURE_TRACE: (
-            "Capture trace",
-            "Another trace has the capture of the graph, or the same work run eagerly.",
-        ),
-        Way.EAGER: (
-            "Same work run eagerly",
-            "The same work in the same order ran without a graph in this trace.",
-        ),
-        Way.GRAPH: ("Launch of the graph only", "Only what was open around the launch of the graph is known."),
+        Way.ANNOTATION: ("Annotations", "Operators recorded beside the replayed work."),
+        Way.CAPTURE: ("Capture in this trace", "Operators of the graph's capture in this trace."),
+        Way.CAPTURE_TRACE: ("Capture trace", "Operators of the graph's capture in another trace."),
+        Way.EAGER: ("Eager run", "Operators of the same work without a graph in this trace."),
+        Way.GRAPH: ("Graph launch only", "No operators known, only the launch of the graph."),
     }
 )
 """What each way is called, and what it says."""

@@ -61,7 +61,7 @@ def not_fitting(strings: StringTable, graphs: Graphs, graph: int, told: Captured
     if not field and length == size:
         text = "The order in which the replay ran its work is not recorded, and the capture does not name it."
     elif not field:
-        text = f"The capture has {length} nodes, the replay ran {size}; as far as both go they agree."
+        text = f"The capture has {length} nodes, the replay ran {size}; the common part matches."
     else:
         sides = (sequences, begin + position), (graphs, nodes.start + position)
         there, here = (_words(strings, work, at, field, short_name) for work, at in sides)

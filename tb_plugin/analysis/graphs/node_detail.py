@@ -16,7 +16,7 @@ ORIGIN = define(
     "",
     "text",
     {
-        "known_by": ("Known", "What tells which launch of the capture the replayed work stands for."),
+        "known_by": ("Known by", "Source of the match between the replayed work and its capture."),
         "input_types": ("Input types", "Element types of the operator's inputs (record_shapes=True)."),
     },
 )
@@ -50,7 +50,7 @@ class Origin:
             figures += [Figure(texts[key], self._trace.strings[i]) for key, i in ids.items() if i != MISSING]
         title, what = WAYS[self._way]
         figures.append(Figure(ORIGIN["known_by"], title.lower(), what))
-        return Figures("origin", "Origin", "what the replay stands for", figures)
+        return Figures("origin", "Origin", "captured operator", figures)
 
     def modules(self) -> str:
         """Returns the modules around the launch, of backward work around the forward operator, outermost first."""

@@ -9,41 +9,23 @@ from tb_plugin.analysis.metrics import CHOSEN_STEPS, SHARED, define
 from tb_plugin.payloads import Link, Metric, Slice
 
 TITLES: Mapping[Cause, tuple[str, str]] = {
-    Cause.PROFILER: ("Profiler", "the profiler recorded that it worked itself."),
-    Cause.GARBAGE_COLLECTION: ("Garbage collection", "the interpreter collected garbage."),
-    Cause.CAPTURE: ("Graph capture", "launches were captured into a graph, which runs none of them."),
-    Cause.COMPILATION: ("Compilation", "code was compiled or tuned on a thread that launches work."),
-    Cause.INITIALISATION: ("Initialisation", "the driver, a context, a stream or a library of kernels was set up."),
-    Cause.DRIVER_MEMORY: (
-        "Driver memory calls",
-        "the driver was called for memory of the device or for pinned memory.",
-    ),
-    Cause.SYNCHRONISATION: ("Synchronising calls", "the host was still in a call that waits for a device."),
-    Cause.INPUT: ("Data loading", "the data loader was asked for the next batch."),
-    Cause.GRAPH: (
-        "Graph launch",
-        "a captured graph was launched: the call, and the usual time until its first work began.",
-    ),
-    Cause.LAUNCH: ("Launch calls", "the host was in a call that launches work."),
-    Cause.DISPATCH: (
-        "Operator dispatch",
-        "an operator was open on a thread that launches work, or another runtime call.",
-    ),
-    Cause.PYTHON: ("Python", "no operator and no call was open on any thread that launches work of the device."),
-    Cause.LAUNCH_LATENCY: (
-        "Launch latency",
-        "the launch had returned, nothing was queued: the usual time until work begins.",
-    ),
-    Cause.KERNEL_LATENCY: ("Between kernels", "the next work was queued already: the usual time until it begins."),
-    Cause.DEPENDENCY: (
-        "Other stream",
-        "the next work waited for an event of another stream, as the device recorded it.",
-    ),
-    Cause.NOT_RECORDED: (
-        "Not recorded",
-        "the call that launched the next work, or the work of the host, is not recorded.",
-    ),
-    Cause.UNEXPLAINED: ("Unexplained", "the next work was launched, and began later than is usual; nothing says why."),
+    Cause.PROFILER: ("Profiler", "the profiler was at work."),
+    Cause.GARBAGE_COLLECTION: ("Garbage collection", "Python collected garbage."),
+    Cause.CAPTURE: ("Graph capture", "a graph was captured."),
+    Cause.COMPILATION: ("Compilation", "code was compiled or tuned."),
+    Cause.INITIALISATION: ("Initialisation", "the driver or a library was set up."),
+    Cause.DRIVER_MEMORY: ("Driver memory calls", "the driver allocated or freed memory."),
+    Cause.SYNCHRONISATION: ("Synchronising calls", "the host waited in a synchronising call."),
+    Cause.INPUT: ("Data loading", "the data loader prepared the next batch."),
+    Cause.GRAPH: ("Graph launch", "a captured graph was launched."),
+    Cause.LAUNCH: ("Launch calls", "the host was in a launch call."),
+    Cause.DISPATCH: ("Operator dispatch", "the host ran operators or other runtime calls."),
+    Cause.PYTHON: ("Python", "the host ran Python outside operators."),
+    Cause.LAUNCH_LATENCY: ("Launch latency", "launched work was about to start."),
+    Cause.KERNEL_LATENCY: ("Between kernels", "queued work was about to start."),
+    Cause.DEPENDENCY: ("Other stream", "the next work waited for another stream."),
+    Cause.NOT_RECORDED: ("Not recorded", "the launch or the host's work was not recorded."),
+    Cause.UNEXPLAINED: ("Unexplained", "launched work started later than usual, for no recorded reason."),
 }
 
 
@@ -76,47 +58,38 @@ METRICS = SHARED.adding(
     define(
         CHOSEN_STEPS,
         "ns",
-        {f"idle_{word_of(cause)}_ns": (title, f"Devices idled: {what}") for cause, (title, what) in TITLES.items()},
+        {f"idle_{word_of(cause)}_ns": (title, f"Device idle while {what}") for cause, (title, what) in TITLES.items()},
     ),
     define(
         CHOSEN_STEPS,
         "ns",
         {
-            "idle_mean_ns": ("Per step", "Idle time of the cause over the number of steps."),
-            "idle_longest_ns": ("Longest", "Its longest piece of a gap that touches the steps."),
+            "idle_mean_ns": ("Per step", "Idle time of the cause divided by steps."),
+            "idle_longest_ns": ("Longest", "Longest idle period of the cause."),
         },
     ),
-    define(CHOSEN_STEPS, "count", {"idle_pieces": ("Pieces", "Pieces of gaps that touch the steps.")}),
+    define(CHOSEN_STEPS, "count", {"idle_pieces": ("Idle periods", "Idle periods in the steps.")}),
     define(
         CHOSEN_STEPS,
         "ratio",
         {
-            "idle_ratio": ("Idle", "Share of the steps in which devices had nothing to do, over all that work."),
-            "idle_unexplained_ratio": ("Unexplained, of idle time", "Share of the idle time that has no cause."),
+            "idle_ratio": ("Idle", "Idle time divided by step time and active devices."),
+            "idle_unexplained_ratio": ("Unexplained idle", "Idle time without a known cause divided by all idle time."),
         },
     ),
-    define("", "text", {"cause_means": ("While", "What was going on.")}),
+    define("", "text", {"cause_means": ("Meaning", "Host or device activity during the idle time.")}),
     define(
         "",
         "code",
         {
-            "idle_host": (
-                "Host did",
-                "Name that was innermost longest on the thread that launched the next work; where it had nothing open, on "
-                "that which put the work into its queue.",
-            ),
-            "idle_line": ("Python", "Line of Python around it, as far as it is recorded."),
-            "next_work": ("Next work", "The work that ended the gap."),
+            "idle_host": ("Host activity", "Longest innermost host event on the launching thread during the gap."),
+            "idle_line": ("Python line", "Python line of this host event."),
+            "next_work": ("Next work", "Device work at the end of the gap."),
         },
     ),
     define(
         "",
         "text",
-        {
-            "next_role": (
-                "Its role",
-                "What the next work does for a training on many devices, or that it is computed again in a backward pass.",
-            )
-        },
+        {"next_role": ("Purpose", "Role of the next work in parallel training, or recomputation.")},
     ),
-)  # fmt: skip
+)

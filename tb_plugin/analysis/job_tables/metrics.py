@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_plugin.analysis.metrics import SHARED, define
 
-REPORTED = "as stated, mean of the steps"
+REPORTED = "reported, mean of the steps"
 EVERY = "all steps"
 STEP_COLUMNS = {
     "computing_ns": "computing_ns", "overlapped_ns": "overlapped_ns", "communication_ns": "job_communication_ns",
@@ -19,67 +19,109 @@ CALL_COLUMNS = {
 """The same of times of calls."""
 
 METRICS = SHARED.adding(
-    define("", "count", {
-        "job_rank": ("Rank", "Number of the process in the job."),
-        "job_ranks": ("Ranks", "Ranks whose times are stated."),
-        "job_stages": ("Stages", "Stages of the pipeline, where they are known."),
-        "job_groups": ("Groups", "Groups of ranks that communicate."),
-        "link_source": ("From rank", "Rank that sends."),
-        "link_destination": ("To rank", "Rank that receives; the same one for a copy within a rank."),
-        "compared_count": ("Compared with", "Ranks of the stage, or links of the kind, that it is one of."),
-        "dp_index": ("DP", "Place in data parallelism, as stated."),
-        "pp_index": ("PP", "Place in the pipeline, as stated."),
-        "tp_index": ("TP", "Place in tensor parallelism, as stated."),
-    }),
-    define("", "text", {
-        "job_row": ("Of", "A rank, or a stage: the largest of its ranks, each time for itself."),
-        "job_stage": ("Stage", "Ranks of the stage of the pipeline, as stated, else by who sends to whom."),
-        "link_kind": ("Kind of link", "As stated."),
-        "link_part_of": ("Part of", "The kind of link whose bytes and time hold these already."),
-        "group_name": ("Use", "What the training calls the group."),
-        "group_kind": ("Kind", "collective: all members take part. p2p: members send to each other. stage: of a pipeline."),
-        "members": ("Ranks", "Ranks of the job in the group."),
-    }),
-    define(REPORTED, "ns", {
-        "computing_ns": ("Computing", "Kernels that compute run, whatever else does."),
-        "computing_alone_ns": ("Computing alone", "Computing less what overlaps with communication."),
-        "overlapped_ns": ("Overlapped", "Computing and communication at the same time."),
-        "job_communication_ns": ("Communication", "Operations of communication, waiting included."),
-        "exposed_ns": ("Exposed communication", "Communication while nothing computes."),
-        "exposed_rest_ns": ("Exposed, without receiving", "Exposed communication less receiving, not below 0."),
-        "exposed_receive_ns": ("Receiving", "Exposed communication less that without receiving: the bubble, mostly."),
-        "bubble_ns": ("Bubble", "Time in receiving from the stage before or behind."),
-        "device_free_ns": ("Free", "The device neither computes nor communicates: mostly it waits for the host."),
-        "stage_ns": ("Stage time", "From the first work of the device to the last, less the bubble."),
-        "preparing_ns": ("Preparing", "From the step's begin on the host to the first work of the device."),
-        "job_step_ns": ("Step time", "Preparing, computing, exposed communication and free together, mean of the ranks."),
-        "median_ns": ("Median", "Median of the ranks that it is compared with (of an even number their middle)."),
-    }),
-    define(REPORTED, "ratio", {
-        "exposed_share": ("Exposed communication", "Exposed communication of the ranks over their step time."),
-        "bubble_share": ("Bubble", "Bubble of the ranks over their step time; part of exposed communication."),
-    }),
-    define(EVERY, "count", {
-        "job_calls": ("Calls", "Calls of communication that are stated."),
-    }),
-    define(EVERY, "ns", {
-        "elapse_ns": ("Elapsed", "Duration of the calls, from begin to end."),
-        "transit_ns": ("Transit", "Data move."),
-        "call_wait_ns": ("Waiting", "The call waits, for other ranks or within the transfer; synchronization is part of it."),
-        "synchronization_ns": ("Synchronization", "Of waiting the time before data move: for ranks that come later."),
-        "call_idle_ns": ("Idle", "Elapsed less transit and waiting, as stated; where these overlap it is below 0."),
-        "link_ns": ("Link time", "Time of transfers, of links side by side each: their sum may exceed the calls' duration."),
-    }),
-    define(EVERY, "bytes", {
-        "link_bytes": ("Moved", "Bytes that went over links of the kind, or over the link."),
-    }),
-    define(EVERY, "bytes_per_second", {
-        "link_bandwidth": ("Bandwidth", "Moved over link time. 1 GB = 10^9 bytes."),
-        "median_bandwidth": ("Median", "Median bandwidth of the links that it is compared with."),
-    }),
-    define(EVERY, "ratio", {
-        "above_median": ("Above the median", "Difference from the median over the median."),
-        "below_median": ("Below the median", "Difference from the median over the median."),
-        "spread_ratio": ("Spread", "Largest less smallest over smallest, of the ranks of a stage."),
-    }),
-)  # fmt: skip
+    define(
+        "",
+        "count",
+        {
+            "job_rank": ("Rank", "Rank in the job."),
+            "job_ranks": ("Ranks", "Ranks with reported times."),
+            "job_stages": ("Stages", "Known pipeline stages."),
+            "job_groups": ("Groups", "Process groups that communicate."),
+            "link_source": ("From rank", "Sending rank."),
+            "link_destination": ("To rank", "Receiving rank; the sender itself for local copies."),
+            "compared_count": ("Compared with", "Ranks of the stage, or links of the kind, in the comparison."),
+            "dp_index": ("DP", "Reported index in data parallelism."),
+            "pp_index": ("PP", "Reported index in the pipeline."),
+            "tp_index": ("TP", "Reported index in tensor parallelism."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "job_row": ("Rank or stage", "A rank, or a stage with each rank maximum."),
+            "job_stage": ("Stage", "Ranks of the pipeline stage, reported or inferred from messages."),
+            "link_kind": ("Link type", "Reported type of link."),
+            "link_part_of": ("Part of", "Link type that includes these bytes and times."),
+            "group_name": ("Use", "Name of the process group."),
+            "group_kind": (
+                "Kind",
+                "collective: all members take part. p2p: members send to each other. stage: pipeline stage.",
+            ),
+            "members": ("Ranks", "Ranks in the group."),
+        },
+    ),
+    define(
+        REPORTED,
+        "ns",
+        {
+            "computing_ns": ("Compute", "Time with compute kernels running."),
+            "computing_alone_ns": ("Compute only", "Compute minus overlapped."),
+            "overlapped_ns": ("Overlapped", "Time with compute and communication at once."),
+            "job_communication_ns": ("Communication", "Time of communication operators, including waits."),
+            "exposed_ns": ("Exposed communication", "Communication without concurrent compute."),
+            "exposed_rest_ns": ("Exposed, not receiving", "Exposed communication minus receiving, at least 0."),
+            "exposed_receive_ns": ("Receiving", "Exposed communication minus exposed communication without receiving."),
+            "bubble_ns": ("Bubble", "Time receiving from a neighbouring pipeline stage."),
+            "device_free_ns": ("Free", "Time without compute or communication."),
+            "stage_ns": ("Stage time", "First to last device work minus bubble."),
+            "preparing_ns": ("Preparing", "Step start on the host to first device work."),
+            "job_step_ns": (
+                "Step time",
+                "Preparing plus compute, exposed communication and free, averaged over ranks.",
+            ),
+            "median_ns": ("Median", "Median of the compared ranks."),
+        },
+    ),
+    define(
+        REPORTED,
+        "ratio",
+        {
+            "exposed_share": ("Exposed communication", "Exposed communication divided by step time."),
+            "bubble_share": ("Bubble", "Bubble divided by step time."),
+        },
+    ),
+    define(
+        EVERY,
+        "count",
+        {
+            "job_calls": ("Calls", "Reported communication calls."),
+        },
+    ),
+    define(
+        EVERY,
+        "ns",
+        {
+            "elapse_ns": ("Elapsed", "Call duration."),
+            "transit_ns": ("Transit", "Time with data moving."),
+            "call_wait_ns": ("Wait", "Time waiting for other ranks or within the transfer."),
+            "synchronization_ns": ("Synchronization", "Wait before the transfer, for late ranks."),
+            "call_idle_ns": ("Idle", "Elapsed minus transit and wait; negative if these overlap."),
+            "link_ns": ("Link time", "Sum of transfer times; parallel links add up."),
+        },
+    ),
+    define(
+        EVERY,
+        "bytes",
+        {
+            "link_bytes": ("Moved", "Bytes moved over the links."),
+        },
+    ),
+    define(
+        EVERY,
+        "bytes_per_second",
+        {
+            "link_bandwidth": ("Bandwidth", "Bytes moved divided by link time."),
+            "median_bandwidth": ("Median", "Median bandwidth of the compared links."),
+        },
+    ),
+    define(
+        EVERY,
+        "ratio",
+        {
+            "above_median": ("Above median", "Difference from the median divided by the median."),
+            "below_median": ("Below median", "Difference from the median divided by the median."),
+            "spread_ratio": ("Spread", "Largest minus smallest rank of a stage, divided by the smallest."),
+        },
+    ),
+)

@@ -25,8 +25,8 @@ Int8 = npt.NDArray[np.int8]
 Bool = npt.NDArray[np.bool_]
 
 UNKNOWN = ORDER.index("unknown")
-DERIVED = "Judged by when it was allocated and released."
-REST = "The recorded total less what is above: allocated before the trace, and not told by a release."
+DERIVED = "Derived from allocation and release times."
+REST = "Recorded total minus the categories above: older, unreleased memory."
 
 
 def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:

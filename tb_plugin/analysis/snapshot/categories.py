@@ -23,8 +23,8 @@ Int8 = npt.NDArray[np.int8]
 Source = Literal["recorded", "derived", "no stacks", "no stages", "no pass"]
 UNKNOWN = ORDER.index("unknown")
 SAYS = {
-    "recorded": "As recorded.",
-    "derived": "Judged by the stack of the allocation, and by when it was allocated and released.",
+    "recorded": "Recorded.",
+    "derived": "Derived from allocation stacks and times.",
 }
 WHY = {
     "no stacks": "What its memory is for (parameters, gradients, activations, ...) is not known: no stacks were recorded.",

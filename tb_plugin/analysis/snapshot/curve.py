@@ -35,7 +35,7 @@ def curve_of(held: DeviceLevels, levels: Levels, span: tuple[int, int], width: i
     kept = detail(place, inside, width)
     x_metric = METRICS.metric("event_ns" if by_time else "event_number")
     drawn = [
-        Line(METRICS.metric(key, window="the chosen part of the history, else all of it"), color, values[kept].tolist())
+        Line(METRICS.metric(key, window="selected part of the history, else all"), color, values[kept].tolist())
         for (key, (color, _)), values in zip(lines.items(), inside, strict=True)
     ]
     return Series("curve", "Memory over time" if by_time else "Memory by event", held.name, x_metric,

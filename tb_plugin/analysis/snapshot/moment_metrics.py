@@ -8,7 +8,7 @@ from tb_plugin.analysis.metrics import define
 from tb_plugin.analysis.snapshot.finding_metrics import GAP, HISTORY, WITHOUT_BLOCK
 from tb_plugin.payloads import Metric
 
-AT = "after the chosen event"
+AT = "after the selected event"
 
 MOMENTS: tuple[Mapping[str, Metric], ...] = (
     define(
@@ -17,8 +17,7 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
         {
             "segment_kind": (
                 "Kind",
-                "small: of blocks up to 1 MiB, large: of larger ones; expandable segments grow and shrink by pages. Told "
-                "by the size where the snapshot does not state it.",
+                "small: blocks up to 1 MiB. large: larger blocks. expandable: grows and shrinks by pages.",
             ),
         },
     ),
@@ -26,103 +25,64 @@ MOMENTS: tuple[Mapping[str, Metric], ...] = (
         AT,
         "bytes",
         {
-            "segment_bytes": ("Reserved", "Bytes of the segments: what the allocator holds from the driver."),
-            "allocated_now_bytes": ("Allocated", "Bytes of blocks whose release nobody asked for."),
-            "pending_now_bytes": (
-                "Pending free",
-                "Bytes of blocks whose release was asked for, and that a stream may still use.",
-            ),
+            "segment_bytes": ("Reserved", "Bytes of the segments."),
+            "allocated_now_bytes": ("Allocated", "Bytes of blocks without a requested release."),
+            "pending_now_bytes": ("Pending free", "Bytes of released blocks still in use by a stream."),
             "free_now_bytes": ("Free", f"{WITHOUT_BLOCK}."),
-            "widest_gap_bytes": (
-                "Largest gap",
-                f"{GAP}: no larger request fits into what is held.",
-            ),
-            "stuck_bytes": (
-                "Stuck",
-                "Free bytes that cannot be given back to the driver, because a block lies in the same segment (of "
-                "expandable ones: in the same page of 2 MiB, or 20 MiB for large blocks).",
-            ),
-            "rounding_bytes": (
-                "Lost to rounding",
-                "Size less requested bytes of allocated blocks, of those that are left at the end: of others nobody "
-                "recorded what was requested.",
-            ),
-            "returnable_bytes": (
-                "Would go back",
-                "Bytes that could be given back to the driver if this one block went away.",
-            ),
-            "unknown_place_bytes": ("Outside", "Bytes of blocks that lie in no known segment; they are not drawn."),
-            "gap_from_bytes": ("Gap of at least", "Lower bound of the sizes, up to twice as much."),
-            "gaps_bytes": ("Free in such gaps", "Bytes of the free ranges of such a size."),
-            "in_way_bytes": ("In the way", "Bytes of the blocks of the run."),
-            "gap_without_bytes": (
-                "Room without them",
-                "Bytes of the free range that would be there without these blocks.",
-            ),
-            "pool_free_bytes": (
-                "Free in its pool",
-                "Free bytes in segments of the stream, pool and size class of the request: no others can serve it.",
-            ),
-            "pool_gap_bytes": (
-                "Its largest gap",
-                f"{GAP} of the stream, pool and size class of the request.",
-            ),
+            "widest_gap_bytes": ("Largest gap", f"{GAP}."),
+            "stuck_bytes": ("Stuck", "Free bytes in segments (or pages) with a block."),
+            "rounding_bytes": ("Rounding loss", "Size minus requested bytes, for blocks allocated at the end."),
+            "returnable_bytes": ("Returnable", "Bytes returnable to the driver without this block."),
+            "unknown_place_bytes": ("Outside", "Bytes of blocks without a known segment."),
+            "gap_from_bytes": ("Gap of at least", "Lower bound of gap sizes; the upper bound is twice as much."),
+            "gaps_bytes": ("Free in such gaps", "Bytes of gaps in this size range."),
+            "in_way_bytes": ("Blocking bytes", "Bytes of the blocking blocks."),
+            "gap_without_bytes": ("Gap without them", "Bytes of the gap without the blocking blocks."),
+            "pool_free_bytes": ("Free in its pool", "Free bytes of the request's stream, pool and size class."),
+            "pool_gap_bytes": ("Largest gap in its pool", f"{GAP} for the request's stream, pool and size class."),
         },
     ),
     define(
         AT,
         "ratio",
         {
-            "scattered_ratio": ("Scattered", "Share of the free bytes that lie outside of the largest gap."),
-            "unusable_ratio": (
-                "Too small",
-                "Share of the free bytes in gaps that are smaller than the request.",
-            ),
+            "scattered_ratio": ("Scattered", "1 - largest gap / free bytes."),
+            "unusable_ratio": ("Too small", "Share of free bytes in gaps smaller than the request."),
         },
     ),
     define(
         AT,
         "count",
         {
-            "segments_now": ("Segments", "Live segments; an expandable one counts once however often it has grown."),
-            "blocks_now": ("Blocks", "Blocks that are allocated or pending free."),
+            "segments_now": ("Segments", "Live segments; an expandable one counts once."),
+            "blocks_now": ("Blocks", "Allocated blocks plus blocks pending a free."),
             "gaps_now": ("Gaps", "Free ranges between blocks."),
-            "in_way_blocks": ("Blocks in the way", "Blocks of the run."),
-            "age_events": ("Age", "Events since it was allocated; empty: it was there before the history."),
+            "in_way_blocks": ("Blocking blocks", "Neighbouring blocks that block the request."),
+            "age_events": ("Age", "Events since the allocation; empty: before the history."),
         },
     ),
     define(
         AT,
         "bool",
         {
-            "is_pending": ("Pending free", "Its release was asked for; a stream may still use it."),
-            "fits_joined": (
-                "Fits in one piece",
-                "Whether the request fits into what the driver and the allocator have free, were it one range.",
-            ),
+            "is_pending": ("Pending free", "Released, but still in use by a stream."),
+            "fits_joined": ("Fits in one piece", "The request fits if free memory were contiguous."),
         },
     ),
     define(
         HISTORY,
         "count",
         {
-            "next_event": ("Next", "Number of the next event of a kind; empty: there is none."),
-            "previous_event": ("Previous", "Number of the event of a kind before this one; empty: there is none."),
+            "next_event": ("Next", "Next event of the kind."),
+            "previous_event": ("Previous", "Previous event of the kind."),
         },
     ),
     define(
         HISTORY,
         "bytes",
         {
-            "request_bytes": (
-                "Request",
-                "The size that gaps are measured against: as chosen, else what was asked for when memory ran out, else the "
-                "largest block that is there.",
-            ),
-            "pool_reserved_bytes": (
-                "Reserved",
-                "Bytes of the segments after each event, of all or of one stream and pool.",
-            ),
+            "request_bytes": ("Request", "Selected size, else the failed request, else the largest block."),
+            "pool_reserved_bytes": ("Reserved", "Segment bytes after each event, in total or per stream and pool."),
         },
     ),
 )

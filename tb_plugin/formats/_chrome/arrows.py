@@ -1,4 +1,7 @@
-"""Arrows (flow events): ``s`` begins one, ``t`` carries it on, ``f`` ends it; or ranges say with ``bind_id`` that they do."""
+"""Arrows between events: flow events, and ranges with a ``bind_id``.
+
+``s`` starts an arrow, ``t`` continues it, ``f`` ends it.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +27,19 @@ BEGIN, STEP, END = range(3)
 
 
 class Keys(Ids):
-    """Numbers of what (category, id, scope, process) name; a number as 7, "7" or "0x7" is one id."""
+    """Numbers of keys (category, id, scope, process); the ids 7, "7" and "0x7" are equal."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, ...], int] = {}
+        self._numbers: dict[tuple[str, ...], int] = {}
         super().__init__(self._number)
 
     def _number(self, key: tuple[Any, ...]) -> int:
         texts = ["" if part is None else str(part) if type(part) is int else id_text(part) for part in key]
-        return self._known.setdefault(tuple(texts), len(self._known))
+        return self._numbers.setdefault(tuple(texts), len(self._numbers))
 
 
 def id_text(value: Any) -> str:
-    """Returns one text for an id, however it is written."""
+    """Returns the same text for an id in any notation."""
     text = as_text(value)
     if text[:2] in ("0x", "0X"):
         try:
@@ -47,7 +50,7 @@ def id_text(value: Any) -> str:
 
 
 def scoped(event: ChromeEvent) -> tuple[Any, Any, Any, Any]:
-    """Returns what tells an operation or an arrow from others: category, id, scope; of a local id the process."""
+    """Returns the key of an operation or arrow: category, id, scope, and the process for a local id."""
     if event.id is None and isinstance(event.id2, dict):
         local = event.id2.get("local")
         if local is not None:
@@ -61,14 +64,12 @@ def _hashable(value: Any) -> Any:
 
 
 class Arrows:
-    """Ends of arrows as columns, waiting for their partners: either end may come first in the file."""
+    """Ends of arrows as columns. Either end may come first in the file."""
 
     def __init__(self, interner: Interner, in_pairs: frozenset[str] = frozenset()) -> None:
-        """``in_pairs``: names of arrows of which each begin is followed by its end in the file, so that place tells those of
-        one id apart.
-        """
+        """``in_pairs``: names of arrows written as start-end pairs, so that the order separates arrows of one id."""
         self._interner = interner
-        self._in_pairs = in_pairs
+        self._paired_names = in_pairs
         self._keys = Keys()
         self._columns = {
             "time": Column(np.int64),
@@ -94,14 +95,15 @@ class Arrows:
         )
 
     def add_bound(self, ids: Sequence[Any], outward: Sequence[bool], rows: Int64, columns: dict[str, Any]) -> None:
-        """Appends ranges that begin (``outward``), carry on or end an arrow themselves: an id each, and whether it comes in.
+        """Appends ranges that start (``outward``), continue or end an arrow. ``ids`` pairs each id with its incoming
+        flag.
 
-        ``columns`` are ``time``, ``name``, ``pid`` and ``tid`` of these ranges.
+        ``columns`` are ``time``, ``name``, ``pid`` and ``tid`` of the ranges.
         """
         incoming = np.array([into for _, into in ids], np.bool_)
         out = np.array(outward, np.bool_)
         self._append(
-            key=self._keys.of([("bind_id", _hashable(of), None, None) for of, _ in ids]),
+            key=self._keys.of([("bind_id", _hashable(bind_id), None, None) for bind_id, _ in ids]),
             rank=np.where(out, np.where(incoming, STEP, BEGIN), END).astype(np.uint8),
             next=np.zeros(len(ids), np.bool_),
             row=rows.astype(np.int32),
@@ -109,13 +111,14 @@ class Arrows:
         )
 
     def take(self, place: Int32 | None = None) -> tuple[ArrowEnds, int]:
-        """Returns the arrows, and how many ends have no partner. ``place`` gives rows new numbers.
+        """Returns the arrows and the number of unmatched ends. ``place`` gives rows new numbers.
 
-        The ends of one key stand in order of time, and each ``s`` begins a new arrow. A ``t`` or ``f`` comes from the ``s``
-        or ``t`` before it; one before the first ``s`` from that, for clocks of host and device differ a little.
+        The ends of one key are sorted by time, and each ``s`` starts a new arrow. A ``t`` or ``f`` belongs to the
+        ``s`` or ``t`` before it. One before the first ``s`` belongs to that ``s``: the clocks of host and device
+        differ slightly.
         """
         columns = {name: column.take() for name, column in self._columns.items()}
-        key, rank, time = self._apart(columns), columns["rank"], columns["time"]
+        key, rank, time = self._pair_keys(columns), columns["rank"], columns["time"]
         count = len(key)
         order = np.lexsort((np.arange(count), rank, time, key))
         is_first = np.concatenate(([True], key[order][1:] != key[order][:-1])) if count else np.empty(0, np.bool_)
@@ -124,14 +127,14 @@ class Arrows:
         start = (begins - (rank[order] == BEGIN))[is_first][run] if count else begins
         chain = np.maximum(begins - start, 1)
         order = order[np.lexsort((np.arange(count), rank[order] != BEGIN, chain, run))]
-        # Sorted anew in the same runs: only the first begin of a key moves, to before what precedes it in time.
+        # This second sort moves only the first start of a key, to before ends that precede it in time.
         source = np.where(rank[order] == END, MISSING, np.arange(count))
         source = np.concatenate(([MISSING], np.maximum.accumulate(source)[:-1])) if count else source
         head = np.flatnonzero((rank[order] != BEGIN) & (source != MISSING))
         head = head[(run[head] == run[source[head]])]
         tail = source[head]
-        joined = np.zeros(count, np.bool_)
-        joined[head] = joined[tail] = True
+        matched = np.zeros(count, np.bool_)
+        matched[head] = matched[tail] = True
         head, tail = order[head], order[tail]
         by_file = np.lexsort((tail, head))
         head, tail = head[by_file], tail[by_file]
@@ -148,12 +151,12 @@ class Arrows:
             start_row=row[tail],
             end_row=row[head],
         )
-        return ends, int(count - joined.sum())
+        return ends, int(count - matched.sum())
 
-    def _apart(self, columns: dict[str, Any]) -> Int32:
-        """The key of each end; of arrows in pairs the second begin and end of a key have one of their own, and so on."""
+    def _pair_keys(self, columns: dict[str, Any]) -> Int32:
+        """Returns the key of each end; for paired names the n-th start and end of a key get a key of their own."""
         key: Int32 = columns["key"]
-        names = [self._interner.text(name) for name in sorted(self._in_pairs)]
+        names = [self._interner.text(name) for name in sorted(self._paired_names)]
         paired = np.flatnonzero(np.isin(columns["name"], names))
         if not len(paired):
             return key

@@ -1,4 +1,4 @@
-"""Lists of Python values to numpy arrays, a chunk at a time, and chunks to whole columns."""
+"""Python lists as numpy arrays, and chunks as columns."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from tb_plugin.formats._chrome.times import INT64_MAX
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
-Values = Int64 | list[bytes]
-"""What some rows state under one name: whole numbers, or JSON."""
+Values = Int64 | list[bytes]  # values of one argument: integers, or JSON
 
 
 def int64s(values: Sequence[Any]) -> Int64:
-    """Returns whole numbers; what is none becomes -1, and what exceeds 64 bits wraps (an address stays distinct)."""
-    try:  # struct is twice as fast as numpy's own conversion
+    """Returns integers; other values become -1, and values beyond 64 bits wrap (addresses stay distinct)."""
+    try:  # faster than numpy's own conversion
         return np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
     except struct.error:
         pass
-    try:  # null is the common surprise: the parent of the outermost Python call
+    try:  # null is common: the parent of a top-level Python call
         filled = [-1 if value is None else value for value in values]
         return np.frombuffer(struct.pack(f"{len(filled)}q", *filled), np.int64)
     except struct.error:
-        return np.array([_whole(value) for value in values], np.int64)
+        return np.array([_integer(value) for value in values], np.int64)
 
 
 def int32s(values: Sequence[int]) -> Int32:
-    """Ids, which are whole numbers already."""
+    """Returns ids, which are integers already."""
     return np.frombuffer(struct.pack(f"{len(values)}i", *values), np.int32)
 
 
 def float64s(values: Sequence[Any]) -> Float64:
-    """Numbers; what is none (or infinite) becomes NaN."""
+    """Returns numbers; other values and infinity become NaN."""
     try:
         column = np.frombuffer(struct.pack(f"{len(values)}d", *values), np.float64)
     except (struct.error, OverflowError):
@@ -45,7 +44,7 @@ def float64s(values: Sequence[Any]) -> Float64:
     return np.where(np.isfinite(column), column, np.nan)
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     try:
         whole = int(value, 0) if isinstance(value, str) else int(value)
     except (TypeError, ValueError, OverflowError):
@@ -66,10 +65,9 @@ def _number(value: Any) -> float:
 
 
 class Column:
-    """A column growing by chunks; ``take`` gives it whole, once.
+    """A column that grows by chunks; ``take`` returns it once.
 
-    One growing buffer instead of a list of chunks: large ones grow in place (the system moves pages, not bytes), and
-    nothing has to be joined, which would touch new memory for every column.
+    One growing buffer instead of a list of chunks: large buffers grow in place, and no final copy touches new memory.
     """
 
     def __init__(self, dtype: type[Any]) -> None:
@@ -85,24 +83,24 @@ class Column:
         np.frombuffer(self._data, self._dtype)[first : first + len(part)] = part
 
     def seen(self) -> npt.NDArray[Any]:
-        """Returns what was appended so far. Nothing can be appended while somebody holds it."""
+        """Returns the values so far. Nothing can be appended while the result is in use."""
         return np.frombuffer(self._data, self._dtype)
 
     def take(self) -> npt.NDArray[Any]:
-        """Returns the whole column; a new one begins empty."""
+        """Returns the whole column; a new one starts empty."""
         data, self._data = self._data, bytearray()
         return np.frombuffer(data, self._dtype)
 
 
 class Section:
-    """Columns that only some rows have, with the row each value belongs to."""
+    """Columns that only some rows have, with the row of each value."""
 
     def __init__(self, **dtypes: type[Any]) -> None:
         self._dtypes = dtypes
         self._columns = {"row": Column(np.int32), **{name: Column(dtype) for name, dtype in dtypes.items()}}
 
     def add(self, rows: Int64, columns: dict[str, npt.NDArray[Any]]) -> None:
-        """Adds those of ``rows`` for which any of ``columns`` is present; columns left out are absent in all."""
+        """Adds those of ``rows`` that have a value in any of ``columns``; other columns get no values."""
         if not columns:
             return
         present = np.zeros(len(rows), np.bool_)
@@ -119,5 +117,5 @@ class Section:
             self._columns[name].add(columns[name] if name in columns else np.full(len(rows), absent, dtype))
 
     def take(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns the whole columns by name, ``row`` among them."""
+        """Returns all columns by name, including ``row``."""
         return {name: column.take() for name, column in self._columns.items()}

@@ -1,8 +1,8 @@
-"""The root of the file: finds the event list in a stream of text, hands out its events chunk by chunk, keeps the rest.
+"""The JSON document: metadata, and events in chunks.
 
-Chunks are cut where an event seems to end and verify themselves: from the start of an event, a stretch decodes as a
-list only if it ends at an event's end. No writer's layout is assumed; re-indented and minified traces exist.
-Memory is bounded by the chunk, the largest event and the limits below, never by the file.
+Chunks are cut where an event seems to end. The cut verifies itself: a stretch that starts at an event decodes as a
+list only if it ends at an event's end. The writer's layout does not matter; indented and minified traces exist. Chunk
+size, largest event and the limits below bound the memory, not the file size.
 """
 
 from __future__ import annotations
@@ -24,26 +24,23 @@ from tb_plugin.formats.issues import IssueLog, is_packed_badly
 from tb_plugin.formats.stream import TextStream
 from tb_plugin.formats.values import storable
 
-MAX_METADATA_BYTES = 32 * 1024 * 1024
-"""So much of the text before the event list, and of the text after it, is read; more is dropped and reported."""
+MAX_METADATA_BYTES = 32 * 1024 * 1024  # text before the event list, and text after it; more is skipped and reported
+# values of all root members; as objects they take about 100 bytes each, 40 times their text
 MAX_METADATA_VALUES = 500_000
-"""So many values of all members of the root are kept: as objects they take about 100 bytes each, 40 times their text."""
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 _SEPARATORS = re.compile(rb"[\s,]*")
 _OVERLAP = 256
-_ENDINGS = 4
-"""Places where a list may end that are tried: arguments may hold such brackets too."""
+_MAX_LIST_ENDS = 4  # possible list ends that are tried: arguments may contain such brackets too
 CHOOSE = "Choose a trace in Chrome's JSON format, as torch.profiler writes it."
-"""What to do about a file that is none."""
 _OPEN, _CLOSE, _COMMA = b"[],"
 
 Sink = Callable[[Sequence[Any], bool], None]
-"""Takes decoded events and whether their times are raw digits. Raises NeedsDigits to get them as digits."""
+"""Takes decoded events; the flag says that times are raw digits. Raises NeedsDigits to get digits."""
 
 
 class Document:
-    """One pass over one file. ``data[0]`` is always a byte already dealt with, so a bracket can be written there."""
+    """One pass over one file. ``data[0]`` is always a consumed byte, where a bracket can be written."""
 
     def __init__(
         self,
@@ -65,16 +62,14 @@ class Document:
         self._restart = restart
         self._log = log
         self._digits = False
-        self._room_values = MAX_METADATA_VALUES
-        self._handed_out = 0
-        """Events of this list."""
+        self._free_values = MAX_METADATA_VALUES
+        self._handed_out = 0  # events of the current list
         self._data = bytearray(b" ")
-        self._base = -1
-        """Offset in the text of ``data[0]``."""
+        self._base = -1  # offset of ``data[0]`` in the text
         self._at_end = False
 
     def read(self) -> None:
-        """Reads it all. Raises UnreadableTrace when there is no event list."""
+        """Reads the whole file. Raises UnreadableTrace if it has no event list."""
         self._fill(max(self._chunk_bytes, 4096))
         if self._data[1:4] == BOM:
             self._drop(3)
@@ -84,7 +79,7 @@ class Document:
             self.is_bare_list = True
             self._drop(first)
             if bytes(self._data[self._skip(1) :][:1]) not in (b"{", b"]", b""):
-                raise UnreadableTrace("The list holds no trace events.", do=CHOOSE)
+                raise UnreadableTrace("The list contains no trace events.", do=CHOOSE)
             self._read_list()
             self._read_after_bare_list()
         elif root == b"{":
@@ -97,15 +92,13 @@ class Document:
                 self._drop(first)
                 self._read_object()
         elif not root and is_packed_badly(self._log.issues()):
-            raise UnreadableTrace(
-                "The archive is damaged from its beginning on.", do="Copy it again, or record it again."
-            )
+            raise UnreadableTrace("The archive is damaged from its start.", do="Copy it again, or record it again.")
         elif not root:
             raise UnreadableTrace(
-                "The file is empty.", do="Record it again: the program may have ended before it was written."
+                "The file is empty.", do="Record again: the program may have ended before the file was written."
             )
         else:
-            raise UnreadableTrace("The file holds neither a JSON object nor a list.", do=CHOOSE)
+            raise UnreadableTrace("The file contains neither a JSON object nor a list.", do=CHOOSE)
 
     # the window
 
@@ -122,7 +115,7 @@ class Document:
         try:
             del self._data[:count]
         except BufferError:
-            # A profiler in another thread, such as Dask's, holds on to a frame that had a view of the buffer.
+            # Another thread's profiler, such as Dask's, may reference a frame with a view of the buffer.
             self._data = self._data[count:]
         self._base += count
 
@@ -135,8 +128,8 @@ class Document:
     def _read_object(self) -> None:
         head = self._find_list()
         if head is None:
-            raise UnreadableTrace("There is no list of events.", do="The file may be cut off, or no trace.")
-        self._keep_metadata(head, closed=False)
+            raise UnreadableTrace("The file contains no event list.", do="The file may be truncated, or not a trace.")
+        self._add_metadata(head, closed=False)
         while True:
             if self._data[:1] == b"[":
                 self._read_list()
@@ -145,21 +138,23 @@ class Document:
             tail = self._find_list()
             if tail is None:
                 break
-            # A second list: JSON readers let the last of equal keys win, so does this one. Two documents in one file may
-            # count times from different bases and number their kernels alike.
+            # A second list. JSON readers let the last of equal keys win, and so does this reader. Two documents in one
+            # file may use different time bases and the same kernel numbers.
             if self._handed_out:
                 self._log.add("second_event_list", "dropped", self._base, count=self._handed_out)
                 self._handed_out = 0
             between = b"{" + tail[1:].lstrip(b" \t\r\n,")
-            if next_document := _behind_object(between):
+            if next_document := _next_document(between):
                 self.metadata.clear()
-            self._keep_metadata(next_document or between, closed=False)
+            self._add_metadata(next_document or between, closed=False)
             self.complete = False
             self._restart()
-        self._keep_metadata(b"{" + bytes(self._data[1:]).lstrip(b" \t\r\n,"), closed=True)
+        self._add_metadata(b"{" + bytes(self._data[1:]).lstrip(b" \t\r\n,"), closed=True)
 
     def _find_list(self) -> bytes | None:
-        """Move ``data[0]`` onto the list's bracket (or behind null) and return the text before its key, None if none."""
+        """Moves ``data[0]`` to the list's bracket (or after null). Returns the text before its key, None if there is
+        none.
+        """
         searched = 0
         while True:
             found = EVENT_LIST.search(self._data, searched)
@@ -168,7 +163,7 @@ class Document:
                 is_null = found[1] == b"null"
                 self.complete = is_null
                 position = found.end() - 1
-                del found  # a match holds the buffer, which could not be resized
+                del found  # a match references the buffer, which then cannot be resized
                 self._drop(position)
                 return head
             del found
@@ -176,13 +171,13 @@ class Document:
                 return None
             searched = max(0, len(self._data) - _OVERLAP)
             if len(self._data) > MAX_METADATA_BYTES:
-                self._log.note("metadata_too_large", "metadata beyond 32 MiB was left out", self._base)
+                self._log.note("metadata_too_large", "metadata beyond 32 MiB was skipped", self._base)
                 self._drop(searched)
                 searched = 0
             self._fill(2 * len(self._data))
 
-    def _keep_metadata(self, text: bytes, closed: bool) -> None:
-        """Keep the members of an object; without ``closed`` its brace is still to come."""
+    def _add_metadata(self, text: bytes, closed: bool) -> None:
+        """Adds the members of an object to the metadata; without ``closed`` its brace comes later."""
         offset = self._base
         text = text.strip()
         if not closed:
@@ -192,17 +187,17 @@ class Document:
             self._log.note("unclosed_root", "the closing brace of the file is missing", offset)
             text = text.rstrip(b" \t\r\n,") + b"}"
         if not text.startswith(b"{"):
-            return  # the beginning was too large to keep
+            return  # the start was too large
         values = _values(text)
-        if values > self._room_values:
+        if values > self._free_values:
             self.metadata.update(self._fitting_members(text, offset))
             return
-        self._room_values -= values
+        self._free_values -= values
         members = _members(text)
         if members is None:
             found = repaired_json(text, _members)
             if found is None:
-                self._log.note("bad_metadata", "metadata that could not be repaired was left out", offset)
+                self._log.note("bad_metadata", "metadata that could not be repaired was skipped", offset)
                 return
             members, reasons = found
             for code in sorted(reasons):
@@ -211,23 +206,23 @@ class Document:
         self.metadata.update(storable(members, text, self._log))
 
     def _fitting_members(self, text: bytes, offset: int) -> dict[str, Any]:
-        """The members of an object that are not too many values to be kept; what is damaged is not repaired here."""
+        """Returns the members that fit into the value limit; damaged ones are not repaired here."""
         try:
             raw = _RAW_MEMBERS.decode(text)
         except NOT_DECODED:
-            self._log.note("metadata_too_large", "damaged metadata of very many values was left out", offset)
+            self._log.note("metadata_too_large", "damaged metadata with too many values was skipped", offset)
             return {}
         members: dict[str, Any] = {}
         for key, value in raw.items():
             values = _values(bytes(value))
-            if values > self._room_values:
-                self._log.note("metadata_too_large", "metadata of very many values was left out", offset)
+            if values > self._free_values:
+                self._log.note("metadata_too_large", "metadata with too many values was skipped", offset)
                 continue
-            self._room_values -= values
+            self._free_values -= values
             try:
                 members[key] = storable(msgspec.json.decode(value), bytes(value), self._log)
-            except NOT_DECODED:  # a raw value was skipped over, not looked at
-                self._log.note("bad_metadata", "metadata that could not be repaired was left out", offset)
+            except NOT_DECODED:  # raw values are skipped during decoding, so they may be invalid
+                self._log.note("bad_metadata", "metadata that could not be repaired was skipped", offset)
         return members
 
     def _read_after_bare_list(self) -> None:
@@ -237,14 +232,14 @@ class Document:
             self._log.add("trailing_events", "dropped", self._base + 1)
         elif rest.strip():
             self._log.note("trailing_text", "text after the event list was ignored", self._base + 1)
-        while not self._at_end:  # the whole file counts, even what is ignored
+        while not self._at_end:  # ignored bytes count as well
             self._drop(len(self._data) - 1)
             self._fill(self._chunk_bytes)
 
     # the event list
 
     def _read_list(self, has_brackets: bool = True) -> None:
-        """Hand out all events; afterwards ``data[0]`` is the list's closing bracket, or the text has ended."""
+        """Reads all events. Afterwards ``data[0]`` is the closing bracket, or the text has ended."""
         size = self._chunk_bytes
         while True:
             self._fill(size)
@@ -274,7 +269,7 @@ class Document:
         self._log.note("unclosed_list", "the event list has no closing bracket", self._base + len(self._data))
 
     def _grown(self, first: int, size: int) -> int:
-        """A larger window for an event that does not fit; an impossible one is left out."""
+        """Returns a larger window for an event that does not fit; an oversized event is skipped."""
         if len(self._data) < MAX_EVENT_BYTES:
             return 2 * max(size, len(self._data))
         self._log.add("event_too_large", "dropped", self._base + first)
@@ -282,7 +277,7 @@ class Document:
         return self._chunk_bytes
 
     def _take_chunk(self, first: int) -> bool:
-        """Take events from ``first`` on; True when the list ended. ``data`` shrinks when anything was taken."""
+        """Takes events from ``first`` on. Returns True when the list ended. ``data`` shrinks if anything was taken."""
         if not self._at_end:
             cut = self._last_boundary(first)
             if cut and self._decode_in_place(first, cut):
@@ -297,12 +292,12 @@ class Document:
         if ending:
             self._drop(ending)
             return True
-        taken = self._take_apart(first)
+        taken = self._take_damaged(first)
         self._drop(taken.end - 1 if taken.end > first else 0)
         return taken.list_ended
 
     def _last_boundary(self, first: int) -> int:
-        """Where the last whole event of the window seems to end (behind its brace), or 0."""
+        """Returns the position after the last event of the window that seems complete, or 0."""
         position = len(self._data)
         for _ in range(64):
             position = self._data.rfind(b"{", first + 1, position)
@@ -316,7 +311,7 @@ class Document:
         return 0
 
     def _closing_bracket(self, first: int) -> int:
-        """At the end of the text: take all events up to the list's bracket and return its position, or 0."""
+        """Takes all events up to the list's bracket at the end of the text. Returns its position, or 0."""
         position = len(self._data)
         for _ in range(4):
             position = self._data.rfind(b"]", first, position)
@@ -330,24 +325,24 @@ class Document:
         return 0
 
     def _clean_end(self, first: int) -> int:
-        """Take all events up to the list's bracket where nothing is damaged ahead of it, and return its position, or 0.
+        """Takes all events up to an undamaged list end. Returns the position of its bracket, or 0.
 
-        Other lists may follow, or more than a chunk of metadata: without this look each list would be taken apart.
+        Other lists or more than a chunk of metadata may follow. Without this check, each such list would take the
+        slow path.
         """
-        endings = [match.start() + 1 for match in islice(LIST_END.finditer(self._data, first), _ENDINGS)]
+        endings = [match.start() + 1 for match in islice(LIST_END.finditer(self._data, first), _MAX_LIST_ENDS)]
         for end in endings:
             if self._decode_in_place(first, end):
                 return self._data.index(b"]", end)
         return 0
 
     def _decode_in_place(self, first: int, end: int) -> bool:
-        """Decode ``data[first:end]`` as a list by writing brackets around it for a moment, and hand it out."""
+        """Decodes ``data[first:end]`` as a list between temporary brackets, and passes the events on."""
         data = self._data
         kept = data[first - 1], data[end]
         data[first - 1], data[end] = _OPEN, _CLOSE
         try:
-            # Raw values are views of the buffer too: all of them must be gone before it is resized, and leaving this
-            # frame sees to that.
+            # Raw values are views of the buffer. They must be gone before a resize, so they live only in this frame.
             view = memoryview(data)[first - 1 : end + 1]
             try:
                 events = self._decoded(view)
@@ -359,19 +354,18 @@ class Document:
             data[first - 1], data[end] = kept
 
     def _decoded(self, text: bytes | memoryview) -> Sequence[Any]:
-        """Raises one of NOT_DECODED."""
         return self._decode(text, self._digits)
 
     def _hand_out(self, events: Sequence[Any], decode_again: Callable[[], Sequence[Any]]) -> None:
         try:
             self._sink(events, self._digits)
         except NeedsDigits:
-            # One time beyond the exact range of floats: this file needs its digits, from here on.
+            # One time exceeds the exact range of floats: the file needs digits from here on.
             self._digits = True
             self._sink(decode_again(), self._digits)
         self._handed_out += len(events)
 
-    def _take_apart(self, first: int) -> Taken:
+    def _take_damaged(self, first: int) -> Taken:
         taken = Taken()
 
         def decode() -> Sequence[Any]:
@@ -390,8 +384,8 @@ _JSON = json.JSONDecoder()
 _RAW_MEMBERS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def _behind_object(text: bytes) -> bytes:
-    """What follows a whole object where that is the beginning of another one; empty where not."""
+def _next_document(text: bytes) -> bytes:
+    """Returns the document that follows a complete object, empty if there is none."""
     try:
         read = text.decode("utf-8", "replace")
         _, end = _JSON.raw_decode(read)
@@ -402,7 +396,7 @@ def _behind_object(text: bytes) -> bytes:
 
 
 def _values(text: bytes) -> int:
-    """About how many values a JSON text holds; too many where its strings hold commas."""
+    """Returns an estimate of the number of values in a JSON text; commas in strings count as well."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 

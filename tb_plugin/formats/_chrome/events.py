@@ -1,8 +1,8 @@
-"""The shape of one event as msgspec decodes it, but for its arguments, which are a dialect's.
+"""The fields of an event that all dialects share.
 
-Fields are lenient (Any) because real traces put strings where numbers belong; converting whole columns is cheaper
-than strict types would be, and a surprise costs a slow column instead of an event. An absent integer is -1, an
-absent float NaN.
+Fields accept any type because real traces have strings in place of numbers. Converting whole columns is cheaper than
+strict types, and an unexpected value costs a slow column instead of an event. A missing integer is -1, a missing
+float NaN.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from typing import Any
 
 import msgspec
 
-ABSENT = msgspec.Raw(b"")
-"""Default of raw fields. Compared by identity, which is what makes an absent column cheap to skip."""
+ABSENT = msgspec.Raw(b"")  # default of raw fields; compared by identity, so a column without values is cheap to skip
 
 NAN = float("nan")
 
+# raised for damaged text; RecursionError for brackets nested thousands deep
 NOT_DECODED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises on damaged text; brackets nested thousands deep are the last one."""
 
-COUNTER = "C"
-"""Phase of counter events."""
+COUNTER = "C"  # phase of counter events
 
 
 class ChromeEvent(msgspec.Struct, gc=False):
-    """One event; times as msgspec reads JSON numbers (int, float or str). A dialect's subclass says what ``args`` are."""
+    """One event; times are JSON numbers (int, float or str). Subclasses define ``args``."""
 
     ph: str = ""
     cat: str | None = None
@@ -42,16 +40,13 @@ class ChromeEvent(msgspec.Struct, gc=False):
 
 
 Decode = Callable[[bytes | memoryview, bool], Sequence[Any]]
-"""Decodes a JSON list of events; True asks for times as raw digits (``ABSENT`` where there are none).
-
-Raises one of NOT_DECODED.
-"""
+"""Decodes a JSON list of events. With True, times are raw digits (``ABSENT`` if missing). Raises one of NOT_DECODED."""
 
 
 def decoded_object(raw: msgspec.Raw) -> dict[str, Any]:
-    """Returns the members of a raw value; none where it is no object or cannot be decoded."""
+    """Returns the members of a raw value, empty if it is not a valid object."""
     try:
         value = msgspec.json.decode(raw)
-    except NOT_DECODED:  # a raw value was skipped over, not looked at
+    except NOT_DECODED:  # raw values are skipped during decoding, so they may be invalid
         return {}
     return value if isinstance(value, dict) else {}

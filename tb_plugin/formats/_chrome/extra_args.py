@@ -1,4 +1,4 @@
-"""Arguments that have no column of their own in the model, as columns by the name that the file gives them."""
+"""Arguments without a column in the model, as named columns."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ from tb_plugin.model.trace.extra_columns import OpenColumn
 
 Int64 = npt.NDArray[np.int64]
 
-MOST_NAMES = 128
-"""Names that become columns; what a file says under more is told and not kept."""
+MOST_NAMES = 128  # names that become columns; further names are reported and skipped
 _NARROW = (np.int8, np.int16, np.int32, np.int64)
 
 
 class Others:
-    """Columns growing by chunks: whole numbers while all values are, floats while all are numbers, else texts."""
+    """Columns that grow by chunks: integers, else floats, else texts."""
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         self._columns: dict[str, _Growing] = {}
-        self.left_out = 0
-        """Values under names beyond the last column."""
+        self.left_out = 0  # values under names beyond MOST_NAMES
 
     def add(self, key: str, rows: Int64, values: Sequence[Any]) -> None:
-        """Appends the values of some rows: JSON scalars, or raw JSON of lists and objects; null is no value."""
+        """Appends JSON scalars, or raw JSON of lists and objects; null is no value."""
         types = set(map(type, values))
         if msgspec.Raw in types:
             values = [_plain(value) if isinstance(value, msgspec.Raw) else value for value in values]
@@ -52,14 +50,12 @@ class Others:
         column.add(rows, values, types)
 
     def take(self) -> tuple[OpenColumn, ...]:
-        """Returns the whole columns in the order of the rows that state them first."""
+        """Returns all columns, sorted by their first row."""
         columns = [column.take(key) for key, column in self._columns.items()]
         return tuple(sorted(columns, key=lambda column: (int(column.row[0]), column.key)))
 
 
 class _Growing:
-    """One column."""
-
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         self._kind: Literal["whole", "real", "text"] = "whole"
@@ -112,17 +108,15 @@ class _Growing:
 
 
 def _fit_floats(values: Sequence[int | float]) -> bool:
-    """Whether floats hold all whole numbers of this size."""
     return not values or (min(values) >= -(2**53) and max(values) <= 2**53)
 
 
 def _plain(raw: msgspec.Raw) -> Any:
-    """A scalar that was kept as text because lists or objects stand under its name too; those stay text."""
     if bytes(memoryview(raw)[:1]) in (b"[", b"{"):
         return raw
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # it was skipped over when the event was decoded
+    except (msgspec.DecodeError, UnicodeDecodeError):  # raw values are skipped during decoding, so they may be invalid
         return raw
 
 

@@ -1,4 +1,4 @@
-"""What the name of a JSON file says, when only its extension speaks for it."""
+"""Candidates from the extension of a file name."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from tb_plugin.formats.base import Candidate
 
 # Browsers and mail programs append ".txt".
 _JSON_NAME = re.compile(r"(?si)^(?P<worker>.*)\.json(?:\.txt)?(?:\.gz|\.zst)?\Z")
-# As torch.profiler.tensorboard_trace_handler calls its JSON, with another ending; the span token is a time in ms or ns.
-# (?s) and \Z: a file name may hold line breaks.
+# torch.profiler.tensorboard_trace_handler's JSON name with another extension; the span is a time in ms or ns. (?s) and
+# \Z: file names may contain line breaks.
 _PACKETS_NAME = re.compile(
     r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d{10,}))?(?:\.pt\.trace)?\.(?:pftrace|perfetto-trace)(?:\.gz|\.zst)?\Z"
 )
 
-# A folder for each time that all ranks wrote one: torchtitan's iteration_20 or step_20.
-_STEP = re.compile(r"^(?:step|iteration|iter)[-_]?(?P<span>\d{1,18})\Z")
+# One folder per export of all ranks: torchtitan's iteration_20 or step_20.
+_STEP_FOLDER = re.compile(r"^(?:step|iteration|iter)[-_]?(?P<span>\d{1,18})\Z")
 
 
 def json_candidate(reader_id: str, path: str) -> Candidate | None:
-    """Returns the uncertain candidate that a path (relative, forward slashes) stands for; None when it is no JSON file.
+    """Returns the uncertain candidate of a path (relative, forward slashes), None if it is not a JSON file.
 
-    PyTorch writes JSON also where a name asks for packets.
+    PyTorch writes JSON even if the file name asks for Perfetto packets.
     """
     match = _JSON_NAME.match(PurePosixPath(path).name)
     if match is None:
@@ -31,19 +31,19 @@ def json_candidate(reader_id: str, path: str) -> Candidate | None:
 
 
 def packets_candidate(reader_id: str, path: str) -> Candidate | None:
-    """Returns the uncertain candidate that the name of a Perfetto trace stands for; None when it is none."""
+    """Returns the uncertain candidate of a Perfetto file name, None for other names."""
     match = _PACKETS_NAME.match(PurePosixPath(path).name)
     return match and Candidate(reader_id, run_of(path), match["worker"], match["span"], (path,), certain=False)
 
 
 def run_of(path: str) -> str:
-    """Returns the folder of a path, empty for none."""
+    """Returns the folder of a path, empty if it has none."""
     parent = str(PurePosixPath(path).parent)
     return "" if parent == "." else parent
 
 
 def run_and_step(path: str) -> tuple[str, str | None]:
-    """Returns the run and the span of a path, of which a folder that counts steps is the span."""
+    """Returns run and span of a path; a folder that counts steps is the span."""
     folder = run_of(path)
-    step = _STEP.match(PurePosixPath(folder).name)
+    step = _STEP_FOLDER.match(PurePosixPath(folder).name)
     return (run_of(folder), step["span"]) if step else (folder, None)

@@ -1,4 +1,4 @@
-"""Every text of the file once: dictionaries that give a value its id, and make the id when it is new."""
+"""String ids: every text of a file once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from tb_plugin.formats.values import valid_unicode
 from tb_plugin.model.trace.schema import MISSING
 
 LONG_NAME, LONGEST_NAME, LONG_NAMES = 4096, 1 << 20, 16 << 20
-"""Characters of a name from which on it counts as long, that it may have at most, and that all long names may have together:
-tables, facts and JSON repeat them."""
+"""Characters: of a name that counts as long, of the longest name, and of all long names. Tables, facts and JSON
+repeat names.
+"""
 Int32 = npt.NDArray[np.int32]
 
 
 class Ids(dict[Any, int]):
-    """value -> id of its text. A lookup of something new asks ``make`` once."""
+    """value -> id of its text. A new value calls ``make`` once."""
 
     def __init__(self, make: Callable[[Any], int]) -> None:
         super().__init__()
@@ -33,46 +34,44 @@ class Ids(dict[Any, int]):
         return made
 
     def of(self, values: Sequence[Any]) -> Int32:
-        """Ids of a column. Plain ``get`` first, because a chunk rarely brings a new text."""
+        """Returns the ids of a column. Plain ``get`` runs first because a chunk rarely has a new text."""
         try:
             return int32s(tuple(map(self.get, values)))  # type: ignore[arg-type]  # None raises
-        except struct.error:  # the None of a new text; looking for it would cost more than the lookups
+        except struct.error:  # a new text gave None
             return int32s(tuple(map(self.__getitem__, values)))
-        except TypeError:  # an unhashable value, such as a list where a word belongs
+        except TypeError:  # an unhashable value, such as a list in place of a word
             ids = [self[value] if isinstance(value, Hashable) else self[as_text(value)] for value in values]
             return int32s(ids)
 
 
 class Interner:
-    """One table of texts behind several views of it."""
+    """One table of texts with several lookups."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.replaced = 0
-        """Texts that held bytes or characters which no text may hold."""
-        self.cut = 0
-        """Names that were too long."""
+        self.replaced = 0  # texts with invalid bytes or characters
+        self.cut = 0  # names that were too long
         self._room = LONG_NAMES
         self._positions: dict[str, int] = {}
+        # names and categories; a missing one is the empty text
         self.names = Ids(lambda value: self.name("" if value is None else as_text(value)))
-        """Names and categories; a missing one is the empty text."""
+        # process and thread ids; 7 and "7" are the same key
         self.keys = Ids(lambda value: self.text("" if value is None else as_text(value)))
-        """Process and thread ids: 7 and "7" are the same key."""
-        self.words = Ids(lambda value: MISSING if value is None else self.text(as_text(value)))
-        """Optional words."""
-        self.raw = Ids(self._raw_text)
-        """Raw JSON, normalised to one spacing."""
+        self.words = Ids(lambda value: MISSING if value is None else self.text(as_text(value)))  # optional words
+        self.raw = Ids(self._raw_text)  # raw JSON with normalised spacing
         self.raw[b""] = self.raw[b"null"] = MISSING
 
     def tell(self, log: IssueLog) -> None:
-        """Counts what was changed in texts."""
+        """Logs the number of changed texts."""
         if self.replaced:
             log.add("bad_utf8", "repaired", count=self.replaced)
         if self.cut:
             log.add("long_name", "repaired", count=self.cut)
 
     def name(self, text: str) -> int:
-        """Returns the id of a name, which is cut where it is longer than LONG_NAME and no room is left for such names."""
+        """Returns the id of a name; it is shortened if it is longer than LONG_NAME and the room for long names is
+        used up.
+        """
         if len(text) > LONG_NAME:
             if len(text) > min(self._room, LONGEST_NAME):
                 self.cut += 1
@@ -94,14 +93,14 @@ class Interner:
         return position
 
     def texts_of(self, texts: Sequence[str]) -> Int32:
-        """Returns the ids of a column of texts, most of which are known already."""
+        """Returns the ids of a column of texts, most of them not new."""
         try:
             return int32s(tuple(map(self._positions.get, texts)))  # type: ignore[arg-type]  # None raises
         except struct.error:
             return int32s(tuple(map(self.text, texts)))
 
     def _raw_text(self, raw: bytes) -> int:
-        # Raw values were skipped over, not decoded, so their strings may still hold anything.
+        # Raw values are skipped during decoding, so their strings may be invalid.
         loose = raw.decode("utf-8", "replace")
         try:
             value = json.loads(loose, strict=False)
@@ -115,7 +114,7 @@ class Interner:
 
 
 def as_text(value: Any) -> str:
-    """Returns a scalar as the text people know it by: 7, 7.0 and "7" give "7"."""
+    """Returns a scalar as its usual text: 7, 7.0 and "7" give "7"."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():

@@ -1,4 +1,4 @@
-"""Events without a row of their own that every dialect has: counters, names, begin and end marks."""
+"""Counters, names, and begin and end marks: events without rows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ class Counters:
     """Values of counter events as columns."""
 
     def __init__(self, interner: Interner, log: IssueLog) -> None:
-        self.count = 0
-        """Events with at least one value."""
+        self.count = 0  # events with at least one value
         self._interner = interner
         self._log = log
         self._columns = {
@@ -34,36 +33,36 @@ class Counters:
             **{name: Column(np.int32) for name in ("event", "name", "series", "pid", "tid")},
         }
 
-    def add(self, events: Sequence[ChromeEvent], stated: Sequence[dict[str, Any]], time_ns: Int64) -> None:
-        """Appends counter events of one chunk and the series that each states. What is no finite number is counted."""
+    def add(self, events: Sequence[ChromeEvent], series_of_events: Sequence[dict[str, Any]], time_ns: Int64) -> None:
+        """Appends counter events of one chunk and their series. Values that are not finite are counted."""
         if not events:
             return
-        of = np.repeat(np.arange(len(events)), [len(series) for series in stated])
-        values = float64s([value for series in stated for value in series.values()])
+        event_index = np.repeat(np.arange(len(events)), [len(series) for series in series_of_events])
+        values = float64s([value for series in series_of_events for value in series.values()])
         good = ~np.isnan(values)
-        held = np.bincount(of[good], minlength=len(events)) > 0
+        has_value = np.bincount(event_index[good], minlength=len(events)) > 0
         columns, names, keys = self._columns, self._interner.names, self._interner.keys
-        series = names.of([key for each in stated for key in each])[good]
-        number = self.count + np.cumsum(held) - 1
+        series = names.of([key for each in series_of_events for key in each])[good]
+        number = self.count + np.cumsum(has_value) - 1
         name = names.of([_counter_name(event) for event in events])
         pid, tid = keys.of([event.pid for event in events]), keys.of([event.tid for event in events])
         columns["value"].add(values[good])
         columns["series"].add(series)
         for key, column in (("time_ns", time_ns), ("event", number), ("name", name), ("pid", pid), ("tid", tid)):
-            columns[key].add(column[of[good]])
-        self.count += int(held.sum())
-        if not held.all():
-            self._log.add("bad_counter", "dropped", count=int((~held).sum()))
-        if (lost := int((~good & held[of]).sum())) > 0:
-            self._log.add("bad_counter_value", "note", count=lost)
+            columns[key].add(column[event_index[good]])
+        self.count += int(has_value.sum())
+        if not has_value.all():
+            self._log.add("bad_counter", "dropped", count=int((~has_value).sum()))
+        if (bad_values := int((~good & has_value[event_index]).sum())) > 0:
+            self._log.add("bad_counter_value", "note", count=bad_values)
 
     def take(self) -> CounterEvents:
-        """Returns all of them, in file order."""
+        """Returns all counter events in file order."""
         return CounterEvents(**{name: column.take() for name, column in self._columns.items()})
 
 
 def _counter_name(event: ChromeEvent) -> str:
-    """Counters of one name with different ids are different counters."""
+    """Returns the name of a counter; different ids make different counters."""
     return (event.name or "") if event.id is None else f"{event.name or ''}[{as_text(event.id)}]"
 
 
@@ -74,13 +73,11 @@ class Names:
         self._processes: dict[str, str] = {}
         self._labels: dict[str, str] = {}
         self._threads: dict[Key, str] = {}
-        self.process_order: dict[str, int] = {}
-        """pid -> where the trace wants it, smallest first."""
-        self.thread_order: dict[Key, int] = {}
-        """(pid, tid) -> where the trace wants it in its process."""
+        self.process_order: dict[str, int] = {}  # pid -> sort index, smallest first
+        self.thread_order: dict[Key, int] = {}  # (pid, tid) -> sort index within the process
 
     def add(self, event: ChromeEvent, name: Any, labels: Any, sort_index: Any = None) -> None:
-        """Takes in one metadata event whose arguments state a name, labels or a place among others."""
+        """Adds a metadata event with a name, labels or a sort index."""
         pid = "" if event.pid is None else as_text(event.pid)
         if event.name == "process_name" and name is not None:
             self._processes[pid] = as_text(name)
@@ -110,9 +107,9 @@ def _is_place(value: Any) -> bool:
 
 
 class Marks:
-    """Begin and end marks. They match in order of time within a thread, so they wait until all are known.
+    """Begin and end marks. They are matched by time within a thread, after the last event.
 
-    ``detached`` copies arguments out of the chunk's buffer, ``merged`` joins those of two marks.
+    ``detached`` copies arguments out of the chunk's buffer, ``merged`` combines those of two marks.
     """
 
     def __init__(self, detached: Callable[[Any], Any], merged: Callable[[Any, Any], Any], log: IssueLog) -> None:
@@ -130,10 +127,10 @@ class Marks:
             self._marks.append(ChromeEvent(event.ph, event.cat, event.name, event.pid, event.tid, args=args))
 
     def take(self, last_ns: Callable[[], int]) -> tuple[list[ChromeEvent], Int64, Int64]:
-        """Events made of marks, their starts and durations: pairs, then begins that nothing ends.
+        """Returns events made of marks, their starts and durations: pairs, then begin marks without an end.
 
-        Those last to the end of the trace: ``last_ns()`` is the last time that is known of other events. An end before
-        which nothing is open is left out. Both are counted.
+        Unfinished ranges last until the trace ends; ``last_ns()`` is the last time of other events. End marks without
+        an open range are skipped. Both are counted.
         """
         marks, time = self._marks, self._time.take()
         threads: dict[Key, int] = {}
@@ -153,8 +150,8 @@ class Marks:
         until = max(last_ns(), int(time.max())) if len(unfinished) else 0
         if len(unfinished):
             self._log.add("unfinished_range", "note", count=len(unfinished))
-        if alone := len(marks) - 2 * len(begins) - len(unfinished):
-            self._log.add("unmatched_end", "dropped", count=alone)
+        if unmatched := len(marks) - 2 * len(begins) - len(unfinished):
+            self._log.add("unmatched_end", "dropped", count=unmatched)
         lasted = unended(np.array(thread, np.int64)[unfinished], time[unfinished], until)
         durations = np.concatenate((time[ends] - time[begins], lasted))
         return rows, np.concatenate((time[begins], time[unfinished])), durations

@@ -1,4 +1,4 @@
-"""Begins and ends find each other: of a thread, or of an asynchronous operation, as brackets do. Some ends are missing."""
+"""Matching of starts and ends per key, like brackets."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MOST_OPEN = 200
-"""Ranges of one key that nothing ends and that last to the end of the trace; later ones last until the next begins: a
-tower of thousands would say nothing, and every view would climb it."""
+"""Unfinished ranges per key that last until the trace ends. Later ones last until the next start: thousands of nested
+ranges would be useless and slow down every view.
+"""
 
 
 def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[Int64, Int64]:
-    """Returns the positions of begins, and for each that of the end which closes it: the innermost open one of its key.
+    """Returns the positions of starts and of their ends: an end closes the innermost open start of its key.
 
-    In order of time, of one time in the order given. An end before which nothing is open, and a begin that nothing closes,
-    are in neither.
+    Sorted by time; equal times stay in the given order. Unmatched ends and starts are in neither array.
     """
     count = len(key)
     if not count:
@@ -30,7 +30,7 @@ def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[
     step = np.where(opening, 1, -1)
     level = np.cumsum(step)
     level -= (level - step)[is_first][run]
-    # An end before which nothing is open lowers the ground on which all that follow stand.
+    # An unmatched end lowers the ground level of everything after it.
     below = run * (count + 1)
     ground = np.minimum.accumulate(np.minimum(level, 0) - below) + below
     before = np.where(is_first, 0, np.concatenate(([0], ground[:-1])))
@@ -38,13 +38,13 @@ def matched(key: npt.NDArray[np.integer], time_ns: Int64, opens: Bool) -> tuple[
     bracket = level - ground + ~opening
     some = np.flatnonzero(opening | closes)
     some = some[np.lexsort((bracket[some], run[some]))]
-    here, there = some[:-1], some[1:]
-    pair = opening[here] & closes[there] & (run[here] == run[there]) & (bracket[here] == bracket[there])
-    return order[here[pair]], order[there[pair]]
+    former, latter = some[:-1], some[1:]
+    pair = opening[former] & closes[latter] & (run[former] == run[latter]) & (bracket[former] == bracket[latter])
+    return order[former[pair]], order[latter[pair]]
 
 
 def unended(key: npt.NDArray[np.integer], time_ns: Int64, until_ns: int) -> Int64:
-    """Returns how long ranges last that nothing ends: to the end of the trace, but for more than ``MOST_OPEN`` of a key."""
+    """Returns durations of unfinished ranges: to the end of the trace, except beyond ``MOST_OPEN`` per key."""
     order = np.lexsort((time_ns, key))
     ordered, begun = key[order], time_ns[order]
     nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)

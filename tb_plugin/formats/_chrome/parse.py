@@ -1,4 +1,4 @@
-"""One pass over the file of a trace, and the report about it: what every dialect does the same way."""
+"""One pass over a trace file, and its report."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _UNDECODED = ("unreadable_event", "truncated_tail", "event_too_large", "second_e
 
 
 class Pass(Protocol):
-    """What one pass over the events of a file is for."""
+    """A consumer of one pass over the events of a file."""
 
     log: IssueLog
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
-        """Takes decoded events; ``text_bytes`` were read of the file so far. Raises NeedsDigits before any change."""
+        """Takes decoded events; ``text_bytes`` is the text read so far. Raises NeedsDigits before any change."""
         ...
 
     def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one read so far."""
+        """Drops everything: a later event list replaces the one read so far."""
         ...
 
     def state(self, fraction: float) -> ReadState:
-        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        """Returns the progress; ``fraction`` is the share of the stored bytes that was read."""
         ...
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
+        """Raises UnreadableTrace if the JSON is not a trace."""
         ...
 
 
 class Passed(Protocol):
-    """What is known of a file beside its events when it was passed."""
+    """Facts about a file after the pass, beside its events."""
 
     metadata: dict[str, Any]
     repaired: int
@@ -50,7 +50,7 @@ class Passed(Protocol):
 
 
 class Counted(Protocol):
-    """How many bytes a pass took, stored and uncompressed."""
+    """Byte counts of a pass, stored and uncompressed."""
 
     file_bytes: int
     text_bytes: int
@@ -60,13 +60,13 @@ class Counted(Protocol):
 def passed(
     source: Source, options: ReadOptions, reading: Pass, decode: Decode, progress: Progress
 ) -> Iterator[tuple[Document, TextStream]]:
-    """Gives the source's one file after one pass. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+    """Yields the source's one file after one pass. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
     head: Mapping[str, Any] = {}
 
-    def tell(done: float) -> None:
+    def report_progress(done: float) -> None:
         progress(replace(reading.state(done), head=dict(head)))
 
-    with text_of(source, tell, reading.log) as stream, no_garbage_collection():
+    with text_of(source, report_progress, reading.log) as stream, no_garbage_collection():
 
         def take(events: Sequence[Any], digits: bool) -> None:
             reading.take(events, digits, stream.text_bytes)
@@ -75,18 +75,18 @@ def passed(
         head = document.metadata
         document.read()
         reading.check(document.is_bare_list)
-        tell(1.0)
+        report_progress(1.0)
         yield document, stream
 
 
 def no_events() -> UnreadableTrace:
-    """Returns the error for JSON whose list holds something else than events."""
-    return UnreadableTrace("The list holds no trace events.", do=CHOOSE)
+    """Returns the error for JSON with a list of something else than events."""
+    return UnreadableTrace("The list contains no trace events.", do=CHOOSE)
 
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Holds garbage collection off: events make no cycles, and collecting while decoding would triple the time."""
+    """Disables garbage collection: events form no cycles, and collecting while decoding triples the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -98,21 +98,18 @@ def no_garbage_collection() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many events of a pass became what."""
+    """Counts of the events of a pass."""
 
-    seen: int
-    """Events that were decoded."""
+    seen: int  # decoded events
     kept: int
-    unknown: Mapping[str, int]
-    """Kept without a meaning: category -> events."""
-    outside: int = 0
-    """Outside the window that was asked for."""
+    unknown: Mapping[str, int]  # events without a meaning by category
+    outside: int = 0  # outside the requested window
 
 
 def report_of(reader_id: str, document: Passed, stream: Counted, log: IssueLog, tally: Tally) -> ReadReport:
-    """Returns how the file was read. The unknown categories join the log."""
+    """Returns the report of the read. Unknown categories are added to the log."""
     for category, count in tally.unknown.items():
-        text = f"events of the unknown category '{category}' were kept without a meaning"
+        text = f"events of the unknown category '{category}' were loaded without a meaning"
         log.add("unknown_category", "unknown", count=count, text=text)
     issues = log.issues()
     dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")

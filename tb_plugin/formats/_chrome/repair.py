@@ -1,8 +1,8 @@
-"""Makes JSON of one damaged event (or header) without touching what was right.
+"""Repair of the JSON of one damaged event (or header).
 
-Two stages. The first keeps the strings where the text says they are and mends inside and between them: raw control
-characters, backslashes, half surrogates, bare N/A and NaN. The second, for unescaped quotes and lost ones, walks the
-grammar and decides by what follows a quote whether it ends its string. Both are linear in the text.
+Two stages, both linear in the text. The first trusts the string boundaries and fixes control characters, backslashes,
+half surrogates, bare N/A and NaN. The second handles unescaped and missing quotes: it walks the grammar and decides
+by the following text whether a quote ends a string.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ import json
 import re
 from dataclasses import dataclass, field
 
-MAX_MEND_BYTES = 4 << 20
-"""Text longer than this is left out rather than mended: hostile text would take hundreds of times its size."""
-MAX_WALK_CHARS = 1 << 20
-"""The second stage costs Python time per token; no real event is that long."""
+MAX_MEND_BYTES = 4 << 20  # longer text is skipped: hostile text would take hundreds of times its size
+MAX_WALK_CHARS = 1 << 20  # the second stage takes Python time per token; real events are shorter
 _MAX_DEPTH = 64
 
-# A string, or an unclosed one to the end of the text (which keeps this linear), or a bare word where a value may stand.
+# A string, an unclosed string up to the end of the text (keeps this linear), or a bare word in place of a value.
 _TOKEN = re.compile(
     r'"(?P<string>[^"\\]*+(?:\\.[^"\\]*+)*+)"|"[\s\S]*|(?P<word>-?\b(?:nan|inf(?:inity)?|none|undefined|true|false|null|N/A)\b)',
     re.DOTALL | re.IGNORECASE,
@@ -33,14 +31,14 @@ _SURROGATE = re.compile(
 
 @dataclass
 class Repaired:
-    """A text that should now be JSON, and what was done to it (codes of issues.TEXTS)."""
+    """A text that should now be JSON, and its repairs (codes of issues.TEXTS)."""
 
     text: str
     reasons: set[str] = field(default_factory=set)
 
 
 def decode_text(raw: bytes) -> Repaired:
-    """Decodes UTF-8, with replacement characters where it is none."""
+    """Decodes UTF-8, with replacement characters for invalid bytes."""
     try:
         return Repaired(raw.decode("utf-8"))
     except UnicodeDecodeError:
@@ -48,7 +46,7 @@ def decode_text(raw: bytes) -> Repaired:
 
 
 def mend_tokens(text: str) -> Repaired:
-    """Mends tokens, the first stage."""
+    """Repairs tokens, the first stage."""
     reasons: set[str] = set()
 
     def mend(match: re.Match[str]) -> str:
@@ -77,28 +75,28 @@ def mend_string(inside: str, reasons: set[str]) -> str:
 
 def _mend_backslashes(inside: str, reasons: set[str]) -> str:
     if any(match[0] == "\\" for match in _ESCAPE.finditer(inside)):
-        # One escape JSON does not know proves that the writer escaped nothing here: in C:\temp\Users the \t is as raw
+        # One escape that JSON does not have proves that the writer escapes nothing: in C:\temp\Users the \t is as raw
         # as the \U. Pairs and escaped quotes stay, because raw paths do not contain them.
         reasons.add("bad_escape")
         return re.sub(r'\\(["\\])|\\', lambda match: match[0] if match[1] else "\\\\", inside)
 
-    def whole(match: re.Match[str]) -> str:
+    def replaced(match: re.Match[str]) -> str:
         if match["half"]:
             reasons.add("lone_surrogate")
             return "\\ufffd"
         return match[0]
 
-    return _SURROGATE.sub(whole, inside)
+    return _SURROGATE.sub(replaced, inside)
 
 
-# Kineto since 2024 writes one key per line, so that the last quote of the name's line ends it, whatever stands before.
-# Older releases put further keys on that line.
+# Kineto since 2024 writes one key per line, so the last quote of the name's line ends the name. Older releases put more
+# keys on that line.
 _NAME_LINE = re.compile(r'^(\s*"name"\s*:\s*")(.*)("\s*,?[ \t\r]*)$', re.MULTILINE)
 _FURTHER_KEY = re.compile(r'"\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
 
 
 def mend_name_line(text: str) -> Repaired | None:
-    """Returns the quotes inside a name that has a line to itself. None when there is no such line or no such quote."""
+    """Repairs quotes inside a name that has a line to itself. Returns None without such a line or quote."""
     line = _NAME_LINE.search(text)
     if line is None or '"' not in line[2] or _FURTHER_KEY.search(line[2]):
         return None
@@ -118,27 +116,27 @@ def _escape_quotes(inside: str, reasons: set[str]) -> str:
 
 
 def walk(text: str) -> Repaired | None:
-    """Walks through the text, the second stage. None when the text is no object even by the lenient grammar."""
+    """Walks the grammar, the second stage. Returns None if the text is no object even by the lenient grammar."""
     if len(text) > MAX_WALK_CHARS:
         return None
     try:
         walker = _Walker(text)
         walker.value(in_array=False, depth=0)
         walker.end()
-    except _NoJson:
+    except _NotJson:
         return None
     return Repaired("".join(walker.pieces), walker.reasons)
 
 
-class _NoJson(Exception):
+class _NotJson(Exception):
     pass
 
 
 _SPACE = re.compile(r"\s*")
 _KEY_END = re.compile(r'"\s*:')
-# A quote ends a member's value when a key, or the end of its object, follows; an element when another value or the
-# end of its array does. The looked-at key is bounded so that the search stays linear.
-# Possessive, because two runs of spaces side by side would be tried against each other.
+# A quote ends a member's value if a key or the end of its object follows, and an element if another value or the end of
+# its array follows. The key after it is bounded to keep the search linear. Possessive, because two adjacent runs of
+# spaces would be tried against each other.
 _VALUE_END = re.compile(r'"(?=\s*+(?:,\s*+"?[^"\n,{}\[\]]{1,80}+"\s*+:|(?:,\s*+)?\}\s*+(?:[,}\]]|\Z)))')
 _ELEMENT_END = re.compile(r'"(?=\s*+(?:,\s*+["\d\[{\-]|(?:,\s*+)?\]\s*+(?:[,}\]]|\Z)))')
 _EVENT_START = re.compile(r'\{\s*"ph"\s*:\s*"')
@@ -149,7 +147,7 @@ _WORD = re.compile(r"-?(?:[A-Za-z]{1,10}|N/A)(?=[\s,\]}]|$)")
 
 
 class _Walker:
-    """Recursive descent over damaged JSON, writing valid JSON to ``pieces``."""
+    """Recursive descent over damaged JSON that writes valid JSON to ``pieces``."""
 
     def __init__(self, text: str) -> None:
         self.pieces: list[str] = []
@@ -159,7 +157,7 @@ class _Walker:
 
     def value(self, in_array: bool, depth: int) -> None:
         if depth > _MAX_DEPTH:
-            raise _NoJson
+            raise _NotJson
         start = self._peek()
         if start == "{":
             self._members(depth)
@@ -171,9 +169,8 @@ class _Walker:
             self._scalar()
 
     def end(self) -> None:
-        """Nothing but space may follow."""
         if self._peek():
-            raise _NoJson
+            raise _NotJson
 
     def _peek(self) -> str:
         self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]  # \s* always matches
@@ -184,7 +181,7 @@ class _Walker:
         self._at += consumed
 
     def _separated(self, closing: str, first: bool) -> bool:
-        """Step over the separator before a member or element; False when the container is closed instead."""
+        """Consumes the separator before a member or element. Returns False if the container is closed instead."""
         commas = 0
         while self._peek() == ",":
             self._at += 1
@@ -198,7 +195,7 @@ class _Walker:
             self.reasons.add("trailing_comma")
         if not first:
             if not commas:
-                raise _NoJson
+                raise _NotJson
             self.pieces.append(", ")
         return True
 
@@ -221,12 +218,12 @@ class _Walker:
         if self._peek() == '"':
             self._string(_KEY_END)
             if self._peek() != ":":
-                raise _NoJson
+                raise _NotJson
             self._put(": ", 1)
             return
         bare = _BARE_KEY.match(self._text, self._at)
         if bare is None:
-            raise _NoJson
+            raise _NotJson
         self.reasons.add("missing_quote")
         self._put(f'"{bare[1]}": ', bare.end() - self._at)
 
@@ -234,10 +231,10 @@ class _Walker:
         start = self._at + 1
         found = ending.search(self._text, start)
         if found is None:
-            raise _NoJson
+            raise _NotJson
         inside = self._text[start : found.start()]
         if _EVENT_START.search(inside):
-            raise _NoJson  # two events interleaved, not a name with quotes
+            raise _NotJson  # two events interleaved, not a name with quotes
         if '"' in inside:
             inside = _escape_quotes(inside, self.reasons)
         if re.search(r"(?<!\\)(?:\\\\)*\\$", inside):  # a raw backslash before the closing quote
@@ -252,7 +249,7 @@ class _Walker:
                 continue
             self._put(self._plain(pattern, found[0]), len(found[0]))
             return
-        raise _NoJson
+        raise _NotJson
 
     def _plain(self, pattern: re.Pattern[str], text: str) -> str:
         if pattern is _NUMBER:
@@ -262,7 +259,7 @@ class _Walker:
             try:
                 return json.dumps(float(text))
             except ValueError:
-                raise _NoJson from None
+                raise _NotJson from None
         if text not in _WORDS:
             self.reasons.add("bare_word")
         return _WORDS.get(text.lower(), "null")

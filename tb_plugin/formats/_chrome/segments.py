@@ -1,8 +1,8 @@
-"""The slow path: a stretch of the event list that does not decode as a whole, taken apart event by event.
+"""The slow path: event-by-event decoding of a damaged stretch.
 
-The text is cut wherever one event seems to end and another to begin, whatever the state of its quotes, so that a
-damaged event cannot take its neighbours along. A cut inside an event (its arguments may hold lists of objects) is
-healed by joining the pieces again.
+The text is cut wherever one event seems to end and another to start, in any state of its quotes, so that a damaged
+event does not affect its neighbours. A cut inside an event (arguments may contain lists of objects) is undone by
+joining the pieces.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from tb_plugin.formats._chrome.repair import MAX_MEND_BYTES, Repaired, decode_te
 from tb_plugin.model.trace.report import Outcome
 
 _KEYS = rb"ph|cat|name|pid|tid|ts|dur|id|id2|args|s|bp|tts|tdur|cname|sf|stack|scope|bind_id"
-# Between two events stand commas; where they were lost, the second must at least begin like one.
+# Commas separate events; if commas are missing, the second text must at least look like an event.
 _BOUNDARY = re.compile(rb"\}\s*(?:(?:,\s*)+(?=\{)|(?=\{\s*\"(?:" + _KEYS + rb')"\s*:))')
+# possible end of an event list: an event's brace, and a bracket followed by a member, a brace or nothing
 LIST_END = re.compile(rb'\}[\s,]*\](?=\s*(?:,\s*"|\}|$))')
-"""Where an event list may end: an event's brace, and a bracket with a member, a brace or nothing behind it."""
 _RESTART = re.compile(rb'\{\s*"(?:ph|cat|name)"\s*:')
-# The unclosed string at the end keeps this linear.
+# Matching the unclosed string at the end keeps this linear.
 _STRUCTURE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|[{}\[\]]|"', re.DOTALL)
 
-CONCATENATED_DOCUMENTS = 64
-"""Pieces an event may have been cut into; decisions look ahead this far, whatever the chunk."""
+CONCATENATED_DOCUMENTS = 64  # pieces of one event; decisions look ahead this far, at any chunk size
 _MAX_RESTARTS = 8
 
 Decode = Callable[[bytes], Sequence[Any]]
@@ -36,7 +35,7 @@ Decode = Callable[[bytes], Sequence[Any]]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to report about a place; an event may have several."""
+    """A problem at one place; an event may have several."""
 
     code: str
     outcome: Outcome
@@ -46,19 +45,17 @@ class Finding:
 
 @dataclass
 class Taken:
-    """What a stretch gave."""
+    """Result of a stretch."""
 
     events: list[Any] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     repaired: int = 0
-    end: int = 0
-    """Position from which to go on."""
-    list_ended: bool = False
-    """True when ``end`` is behind the list's closing bracket."""
+    end: int = 0  # position to continue from
+    list_ended: bool = False  # ``end`` is after the list's closing bracket
 
 
 class Segments:
-    """Takes a stretch apart; build one per stretch."""
+    """Decodes a damaged stretch; create one per stretch."""
 
     def __init__(self, data: bytearray, first: int, final: bool, decode: Decode) -> None:
         self._text = bytes(data[first:])
@@ -91,7 +88,9 @@ class Segments:
                 return taken
             if self._close_list(start, end, taken):
                 return taken
-            position = self._mend(position, taken) or self._join(position, taken) or self._leave_out(position, taken)
+            position = (
+                self._repair_piece(position, taken) or self._join(position, taken) or self._skip_piece(position, taken)
+            )
         return taken
 
     def _decoded(self, text: bytes) -> Sequence[Any] | None:
@@ -101,7 +100,7 @@ class Segments:
             return None
 
     def _close_list(self, start: int, end: int, taken: Taken) -> bool:
-        """When the list ends inside this piece: take the event before its bracket and say so."""
+        """Takes the event before the list's bracket, if the list ends inside this piece."""
         closings = list(LIST_END.finditer(self._text, start, end))[:_MAX_RESTARTS]
         for find in (self._decoded_as_is, self._repaired_event):
             for closing in closings:
@@ -118,7 +117,7 @@ class Segments:
         return events is not None
 
     def _join(self, position: int, taken: Taken) -> int:
-        """Heal an event that was cut inside: the position after its last piece, or 0."""
+        """Joins the pieces of an event that was cut inside. Returns the position after its last piece, or 0."""
         start, last = self._starts[position], min(position + CONCATENATED_DOCUMENTS, len(self._ends) - 1)
         depth = 0
         for match in _STRUCTURE.finditer(self._text, start, self._ends[last]):
@@ -139,8 +138,8 @@ class Segments:
                 return piece + 1
         return 0
 
-    def _mend(self, position: int, taken: Taken) -> int:
-        """Repair one piece: the next position, or 0. A piece cut out of an event has open brackets and stays as it is."""
+    def _repair_piece(self, position: int, taken: Taken) -> int:
+        """Repairs one piece. Returns the next position, or 0. A piece of a cut event has open brackets and stays."""
         start, end = self._starts[position], self._ends[position]
         text = self._text[start:end]
         if text.strip(b" \t\r\n,") and not self._repaired_event(text, start, taken):
@@ -148,8 +147,8 @@ class Segments:
         taken.end = self._first + end
         return position + 1
 
-    def _leave_out(self, position: int, taken: Taken) -> int:
-        """Leave out one piece but for what can be saved of it. Returns the next position."""
+    def _skip_piece(self, position: int, taken: Taken) -> int:
+        """Skips one piece, after salvaging its intact events. Returns the next position."""
         start, end = self._starts[position], self._ends[position]
         text = self._text[start:end]
         taken.end = self._first + end
@@ -160,7 +159,7 @@ class Segments:
         return position + 1
 
     def _salvage(self, text: bytes, start: int, taken: Taken) -> None:
-        """Events that stand whole inside a piece that is not: between garbage, or where two writers met."""
+        """Adds intact events inside a damaged piece: between garbage, or where two writers interleaved."""
         starts = [match.start() for match in _RESTART.finditer(text)][-_MAX_RESTARTS:]
         for begin, end in itertools.pairwise([*starts, len(text)]):
             brace = text.rfind(b"}", begin, end)
@@ -171,7 +170,7 @@ class Segments:
                 taken.events.extend(found[0])
 
     def _repaired_event(self, text: bytes, start: int, taken: Taken) -> bool:
-        """Add the event of ``text`` after repair; False when it cannot be repaired."""
+        """Adds the event of ``text`` after repair. Returns False if it cannot be repaired."""
         found = repaired_json(text.rstrip(b" \t\r\n,"), self._decoded)
         if found is None:
             return False
@@ -183,17 +182,16 @@ class Segments:
         return True
 
 
-_MENDS: tuple[Callable[[str], Repaired | None], ...] = (mend_tokens, mend_name_line, walk)
-"""From the least to the boldest."""
+_REPAIRS: tuple[Callable[[str], Repaired | None], ...] = (mend_tokens, mend_name_line, walk)  # mildest first
 
 
 def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, set[str]] | None:
-    """Returns what ``decoded`` makes of ``text`` after the least repair that does, and the reasons; None when nothing."""
+    """Returns the value of ``decoded`` after the mildest repair that works, and the repairs; None if none works."""
     if len(text) > MAX_MEND_BYTES:
         return None
     utf8 = decode_text(text)
     reasons = set(utf8.reasons)
-    for mend in _MENDS:
+    for mend in _REPAIRS:
         attempt = mend(utf8.text)
         if attempt is None:
             continue
@@ -209,7 +207,7 @@ def repaired_json(text: bytes, decoded: Callable[[bytes], Any]) -> tuple[Any, se
 
 
 def _with_usual_types(text: bytes) -> bytes | None:
-    """An event whose fields have types nobody expects, with the usual ones; None when it is no JSON object."""
+    """Returns an event with fields of unexpected type converted, None if it is not a JSON object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

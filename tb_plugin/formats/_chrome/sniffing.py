@@ -1,4 +1,4 @@
-"""Does a text begin like Chrome's trace JSON? Judged by the first bytes alone."""
+"""Recognition of Chrome's trace JSON by its first bytes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ BOM = b"\xef\xbb\xbf"
 EVENT_LIST = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _TIME_UNIT = re.compile(rb'"displayTimeUnit"\s*:')
 _LIST_START = re.compile(rb"\[[\s,]*")
-_FLAT_EVENT = re.compile(rb'\{[^{}\[\]]{0,4096}?"ph"\s*:\s*"')
-"""The start of an event that is cut or damaged."""
-HEAD_BYTES = 64 * 1024
-"""So much of a file decides."""
+_FLAT_EVENT = re.compile(rb'\{[^{}\[\]]{0,4096}?"ph"\s*:\s*"')  # the start of a truncated or damaged event
+HEAD_BYTES = 64 * 1024  # bytes of a file that are examined
 _JSON = json.JSONDecoder()
 
 
 def beginning(head: bytes) -> bytes:
-    """Returns the text without what may stand ahead of JSON."""
+    """Returns the text without a byte order mark and leading space."""
     return head.removeprefix(BOM).lstrip()
 
 
 def has_events(head: bytes) -> bool:
-    """Returns True for an object with an event list, for a bare list of events, and for one event after the other."""
+    """Returns True for an object with an event list, a bare list of events, or consecutive events."""
     text = beginning(head)
     if bracket := _LIST_START.match(text):
         return is_event(text[bracket.end() :])
@@ -30,7 +28,7 @@ def has_events(head: bytes) -> bool:
 
 
 def is_event(text: bytes) -> bool:
-    """Returns True for a text that begins with an event: its fields may have any order, and values may be nested."""
+    """Returns True for a text that starts with an event; fields have any order, and values may be nested."""
     if not text.startswith(b"{"):
         return False
     try:
@@ -41,5 +39,5 @@ def is_event(text: bytes) -> bool:
 
 
 def speaks_of_time(head: bytes) -> bool:
-    """Returns True for an object whose event list is not in sight, but which says how its times are to be shown."""
+    """Returns True for an object with a display time unit whose event list comes later."""
     return beginning(head).startswith(b"{") and _TIME_UNIT.search(head) is not None

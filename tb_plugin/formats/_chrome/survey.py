@@ -1,8 +1,8 @@
-"""A look through a file of events that is too large to be opened whole: when it begins and ends, its steps, what is when.
+"""Survey of a trace too large to load: bounds, steps, density.
 
-Kept are three numbers a launch and four a device event (their join says where a step ends on the device), the steps,
-and how much text there is in each of at most MAX_CELLS ranges of time. No other event and no text stays. Which events are
-launches, device work and steps a dialect says.
+A survey stores three numbers per launch and four per device event (their match gives the end of a step on the
+device), the steps, and the amount of text in at most MAX_CELLS time ranges. Dialects define which events are
+launches, device work and steps.
 """
 
 from __future__ import annotations
@@ -36,18 +36,15 @@ Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
 
 MAX_CELLS = 16_384
-_FINEST = 10
-"""Length of a cell at first: 2**10 ns."""
-DURATIONS = ("X", "B", "E")
-"""Phases of ranges and of what makes them."""
+_MIN_SHIFT = 10  # initial cell length: 2**10 ns
+DURATIONS = ("X", "B", "E")  # phases of ranges and their marks
 _STEP = "ProfilerStep#"
 
 
 class Surveying:
-    """One survey in progress: a sink of the document, as a read is."""
+    """One survey in progress: a sink of the document."""
 
-    has_arrows: bool = False
-    """Whether ``add_arrows`` wants to see them."""
+    has_arrows: bool = False  # ``add_arrows`` receives arrows
 
     def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
         self.log = IssueLog()
@@ -55,27 +52,27 @@ class Surveying:
         self._restart_at(0)
 
     def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one looked through so far."""
+        """Drops everything: a later event list replaces the one surveyed so far."""
         self._restart_at(self._text_bytes)
 
     def _restart_at(self, text_bytes: int) -> None:
         self._text_bytes = text_bytes
         self._events = 0
-        self._phases_seen = False
+        self._has_phases = False
         self._cells = Cells()
         self.bounds = Bounds()
         self.work = LinkedWork(self._patterns)
 
     def take(self, events: Sequence[Any], digits: bool, text_bytes: int) -> None:
-        """Serves as the sink of the document."""
-        # Names of processes and threads carry the time of the export.
+        """Takes decoded events from the document."""
+        # Names of processes and threads have the time of the export.
         timed, starts = Times(digits).starts([event for event in events if event.ph != "M"])
         is_row = np.array([event.ph in DURATIONS and self.is_range(event) for event in timed], np.bool_)
         rows = timed if is_row.all() else [event for event, chosen in zip(timed, is_row, strict=True) if chosen]
         durations = Times(digits).durations(rows)
         # From here on nothing raises NeedsDigits.
         self._events += len(events)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
         self._cells.add(starts, text_bytes - self._text_bytes)
         self._text_bytes = text_bytes
         self.add_names(events)
@@ -89,30 +86,30 @@ class Surveying:
         return True
 
     def add_names(self, events: Sequence[Any]) -> None:
-        """Takes what events say of processes and threads."""
+        """Takes names of processes and threads."""
 
     def add_rows(self, rows: Sequence[Any], start: Int64, dur: Int64) -> None:
-        """Takes ranges of one chunk; implemented by a dialect."""
+        """Takes the ranges of one chunk; implemented by a dialect."""
         raise NotImplementedError
 
     def add_arrows(self, ends: Sequence[Any], start: Int64) -> None:
-        """Takes begins and ends of arrows of one chunk."""
+        """Takes starts and ends of arrows of one chunk."""
 
     def linked(self) -> LinkedWork:
-        """Returns launches, work and steps; called once, when all events are in."""
+        """Returns launches, work and steps; called once, after the last event."""
         return self.work
 
     def state(self, fraction: float) -> ReadState:
-        """Returns how far it is."""
+        """Returns the progress."""
         return ReadState(fraction, self._events, {})
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
-        if not self._phases_seen and (is_bare_list or self._events):
+        """Raises UnreadableTrace if the JSON is not a trace."""
+        if not self._has_phases and (is_bare_list or self._events):
             raise no_events()
 
     def finish(self) -> Survey:
-        """Returns what was found."""
+        """Returns the survey."""
         cells, cell_bytes, median = self._cells.take()
         origin, end = self.bounds.take(median)
         linked = self.linked()
@@ -140,19 +137,18 @@ class Surveying:
 
 
 class LinkedWork:
-    """Launches and device work by what links them, and the steps that threads annotate."""
+    """Launches and device work with their links, and annotated steps."""
 
     def __init__(self, patterns: tuple[StepPattern, ...] = ()) -> None:
         self._patterns = patterns
         self._marks = {name: Column(np.int64) for name in ("thread", "start", "end", "name")}
-        self.first_ns: int | None = None
-        """File time of the first work; None without any."""
+        self.first_ns: int | None = None  # file time of the first work, None without work
         self._threads: dict[tuple[str, str], int] = {}
         self._names: dict[str, int] = {}
         self._launches = {name: Column(np.int64) for name in ("correlation", "start", "end")}
         self._work = {name: Column(np.int64) for name in ("correlation", "start", "end")}
         self._streams = Column(np.int32)
-        self._asked = Column(np.int64)
+        self._requested = Column(np.int64)
         self._steps: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
 
     def add_launches(self, correlation: Int64, start: Int64, end: Int64) -> None:
@@ -160,10 +156,13 @@ class LinkedWork:
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._launches[name].add(column)
 
-    def add_work(self, correlation: Int64, start: Int64, end: Int64, stream: Int32, asked: Int64 | None = None) -> None:
-        """Takes work of devices; ``stream`` numbers where it ran.
+    def add_work(
+        self, correlation: Int64, start: Int64, end: Int64, stream: Int32, requested: Int64 | None = None
+    ) -> None:
+        """Takes device work; ``stream`` numbers its stream.
 
-        ``asked`` is when the program asked for it, -1 = when it was launched: given of all work or of none.
+        ``requested`` is the time at which the program requested the work, -1 for its launch: given for all work or for
+        none.
         """
         for name, column in (("correlation", correlation), ("start", start), ("end", end)):
             self._work[name].add(column)
@@ -171,11 +170,11 @@ class LinkedWork:
         if len(start):
             first = int(start.min())
             self.first_ns = first if self.first_ns is None else min(first, self.first_ns)
-        if asked is not None:
-            self._asked.add(asked)
+        if requested is not None:
+            self._requested.add(requested)
 
     def add_steps(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.bool_]) -> None:
-        """Takes the steps among ranges; ``good`` are those that may be one."""
+        """Takes the steps among ranges; ``good`` marks possible steps."""
         for i in [i for i, event in enumerate(rows) if event.name and event.name.startswith(_STEP)]:
             event = rows[i]
             found = STEP_NAME.match(event.name or "")
@@ -185,10 +184,9 @@ class LinkedWork:
         self._add_marks(rows, start, dur, np.flatnonzero(good))
 
     def _add_marks(self, rows: Sequence[ChromeEvent], start: Int64, dur: Int64, good: npt.NDArray[np.intp]) -> None:
-        """Takes the iterations that a server marked."""
         if not self._patterns:
             return
-        # Few names are many: each is looked at once.
+        # There are few distinct names: each is checked once.
         texts = pa.array([rows[i].name or "" for i in good.tolist()], pa.large_string()).dictionary_encode()
         at = good[marking(texts.dictionary, self._patterns)[texts.indices.to_numpy()]]
         some = [rows[i] for i in at.tolist()]
@@ -203,7 +201,6 @@ class LinkedWork:
             self._marks[name].add(column)
 
     def _marked(self) -> Marks | None:
-        """The iterations that a server marked, None where it marked none."""
         if not self._names:
             return None
         columns = {name: column.take() for name, column in self._marks.items()}
@@ -212,7 +209,9 @@ class LinkedWork:
         return iterations(Marks(columns["thread"], columns["start"], columns["end"], first[of], served.only(of)))
 
     def found(self) -> tuple[Steps, int]:
-        """Returns steps in file times, as ``assemble`` finds them, and the longest time from a launch to its work's end."""
+        """Returns steps in file times, as ``assemble`` finds them, and the longest time from a launch to the end of
+        its work.
+        """
         launches = {name: column.take() for name, column in self._launches.items()}
         order = np.argsort(launches["start"], kind="stable")
         launch_start, launch_end = launches["start"][order], launches["end"][order]
@@ -224,16 +223,16 @@ class LinkedWork:
         begun = np.full(len(launch), MISSING, np.int64)
         done = begun.copy()
         begun[linked], done[linked] = launch_start[launch[linked]], launch_end[launch[linked]]
-        if len(asked := self._asked.take()):
-            begun, done = (np.where(asked != MISSING, asked, each) for each in (begun, done))
+        if len(requested := self._requested.take()):
+            begun, done = (np.where(requested != MISSING, requested, each) for each in (begun, done))
         device_work = DeviceWork(work["start"], work["end"], begun, done, work["correlation"], self._streams.take())
         marks = self._marked()
         if not self._steps:
             return (Steps() if marks is None else steps_of_marks(marks, device_work, self._patterns)), int(lag)
-        # Several threads may annotate the same steps: believe the one that has most, of equals the earliest.
+        # Several threads may annotate the same steps: use the thread with the most steps, then the earliest.
         threads = list(self._steps.values())
-        most = max(map(len, threads))
-        steps = sorted(min(found for found in threads if len(found) == most))
+        max_steps = max(map(len, threads))
+        steps = sorted(min(found for found in threads if len(found) == max_steps))
         starts = np.array([start for start, _, _ in steps], np.int64)
         ends = starts - np.array([negative for _, negative, _ in steps], np.int64)
         labels = [label for _, _, label in steps]
@@ -242,21 +241,21 @@ class LinkedWork:
 
 
 class Cells:
-    """How much text, and how many events, begin in each range of time; the ranges grow with the time that they cover."""
+    """Text and events per time range; the ranges grow with the covered time."""
 
     def __init__(self) -> None:
-        self._shift = _FINEST
+        self._shift = _MIN_SHIFT
         self._cells: Int64 = np.empty(0, np.int64)
         self._bytes: Float64 = np.empty(0)
         self._events: Float64 = np.empty(0)
 
     @property
     def width(self) -> int:
-        """Nanoseconds of a cell."""
+        """Returns the length of a cell, nanoseconds."""
         return 1 << self._shift
 
     def add(self, start: Int64, text_bytes: int) -> None:
-        """Spreads the text of a chunk over its events."""
+        """Distributes the text of a chunk over its events."""
         if not len(start):
             return
         cells, counts = np.unique(start >> self._shift, return_counts=True)
@@ -270,10 +269,10 @@ class Cells:
             self._merge(self._cells >> 1, self._bytes, self._events)
 
     def take(self) -> tuple[Int64, Int64, int]:
-        """Returns begins and text of the cells in order of time, and the time at which half of the events have begun."""
+        """Returns starts and text of the cells by time, and the median start of events."""
         begins = self._cells << self._shift
-        seen = np.cumsum(self._events)
-        median = int(begins[np.searchsorted(seen, seen[-1] / 2)]) if len(seen) else 0
+        cumulative = np.cumsum(self._events)
+        median = int(begins[np.searchsorted(cumulative, cumulative[-1] / 2)]) if len(cumulative) else 0
         return begins, self._bytes.astype(np.int64), median
 
     def _merge(self, cells: Int64, text: Float64, events: Float64) -> None:
@@ -283,7 +282,7 @@ class Cells:
 
 
 class Bounds:
-    """First start and last end of all rows; times up to 0 stand apart until it is known whether they can be right."""
+    """First start and last end of all rows; times up to 0 are separate until they prove plausible."""
 
     def __init__(self) -> None:
         self._first: dict[bool, int] = {}
@@ -299,6 +298,6 @@ class Bounds:
                 self._last[positive] = max(last, self._last.get(positive, last))
 
     def take(self, median: int) -> tuple[int, int]:
-        """Returns file times of the first start and the last end; ``median`` tells where most events begin."""
+        """Returns file times of the first start and the last end; ``median`` is the median start of events."""
         sides = [side for side in self._first if side or median <= LONG]
         return min((self._first[s] for s in sides), default=0), max((self._last[s] for s in sides), default=0)

@@ -1,9 +1,8 @@
-"""Microsecond texts to integer nanoseconds, exactly.
+"""Exact conversion of microsecond texts to integer nanoseconds.
 
-A float64 holds every nanosecond only below 2^43 us: there its error is under half a nanosecond, so rounding the
-fraction (which the whole microseconds leave exactly) gives the written digits back. ``value * 1000`` would not: above
-2^42 us the product is itself rounded, to half a nanosecond. Epoch microseconds (1.7e15) are far beyond; those need
-the digits.
+A float64 holds every nanosecond only below 2^43 us. There its error is under half a nanosecond, so rounding the
+fraction gives the written digits. ``value * 1000`` would not: above 2^42 us the product is rounded to half a
+nanosecond. Epoch microseconds (1.7e15) are far larger and need the digits.
 """
 
 from __future__ import annotations
@@ -21,28 +20,28 @@ Int64 = npt.NDArray[np.int64]
 
 EXACT_BELOW_US = float(2**43)
 INT64_MAX = 2**63 - 1
-_WHOLE_BELOW_US = INT64_MAX // 1000
+_MAX_WHOLE_US = INT64_MAX // 1000
 _ROUND = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _DOT, _SPACE, _ZERO, _NINE = b". 09"
 
 
 class NeedsDigits(Exception):
-    """These times were read as floats which cannot hold their nanoseconds: decode them again as digits."""
+    """Floats cannot hold the nanoseconds of these times: decode them again as digits."""
 
 
 def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
-    """Nanoseconds of JSON numbers (or number strings), and how many were clamped to 64 bits. Raises NeedsDigits."""
+    """Returns nanoseconds of JSON numbers (or number strings), and the count clamped to 64 bits. Raises NeedsDigits."""
     if not values:
         return np.empty(0, np.int64), 0
-    if isinstance(values[0], str):  # as Ascend's tools write them
+    if isinstance(values[0], str):  # written by Ascend's tools
         return _from_texts(values)
-    if isinstance(values[0], int):  # whole microseconds, as most traces before 2024 have them
+    if isinstance(values[0], int):  # whole microseconds, as in most traces before 2024
         try:
             whole = np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
         except struct.error:
             pass
         else:
-            within = max(int(whole.max()), -int(whole.min())) < _WHOLE_BELOW_US
+            within = max(int(whole.max()), -int(whole.min())) < _MAX_WHOLE_US
             return (whole * 1000, 0) if within else _one_by_one(values)
     try:
         floats = np.frombuffer(struct.pack(f"{len(values)}d", *values), np.float64)
@@ -55,20 +54,20 @@ def from_numbers(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def from_digits(texts: Sequence[Any]) -> tuple[Int64, int]:
-    """Nanoseconds of raw JSON numbers, and how many were clamped."""
+    """Returns nanoseconds of raw JSON numbers, and the count clamped to 64 bits."""
     if not texts:
         return np.empty(0, np.int64), 0
     joined = b" ".join(texts) + b" "
     if joined.startswith(b'"'):
-        joined = joined.replace(b'"', b"")  # inside of raw JSON a quote has a backslash before it, which is no digit
-    found = _plain(joined, len(texts))
+        joined = joined.replace(b'"', b"")  # inside raw JSON a quote follows a backslash, which is no digit
+    found = _three_decimals(joined, len(texts))
     if found is not None:
         return found, 0
     return _one_by_one([bytes(text).strip(b'"').decode("utf-8", "replace") for text in texts])
 
 
 def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
-    """Nanoseconds of texts, and how many were clamped: at once those that have three digits after the point."""
+    """Returns nanoseconds of texts and the clamped count; texts with three decimals are converted at once."""
     found = from_texts(values)
     if found is not None:
         return found, 0
@@ -88,27 +87,29 @@ def _from_texts(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def from_texts(values: Sequence[str]) -> Int64 | None:
-    """Returns the nanoseconds of texts that all have three digits after the point, None where one of them has not."""
-    for ending in ("", "\t"):  # spreadsheets take a number with a tab for a text
+    """Returns nanoseconds of texts that all have three decimals, else None."""
+    for ending in ("", "\t"):  # with a tab, spreadsheets treat a number as text
         try:
             joined = " ".join(values).encode("ascii").replace(f"{ending} ".encode(), b" ")
         except (TypeError, UnicodeEncodeError):
             return None
-        found = _plain(joined.removesuffix(ending.encode()) + b" ", len(values))
+        found = _three_decimals(joined.removesuffix(ending.encode()) + b" ", len(values))
         if found is not None:
             return found
     return None
 
 
-def _plain(joined: bytes, count: int) -> Int64 | None:
-    """Nanoseconds of so many texts, each with a blank behind it, where all have Kineto's form: three digits at the end."""
+def _three_decimals(joined: bytes, count: int) -> Int64 | None:
+    """Returns nanoseconds of ``count`` texts with a space after each, if all have three decimals as in Kineto; else
+    None.
+    """
     letters = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(letters == _SPACE)
     dots = np.flatnonzero(letters == _DOT)
     digits = np.count_nonzero((letters >= _ZERO) & (letters <= _NINE))
     if not len(dots) == len(ends) == count or len(joined) != digits + 2 * count:
         return None
-    # Epoch times have 19 digits in all, which always fit 64 bits, and 63 until the year 2262.
+    # Epoch times have 19 digits, which always fit 64 bits, and 63 bits until 2262.
     if not np.all(ends - dots == 4) or int(np.diff(ends, prepend=-1).max()) > 21:
         return None
     whole = np.fromstring(joined.replace(b".", b"").decode(), dtype=np.uint64, sep=" ")
@@ -122,7 +123,7 @@ def _one_by_one(values: Sequence[Any]) -> tuple[Int64, int]:
 
 
 def nanoseconds(value: Any) -> int:
-    """Returns one time in microseconds as whole nanoseconds, rounded to the nearest. Raises NeedsDigits, ValueError."""
+    """Returns a time in microseconds as nanoseconds, rounded to the nearest. Raises NeedsDigits, ValueError."""
     if isinstance(value, int):
         return value * 1000
     if isinstance(value, float):
@@ -134,7 +135,7 @@ def nanoseconds(value: Any) -> int:
         number = Decimal(str(value).strip())
         if not number.is_finite():
             raise ValueError(value)
-        if number.adjusted() > 20:  # far beyond 64 bits; do not build the power of ten
+        if number.adjusted() > 20:  # far beyond 64 bits: avoid the power of ten
             return (INT64_MAX + 1) * (-1 if number < 0 else 1)
         return int(number.scaleb(3, _ROUND).quantize(Decimal(1), context=_ROUND))
     except InvalidOperation as error:
@@ -142,7 +143,7 @@ def nanoseconds(value: Any) -> int:
 
 
 def is_time(value: Any) -> bool:
-    """Returns True when ``value`` (a JSON value, or raw JSON) can be read as a time."""
+    """Returns True if ``value`` (JSON or raw JSON) is a time."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value == value and value not in (float("inf"), float("-inf"))
     if isinstance(value, str):

@@ -1,8 +1,9 @@
-"""An opcode machine for pickles that hold plain data: containers, numbers, texts. It imports, calls and builds nothing else.
+"""Opcode machine for pickles of containers, numbers and texts.
 
-The format is that of Python's ``pickletools``. An opcode outside of the table ends the read: one that would name or call
-code is refused with that name, any other is damage. Lists that may be long (events, segments) go to a sink while they are
-read and are never held; runs of events of a common shape are decoded by ``scan`` without the machine.
+The machine imports, calls and builds nothing else. The format is that of Python's ``pickletools``. An opcode outside
+the table ends the read: opcodes that name or call code are refused by name, others count as damage. Long lists
+(events, segments) go to a sink during the read. Runs of events of one shape are decoded by ``scan`` without the
+machine.
 """
 
 from __future__ import annotations
@@ -16,66 +17,58 @@ from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats._pickle.memo import Memo
 from tb_plugin.formats._pickle.opcodes import fill, name_of, number_of, text_of, unescaped
 
-EVENTS = "events"
-"""The kind of long lists that a sink may take straight from the buffer."""
-BATCH = 1024
-"""So many items of a long list are held at most."""
+EVENTS = "events"  # long lists that a sink may take directly from the buffer
+BATCH = 1024  # items of a long list in memory
 MAX_TEXT = 64 * 1024 * 1024
-MAX_TEXT_LENGTH = 128 * 1024
-"""Bytes of a text that are decoded: no reader keeps more."""
-MAX_INTEGER = 32
-"""Bytes of a number; larger ones stand for no column's value."""
+MAX_TEXT_LENGTH = 128 * 1024  # bytes of a text that are decoded: no reader needs more
+MAX_INTEGER = 32  # bytes of a number; larger ones are no value of a column
 FREE_WORDS, WORDS_PER_BYTE, WORDS_PER_STORED_BYTE = 16 << 20, 4, 64
-"""Words of 8 bytes that objects may take in any case, and for each byte of the pickle and of its archive (the less of both).
-Objects of snapshots and dumps take up to 2 for each byte."""
-MAX_NUMBER_TEXT = 400
-"""Digits of a number that is written as text."""
-MAX_NESTED = 16
-"""Open lists around a list that decide its role; real files have five."""
-MAX_DEPTH = 10_000
-"""Open containers; real files have six."""
+"""Words of 8 bytes for objects: free, and per byte of the pickle and of its archive (the smaller limit applies).
+Objects of snapshots and dumps take up to 2 per byte.
+"""
+MAX_NUMBER_TEXT = 400  # digits of a number in text form
+MAX_NESTED = 16  # open lists around a list that decide its role; real files have five
+MAX_DEPTH = 10_000  # open containers; real files have six
 _PROTOCOL = 5
 _BLOCK = 4 * 1024 * 1024
-_MARGIN = 64 * 1024
-"""So much of the file is looked ahead where there is so much."""
-_NAMING = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
-_ABROAD = {"PERSID", "BINPERSID", "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER"}
-_CODE = _NAMING | _ABROAD
-"""Opcodes that name, call or fill in what is not in the file."""
+_MARGIN = 64 * 1024  # bytes of lookahead, if the file has as many
+_CODE_NAMES = {"GLOBAL", "STACK_GLOBAL", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "REDUCE", "BUILD"}
+_EXTERNAL = {"PERSID", "BINPERSID", "EXT1", "EXT2", "EXT4", "NEXT_BUFFER", "READONLY_BUFFER"}
+_CODE = _CODE_NAMES | _EXTERNAL  # opcodes that name, call or fill in something outside the file
 
 
 class Role(NamedTuple):
-    """What an open list is, in words of the sink."""
+    """Role of an open list, as defined by the sink."""
 
     kind: str
     device: int
 
 
 class Sink(Protocol):
-    """Takes the items of long lists, in the order of the file."""
+    """Takes the items of long lists in file order."""
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns what the last of some nested lists is that stand under a key (None: under nothing); None: not long."""
+        """Returns the role of the last of nested lists under a key (None: no key), None if it is not long."""
         ...
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
-        """Takes whole items of one list, and says in the memo what became of them.
+        """Takes complete items of one list, and records in the memo what became of them.
 
-        Returns how many words of them the memo still holds; None where that is unknown.
+        Returns how many words the memo still uses for them, None if unknown.
         """
         ...
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Takes as many events as it can straight from ``machine.buffer`` at ``machine.at``, and moves that on."""
+        """Takes as many events as possible from ``machine.buffer`` at ``machine.at``, and advances that."""
         ...
 
 
 class Damaged(Exception):
-    """The pickle makes no sense from here on."""
+    """The rest of the pickle is damaged."""
 
 
 class TooLarge(Damaged):
-    """The objects take more memory than those of any real file of its size."""
+    """The objects need more memory than those of any real file of this size."""
 
 
 class Ended(Exception):
@@ -83,31 +76,24 @@ class Ended(Exception):
 
 
 class Machine:
-    """Reads one pickle. ``root`` is what it holds, without what went to the sink; partial when the file is cut."""
+    """Reads one pickle. The result lacks what went to the sink, and is partial if the file is truncated."""
 
     def __init__(
         self, read: Callable[[int], bytes], sink: Sink, noun: str, stored: Callable[[], int], is_fast: bool = True
     ) -> None:
         self.buffer = b""
         self.at = 0
-        self.base = 0
-        """Offset of the buffer in the pickle."""
+        self.base = 0  # offset of the buffer in the pickle
         self.memo = Memo()
-        self.has_ended = False
-        """All of the file is in the buffer."""
+        self.has_ended = False  # the buffer contains the rest of the file
         self._read = read
-        self._stored = stored
-        """Returns the bytes of the archive read so far."""
-        self._words = self._base = 0
-        """Words that objects take, and those of objects older than the open list with a role."""
-        self._most = FREE_WORDS
-        self._fetched: set[int] = set()
-        """Containers of the memo, by identity, that were used since the sink last took something."""
-        self._is_plain = True
-        """Only new containers were filled: what the sink takes is all that was made."""
+        self._stored = stored  # returns the archive bytes read so far
+        self._words = self._base = 0  # words of all objects, and of objects older than the open list with a role
+        self._max_words = FREE_WORDS
+        self._used_containers: set[int] = set()  # ids of memo containers used since the sink last took items
+        self._is_plain = True  # only new containers were filled: the sink takes everything that was made
         self._sink = sink
-        self._noun = noun
-        """What the file is taken for, in messages: "snapshot"."""
+        self._noun = noun  # file type in messages, such as "snapshot"
         self._is_fast = is_fast
         self._items: list[Any] = []
         self._below: list[list[Any]] = []
@@ -117,11 +103,11 @@ class Machine:
 
     @property
     def offset(self) -> int:
-        """Returns where in the pickle the machine is."""
+        """Returns the current position in the pickle."""
         return self.base + self.at
 
     def run(self) -> Any:
-        """Returns the object of the pickle. Raises UnreadableTrace for what would run code, Damaged and Ended."""
+        """Returns the object of the pickle. Raises UnreadableTrace for code, Damaged and Ended."""
         while True:
             self.look_ahead()
             if self.at >= len(self.buffer):
@@ -130,7 +116,7 @@ class Machine:
             self.at += 1
             handler = _HANDLERS[code]
             self._words += _WORDS[code]
-            if self._words > self._most:
+            if self._words > self._max_words:
                 self._allow_more()
             if handler is None and code != _STOP:
                 raise self._unknown(code)
@@ -143,12 +129,12 @@ class Machine:
                 raise Damaged(f"{name_of(code)}: {error}") from error
 
     def unwound(self) -> Any:
-        """Returns what was built so far of a pickle that broke off, with everything that was open put into its place."""
-        lost = 1  # the item that it broke off in
+        """Returns the partial object of a truncated pickle, with all open containers closed."""
+        incomplete = 1  # the incomplete item
         while self._below:
             if self._role is not None:
-                self._flush(len(self._items) - lost)
-                self._items, lost = [], 0
+                self._flush(len(self._items) - incomplete)
+                self._items, incomplete = [], 0
             items = self._marked()
             target = self._items[-1] if self._items else None
             if isinstance(target, list):
@@ -165,17 +151,17 @@ class Machine:
         return items[0] if items else None
 
     def _allow_more(self) -> None:
-        self._most = FREE_WORDS + min(WORDS_PER_BYTE * self.offset, WORDS_PER_STORED_BYTE * self._stored())
-        if self._words > self._most:
+        self._max_words = FREE_WORDS + min(WORDS_PER_BYTE * self.offset, WORDS_PER_STORED_BYTE * self._stored())
+        if self._words > self._max_words:
             size = self._stored()
             raise TooLarge(
-                f"its objects take over {8 * self._most >> 20:,} MiB, too much for {size:,} bytes of a {self._noun}"
+                f"its objects need over {8 * self._max_words >> 20:,} MiB, too much for a {self._noun} of {size:,} bytes"
             )
 
     # -- the file
 
     def look_ahead(self) -> None:
-        """Reads on when little is left in the buffer."""
+        """Reads more if the buffer is almost used up."""
         if len(self.buffer) - self.at < _MARGIN and not self.has_ended:
             self._refill(_BLOCK)
 
@@ -229,13 +215,12 @@ class Machine:
         called = self._called(name)
         what = f"{name} {called}".strip()
         return UnreadableTrace(
-            f"The pickle would run code: {what[:200]} at {where}. A {self._noun} holds plain data; "
-            "nothing of it was executed.",
-            do="Do not load this file with pickle, and ask where it comes from.",
+            f"The pickle would run code: {what[:200]} at {where}. A {self._noun} contains only plain data. "
+            "No code was executed.",
+            do="Do not load this file with pickle, and check where it comes from.",
         )
 
     def _called(self, name: str) -> str:
-        """What an opcode names, as far as it stands in the file."""
         try:
             if name in ("GLOBAL", "INST"):
                 return ".".join(self._line(MAX_NUMBER_TEXT).decode("utf-8", "replace") for _ in range(2))
@@ -262,7 +247,7 @@ class Machine:
         self._items, self._role = [], role
         if role is not None:
             self._base = self._words
-        self._hurry()
+        self._run_fast()
 
     def _marked(self) -> list[Any]:
         items, self._items = self._items, self._below.pop()
@@ -270,7 +255,7 @@ class Machine:
         return items
 
     def _role_of_open_list(self) -> Role | None:
-        """What the list is that a mark opens, by the keys and lists around it."""
+        """Returns the role of the list that a mark opens, by the keys and lists around it."""
         items, level = self._items, len(self._below)
         if not items or type(items[-1]) is not list or (len(items) > 1 and items[-2] == "frames"):
             return None
@@ -289,15 +274,15 @@ class Machine:
                 return None
             items = self._below[level]
 
-    def _hurry(self) -> None:
-        """Leaves whole events to the sink where that can take them without the machine."""
+    def _run_fast(self) -> None:
+        """Passes complete events to the sink, if it can take them without the machine."""
         if self._is_fast and self._role is not None and self._role.kind == EVENTS:
             self.look_ahead()
             if self.buffer[self.at : self.at + 1] == b"}":
                 self._sink.run(self._role, self)
 
     def flush(self) -> None:
-        """Gives the sink all items that are whole."""
+        """Passes all complete items to the sink."""
         self._flush(len(self._items))
 
     def _flush(self, count: int) -> None:
@@ -306,10 +291,10 @@ class Machine:
             del self._items[:count]
 
     def _give(self, role: Role, items: list[Any]) -> None:
-        held = self._sink.take(role, items, self.memo)
-        self._fetched.clear()
-        if held is not None and self._is_plain:
-            self._words = self._base = self._base + held
+        memo_words = self._sink.take(role, items, self.memo)
+        self._used_containers.clear()
+        if memo_words is not None and self._is_plain:
+            self._words = self._base = self._base + memo_words
 
     def _protocol(self) -> None:
         if (number := self._unsigned(1)) > _PROTOCOL:
@@ -317,7 +302,7 @@ class Machine:
 
     def _frame(self) -> None:
         self._bytes(8)
-        self._hurry()
+        self._run_fast()
 
     def _pop(self) -> None:
         if self._items:
@@ -336,19 +321,19 @@ class Machine:
         self._items.append({})
 
     def _dict(self) -> None:
-        made: dict[Any, Any] = {}
-        fill(made, self._marked())
-        self._push(made)
+        items_by_key: dict[Any, Any] = {}
+        fill(items_by_key, self._marked())
+        self._push(items_by_key)
 
     def _set_item(self) -> None:
         value, key = self._popped(), self._popped()
         fill(self._target(), [key, value])
-        self._hurry()
+        self._run_fast()
 
     def _set_items(self) -> None:
         items = self._marked()
         fill(self._target(), items)
-        self._hurry()
+        self._run_fast()
 
     def _append(self) -> None:
         value = self._popped()
@@ -366,9 +351,8 @@ class Machine:
         self._extend(items)
 
     def _target(self) -> Any:
-        """The container that is filled next."""
         target = self._items[-1]
-        self._is_plain &= id(target) not in self._fetched
+        self._is_plain &= id(target) not in self._used_containers
         return target
 
     def _extend(self, items: list[Any]) -> None:
@@ -376,7 +360,7 @@ class Machine:
         if type(target) is not list:
             raise TypeError("no list to append to")
         streamed = self._streamed.get(id(target))
-        if streamed is not None:  # what came before is with the sink already
+        if streamed is not None:  # earlier items went to the sink already
             self._sink.take(streamed[1], items, self.memo)
         else:
             target.extend(items)
@@ -393,7 +377,7 @@ class Machine:
     def _get(self, key: int) -> None:
         value = self.memo.get(key)
         if type(value) in (dict, list):
-            self._fetched.add(id(value))
+            self._used_containers.add(id(value))
         self._push(value)
 
     def _put(self, key: int) -> None:
@@ -453,7 +437,8 @@ _HANDLERS: list[Handler | None] = [None] * 256
 for _opcode in pickletools.opcodes:
     if _opcode.name in _ACTIONS:
         _HANDLERS[ord(_opcode.code)] = _ACTIONS[_opcode.name]
-_WORDS_OF = {
+# words of 8 bytes for the result of an opcode, with its place in a container
+_OPCODE_WORDS = {
     **dict.fromkeys(
         ("PROTO", "FRAME", "MARK", "POP", "POP_MARK", "SETITEM", "SETITEMS", "APPEND", "APPENDS", "STOP"), 0
     ),
@@ -463,8 +448,7 @@ _WORDS_OF = {
     ),
     **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"), 12),
 }
-"""Words of 8 bytes that what an opcode makes takes, with its place in a container."""
 _WORDS = [0] * 256
 for _opcode in pickletools.opcodes:
     if _opcode.name in _ACTIONS:
-        _WORDS[ord(_opcode.code)] = _WORDS_OF.get(_opcode.name, 8)
+        _WORDS[ord(_opcode.code)] = _OPCODE_WORDS.get(_opcode.name, 8)

@@ -1,4 +1,7 @@
-"""The memo of a pickle: objects by number, and of what the sink has taken only what it became, in five bytes."""
+"""The memo of a pickle: objects by number.
+
+An object that the sink has taken is replaced by five bytes that say what it became.
+"""
 
 from __future__ import annotations
 
@@ -10,42 +13,36 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 
 
-MAX_OBJECTS = 1 << 22
-"""Objects that are held at a time: about 1 GB. Events leave the memo when the sink takes them."""
+MAX_OBJECTS = 1 << 22  # objects in memory, about 1 GB; events leave the memo when the sink takes them
 MAX_TEXT_SIZE = 1 << 28
-_WORDS = 65_536
-"""Numbers that may be those of keys."""
+_KEY_NUMBERS = 65_536  # memo numbers that may be keys
 
-
+# what an object became: still an object (or nothing), an event, or the number of a stack, text or pool
 OBJECT, ROW, STACK, TEXT_ID, POOL_ID = range(5)
-"""What a memoized object became: an object still (or nothing), an event, or the number of a stack, text or pool."""
 
 
 class Taken(NamedTuple):
-    """Stands for an object that the sink has taken."""
+    """Replaces an object that the sink has taken."""
 
     what: int
     code: int
 
 
 class Memo:
-    """Numbers to objects; ``count`` is the number that MEMOIZE gives next."""
+    """Objects by number; MEMOIZE uses ``count`` as the next number."""
 
     def __init__(self) -> None:
         self.count = 0
         self.objects: dict[int, Any] = {}
-        self.top = 0
-        """Above all numbers."""
-        self.words: dict[int, str] = {}
-        """Texts among the first numbers: keys are."""
-        self.fresh: list[int] = []
-        """Numbers of containers since the sink last took something."""
+        self.top = 0  # larger than all numbers
+        self.words: dict[int, str] = {}  # texts among the first numbers, where keys are
+        self.fresh: list[int] = []  # numbers of containers since the sink last took items
         self._text_size = 0
         self._what = np.zeros(1024, np.uint8)
         self._code = np.zeros(1024, np.int32)
 
     def get(self, key: int) -> Any:
-        """Returns an object, or Taken for it. Raises IndexError when there is none."""
+        """Returns an object, or Taken in its place. Raises IndexError for an unknown number."""
         if key in self.objects:
             return self.objects[key]
         if 0 <= key < len(self._what) and self._what[key]:
@@ -53,7 +50,7 @@ class Memo:
         raise IndexError(f"nothing is memoized as {key}")
 
     def put(self, key: int, value: Any) -> None:
-        """Memoizes an object."""
+        """Stores an object."""
         if key not in self.objects:
             self.count += 1
         self.top = max(self.top, key + 1)
@@ -64,13 +61,13 @@ class Memo:
             self._text_size += len(value)
             if self._text_size > MAX_TEXT_SIZE:
                 raise ValueError(f"texts of over {MAX_TEXT_SIZE:,} characters")
-            if key < _WORDS:
+            if key < _KEY_NUMBERS:
                 self.words[key] = value
         elif type(value) in (dict, list, tuple):
             self.fresh.append(key)
 
     def replace(self, key: int, what: int, code: int) -> None:
-        """Lets go of an object that the sink has taken."""
+        """Replaces an object that the sink has taken."""
         self.objects.pop(key, None)
         if key >= self.limit:
             self.objects[key] = Taken(what, code)
@@ -79,11 +76,11 @@ class Memo:
 
     @property
     def limit(self) -> int:
-        """Returns the number from which on ``codes`` would take much room: numbers are given one after the other."""
-        return 2 * len(self._what) + _WORDS
+        """Returns the number from which ``codes`` would use too much memory; real numbers are consecutive."""
+        return 2 * len(self._what) + _KEY_NUMBERS
 
     def codes(self, keys: Int64, what: int, codes: npt.NDArray[np.integer[Any]]) -> None:
-        """Says what became of objects: many at once."""
+        """Records what many objects became."""
         if not len(keys):
             return
         top = int(keys.max()) + 1
@@ -96,7 +93,7 @@ class Memo:
         self._code[keys] = codes
 
     def look(self, keys: Int64) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Returns what became of many; OBJECT where nothing did."""
+        """Returns what many objects became, OBJECT by default."""
         inside = np.minimum(keys, len(self._what) - 1)
         what = np.where(keys < len(self._what), self._what[inside], 0).astype(np.uint8)
         return what, self._code[inside]

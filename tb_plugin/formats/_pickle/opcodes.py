@@ -1,4 +1,4 @@
-"""What opcodes are called and hold: names, pairs, numbers and texts."""
+"""Names and operands of pickle opcodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def fill(target: Any, items: list[Any]) -> None:
-    """Puts pairs into a dict, but for keys that are no texts: nothing looks for them, and their hashes can be chosen."""
+    """Adds pairs to a dict, except for keys that are not texts: they are unused, and their hashes can be chosen."""
     if type(target) is not dict:
         raise TypeError("no dict to fill")
     if len(items) % 2:
@@ -22,18 +22,18 @@ _OPCODES = {ord(opcode.code): opcode for opcode in pickletools.opcodes}
 
 
 def name_of(code: int) -> str:
-    """Returns the name of an opcode, of an unknown one the byte."""
+    """Returns the name of an opcode, or the byte of an unknown one."""
     opcode = _OPCODES.get(code)
     return f"byte {code:#04x}" if opcode is None else opcode.name
 
 
 def text_of(raw: bytes) -> str:
-    """Returns bytes as a text; what is no UTF-8 is replaced."""
+    """Returns bytes as text, with invalid UTF-8 replaced."""
     return raw.decode("utf-8", "replace")
 
 
 def number_of(raw: bytes) -> int | bool:
-    """Returns a number that is written as text, or a flag. Raises ValueError."""
+    """Returns a number or flag from text. Raises ValueError."""
     if raw in (b"00", b"01"):
         return raw == b"01"
     return int(raw.removesuffix(b"L"))

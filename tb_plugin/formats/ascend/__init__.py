@@ -1,4 +1,4 @@
-"""Profiles of Ascend NPUs: folders of many files, as torch_npu and MindSpore write them (docs/npu.md)."""
+"""Ascend NPU profiles: folders written by torch_npu and MindSpore (docs/npu.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tb_plugin.formats.format_entry import TRACE, FormatEntry
 
 
 def _never(head: bytes) -> bool:
-    """False: a folder is known by the names of its files, and none of these alone is a profile."""
+    """Returns False: a folder is recognised by the names of its files, and no single file is a profile."""
     return False
 
 

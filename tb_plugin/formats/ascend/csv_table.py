@@ -1,4 +1,4 @@
-"""Tables as Ascend's tools write them: columns by name, texts until somebody asks for numbers, times as exact decimals."""
+"""CSV tables of Ascend's tools: typed columns by title."""
 
 from __future__ import annotations
 
@@ -22,84 +22,78 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 512
-_MOST_TITLES = 4096
-"""A heading of more is none: Arrow takes 9 kB per column to split a row."""
-_PART_BYTES = 1 << 23
-"""So much text is made columns at once; what a window leaves out of it is let go."""
+_MAX_TITLES = 4096  # a longer line is not a header: Arrow takes 9 kB per column to split a row
+_PART_BYTES = 1 << 23  # text that becomes columns at once; rows outside a window are dropped after each part
 _PIECE_BYTES = 1 << 20
-_SLICE = 1 << 16
-"""Cells that are made Python's at once."""
+_SLICE = 1 << 16  # cells converted to Python at once
 _QUOTE, _NEW_LINE = b'"\n'
-_LARGEST_PIECE = 2**31 - 1
-_EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")
-"""What stands where there is no value."""
+_MAX_PIECE_BYTES = 2**31 - 1
+_EMPTY = ("", "N/A", "NA", "NULL", "nan", "NaN")  # marks of a missing value
+# former column title in lower case -> current title
 _SYNONYMS = {
     "step id": "Step Id", "block num": "Block Dim", "mix block num": "Mix Block Dim", "device_id": "Device_id",
     "device id": "Device_id", "stream id": "Stream ID", "task id": "Task ID",
 }  # fmt: skip
-"""Names of columns that changed between versions, lower case -> the name that is asked for."""
-# 18 digits before the point, 12 after it: any time of this century, and floats as Python prints them.
+# 18 digits before the point, 12 after: any time of this century, and floats as Python prints them.
 _DECIMAL = pa.decimal128(32, 12)
 _THOUSAND = pa.decimal128(4, 0)
 
 
-Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]
-"""Which rows of a table stay."""
+Keep = Callable[["CsvTable"], npt.NDArray[np.bool_]]  # flags of the rows of a table to keep
 
 
 class CsvTable:
-    """One table; cells without a value are null. What cannot be read as asked for counts as absent, and is counted."""
+    """One table; empty cells are null. Unreadable cells are counted and count as missing."""
 
     def __init__(self, titles: Sequence[str], columns: Sequence[pa.Array], log: IssueLog) -> None:
         self.titles = tuple(titles)
         self._columns = dict(zip(titles, columns, strict=True))
         self._log = log
-        self._told: set[str] = set()
-        """Columns whose bad cells were counted: they may be asked for again."""
+        self._counted: set[str] = set()  # columns whose bad cells were counted: they may be read again
         self.rows = len(columns[0]) if columns else 0
 
     def has(self, *titles: str) -> bool:
-        """Returns True when all of these columns are there."""
+        """Returns True if all these columns exist."""
         return all(title in self._columns for title in titles)
 
     def texts(self, title: str) -> pa.Array:
-        """Returns the cells of a column, trimmed, null where they are empty or the column is not there."""
+        """Returns the trimmed cells of a column, null if empty or without the column."""
         return self._columns.get(title, pa.nulls(self.rows, pa.string()))
 
     def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """Returns the microseconds of a column as nanoseconds (0 where there is none), and which cells hold any."""
+        """Returns the microseconds of a column as nanoseconds (0 if missing), and which cells have a value."""
         cells = self.texts(title)
-        there = np.asarray(pc.is_valid(cells))
+        has_value = np.asarray(pc.is_valid(cells))
         filled = cells.drop_null()
         plain = [from_texts(filled.slice(at, _SLICE).to_pylist()) for at in range(0, len(filled), _SLICE)]
         if all(part is not None for part in plain):
             times = np.zeros(len(cells), np.int64)
-            times[there] = np.concatenate([part for part in plain if part is not None] or [np.empty(0, np.int64)])
-            return times, there
+            times[has_value] = np.concatenate([part for part in plain if part is not None] or [np.empty(0, np.int64)])
+            return times, has_value
         try:
             exact = pc.round(
                 pc.multiply(pc.cast(cells, _DECIMAL), pa.scalar(1000, _THOUSAND)), 0, round_mode="half_to_even"
             )
             whole = pc.cast(exact, pa.int64())
         except pa.ArrowInvalid:
-            log = self._once(title)
+            log = self._log_for(title)
             whole = pa.array([_time(cell, log) for cell in cells.to_pylist()], pa.int64())
-        there = np.asarray(pc.is_valid(whole))
-        return np.asarray(pc.fill_null(whole, 0)), there
+        has_value = np.asarray(pc.is_valid(whole))
+        return np.asarray(pc.fill_null(whole, 0)), has_value
 
     def numbers(self, title: str) -> Float64:
-        """Returns a column as floats, NaN where there is none."""
+        """Returns a column as floats, NaN if missing."""
         cells = self.texts(title)
         try:
             found = pc.cast(cells, pa.float64())
         except pa.ArrowInvalid:
-            log = self._once(title)
+            log = self._log_for(title)
             found = pa.array([_number(cell, log) for cell in cells.to_pylist()], pa.float64())
         values = np.asarray(pc.fill_null(found, np.nan))
         return np.where(np.isfinite(values), values, np.nan)
 
     def whole(self, title: str) -> Int64:
-        """Returns a column as whole numbers, -1 where there is none."""
+        """Returns a column as integers, -1 if missing."""
         cells = self.texts(title)
         try:
             found = pc.cast(cells, pa.int64())
@@ -109,11 +103,11 @@ class CsvTable:
             return np.where(whole, values, MISSING).astype(np.int64)
         return np.asarray(pc.fill_null(found, MISSING))
 
-    def _once(self, title: str) -> IssueLog:
-        """The log, and one that nobody reads where the cells of this column were told already."""
-        if title in self._told:
+    def _log_for(self, title: str) -> IssueLog:
+        """Returns the log, or a throwaway one if the bad cells of this column were counted before."""
+        if title in self._counted:
             return IssueLog()
-        self._told.add(title)
+        self._counted.add(title)
         return self._log
 
 
@@ -137,17 +131,17 @@ def _number(cell: str | None, log: IssueLog) -> float | None:
 
 
 def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None) -> CsvTable | None:
-    """Returns the table in the text of a file, None where it has no heading. Rows that do not fit the heading are counted.
+    """Returns the table in the text of a file, None without a header. Rows that do not fit the header are counted.
 
-    The text comes in pieces of any size; ``keep`` says which rows of a part of the table stay.
+    The text comes in pieces of any size; ``keep`` selects rows of each part of the table.
     """
     whole = _WholeRows(_clean(pieces, log))
     head, _, first = next(whole, b"").partition(b"\n")
     titles = _titles(head.decode())
     if not any(titles):
         return None
-    if len(titles) > _MOST_TITLES:
-        text = f"a table was left out: its heading has more than {_MOST_TITLES:,} columns"
+    if len(titles) > _MAX_TITLES:
+        text = f"a table was skipped: its header has more than {_MAX_TITLES:,} columns"
         log.add("many_columns", "dropped", count=len(titles), text=text)
         return None
     if len(titles) > MOST_COLUMNS:
@@ -166,22 +160,21 @@ def read_table(pieces: Iterable[bytes], log: IssueLog, keep: Keep | None = None)
             made = [column.filter(mask) for column in made]
         for part, column in zip(parts, made, strict=True):
             part.append(column)
-    return CsvTable(names, [_joined(part, log) for part in parts], log)
+    return CsvTable(names, [_concatenated(part, log) for part in parts], log)
 
 
-def _joined(parts: list[pa.Array], log: IssueLog) -> pa.Array:
-    """Joins arrays, which are let go."""
+def _concatenated(parts: list[pa.Array], log: IssueLog) -> pa.Array:
     try:
         return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
     except pa.ArrowInvalid:  # more than 2 GiB
-        log.add("long_texts", "note", text="a column of very long texts was left out")
+        log.add("long_texts", "note", text="a column of very long texts was skipped")
         return pa.nulls(sum(map(len, parts)), pa.string())
     finally:
         parts.clear()
 
 
 class _WholeRows(Iterator[bytes]):
-    """The text in parts that end where a row does: at a line's end outside of quotes. An open quote takes the rest."""
+    """The text in parts that end at a row's end: a line end outside quotes. An open quote takes the rest."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -206,7 +199,6 @@ class _WholeRows(Iterator[bytes]):
 
 
 def _last_row_end(text: bytearray) -> int:
-    """Where the last row ends that is whole, 0 for none."""
     letters = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(letters == _NEW_LINE)
     before = np.searchsorted(np.flatnonzero(letters == _QUOTE), ends)
@@ -215,7 +207,7 @@ def _last_row_end(text: bytearray) -> int:
 
 
 def _clean(pieces: Iterable[bytes], log: IssueLog) -> Iterator[bytes]:
-    """The text without its mark at the front, without NUL, and in UTF-8 whatever it holds."""
+    """Yields the text without byte order mark and NUL, as valid UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     is_first, is_bad = True, False
     for piece in itertools.chain(pieces, [b""]):
@@ -238,7 +230,7 @@ def _clean(pieces: Iterable[bytes], log: IssueLog) -> Iterator[bytes]:
 
 
 def _titles(line: str) -> list[str]:
-    """Names of the columns; a second one of a name gets none: nobody could ask for it."""
+    """Returns column titles; repeated titles become empty."""
     try:
         found = next(csv.reader([line.replace("\r", "")]), [])
     except csv.Error:  # a title of more than 128 KiB
@@ -252,21 +244,21 @@ def _titles(line: str) -> list[str]:
 
 
 def _columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
-    # A row longer than a piece, as a call stack may be, takes the file as one piece.
+    # A row longer than a piece, such as a call stack, makes the whole file one piece.
     for piece in (_PIECE_BYTES, len(body)):
         refused: list[int] = []
         try:
-            columns = _quickly(body, count, places, min(piece, _LARGEST_PIECE), refused)
+            columns = _arrow_columns(body, count, places, min(piece, _MAX_PIECE_BYTES), refused)
         except pa.ArrowInvalid:
             continue
         if refused:
             log.add("bad_row", "dropped", count=len(refused))
         return columns
-    return _slowly(body, count, places, log)
+    return _python_columns(body, count, places, log)
 
 
-def _quickly(body: bytes, count: int, places: Sequence[int], piece: int, refused: list[int]) -> list[pa.Array]:
-    """Columns by Arrow's reader; ``refused`` gets an entry for each row of another length. Raises ArrowInvalid."""
+def _arrow_columns(body: bytes, count: int, places: Sequence[int], piece: int, refused: list[int]) -> list[pa.Array]:
+    """Returns columns by Arrow's reader; ``refused`` gets an entry per row of another length. Raises ArrowInvalid."""
     names = [str(place) for place in range(count)]
     wanted = [names[place] for place in places]
 
@@ -288,8 +280,8 @@ def _quickly(body: bytes, count: int, places: Sequence[int], piece: int, refused
     return [table.column(name).combine_chunks() for name in wanted]
 
 
-def _slowly(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
-    """The same where the fast way gives up, as at a quoted cell that never ends."""
+def _python_columns(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> list[pa.Array]:
+    """Returns the columns by Python's reader, for text that Arrow refuses, such as an endless quoted cell."""
     rows: list[list[str]] = []
     reader = csv.reader(io.StringIO(body.decode(), newline=""))
     while True:
@@ -308,6 +300,6 @@ def _slowly(body: bytes, count: int, places: Sequence[int], log: IssueLog) -> li
 
 
 def cleaned(column: pa.Array) -> pa.Array:
-    """Returns cells trimmed, null where they say that there is no value."""
+    """Returns trimmed cells, null for missing values."""
     trimmed = pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.is_in(trimmed, pa.array(_EMPTY)), pa.scalar(None, pa.string()), trimmed)

@@ -1,4 +1,4 @@
-"""Decimal digits as whole numbers of small units, exactly."""
+"""Exact integers of small units from decimal digits."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
 _EXACT = Context(prec=80, rounding=ROUND_HALF_EVEN)
-_LARGEST = 2**63 - 1
-_FAR = 20
-"""Digits before the point of a number that is beyond 64 bits whatever its unit."""
+_MAX_NUMBER = 2**63 - 1
+_MAX_DIGITS = 20  # digits before the point of a number beyond 64 bits in any unit
 
 
 def exactly(value: Any, power: int) -> int | None:
-    """Returns a number, or the text of one, times ten to a power, rounded to the nearest whole one (halves to even).
+    """Returns a number or its text times ten to a power, rounded to the nearest integer (halves to even).
 
-    None where it is no number, or none of 64 bits.
+    Returns None for an invalid number or one beyond 64 bits.
     """
     if value is None or isinstance(value, bool | list | dict):
         return None
     try:
         number = Decimal(str(value).strip())
-        # Not the power of ten of a number that is far beyond 64 bits.
-        if not number.is_finite() or number.adjusted() > _FAR:
+        # Avoids the power of ten of a number far beyond 64 bits.
+        if not number.is_finite() or number.adjusted() > _MAX_DIGITS:
             return None
         found = int(number.scaleb(power, _EXACT).to_integral_value(ROUND_HALF_EVEN, _EXACT))
-    except (InvalidOperation, ValueError):  # a whole number of more digits than Python prints
+    except (InvalidOperation, ValueError):  # an integer with more digits than Python prints
         return None
-    return found if abs(found) <= _LARGEST else None
+    return found if abs(found) <= _MAX_NUMBER else None

@@ -1,4 +1,4 @@
-"""Which folders are profiles, and what their names say: rank, process, time."""
+"""Profile folders, and rank, process and time in their names."""
 
 from __future__ import annotations
 
@@ -11,63 +11,57 @@ from pathlib import PurePosixPath
 from tb_plugin.formats.base import Candidate, ListedFile
 
 READER_ID = "ascend"
-OUTPUT = "ASCEND_PROFILER_OUTPUT"
-"""The folder in a profile that holds what was parsed."""
+OUTPUT = "ASCEND_PROFILER_OUTPUT"  # folder of parsed files in a profile
 
 TRACE, KERNELS, OPERATORS = "trace_view.json", "kernel_details.csv", "operator_details.csv"
 MEMORY, BLOCKS, MODULES = "memory_record.csv", "operator_memory.csv", "npu_module_mem.csv"
 STEPS, COMMUNICATION, MATRIX = "step_trace_time.csv", "communication.json", "communication_matrix.json"
 KERNEL_STATISTICS, CALL_STATISTICS = "op_statistic.csv", "api_statistic.csv"
+# vendor tables that are shown unchanged
 STATED = (
     KERNEL_STATISTICS, CALL_STATISTICS, "data_preprocess.csv", "l2_cache.csv", "task_time.csv", "static_op_mem.csv",
     "hccs.csv", "nic.csv", "pcie.csv", "roce.csv", "soc_pmu.csv",
 )  # fmt: skip
-"""Tables that are shown as they are."""
 ABOUT = "profiler_metadata.json"
-ANALYSED = "analysis.db"
-"""Times of steps and of communication, worked out by the tool that wrote the database of rows."""
+ANALYSED = "analysis.db"  # step and communication times from the tool that wrote the database
 TABLES = frozenset({KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, *STATED})
-PACKED = ".gz"
-"""How text files end that somebody packed; databases are never read so."""
+PACKED = ".gz"  # extension of compressed text files; compressed databases are not read
 KNOWN = frozenset({TRACE, KERNELS, OPERATORS, MEMORY, BLOCKS, MODULES, STEPS, COMMUNICATION, MATRIX, *STATED, ANALYSED})
-_TELLING = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
-"""One of them makes a folder a profile; the first that is there is its main file."""
+# one of these makes a folder a profile; the first existing one is the main file
+_MAIN_FILES = (TRACE, KERNELS, MEMORY, BLOCKS, MODULES, OPERATORS, STEPS, COMMUNICATION)
 _PROFILE = re.compile(r"(?s)^(?P<worker>.*?)(?:_(?P<span>[0-9]{8,20}))?_ascend_(?:pt|ms)\Z")
-_ARGUMENTS = re.compile(r"_ascend_(?:pt|ms)_op_args\Z")
-"""Folders of dumped arguments of operators."""
-_RAW = re.compile(r"(?:PROF_|FRAMEWORK\Z|logs\Z)")
-"""Folders in a profile that hold what was parsed, and not what it was parsed to."""
+_ARGUMENTS = re.compile(r"_ascend_(?:pt|ms)_op_args\Z")  # folders of dumped operator arguments
+_RAW = re.compile(r"(?:PROF_|FRAMEWORK\Z|logs\Z)")  # folders of raw data in a profile
 _DATABASE = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>[0-9]{1,9}))?\.db\Z")
-LOG = "-wal"
-"""How the file ends that holds changes which SQLite has not put into the database of the name before it."""
+LOG = "-wal"  # extension of a file with changes that SQLite has not yet written into the database
 _INFO = re.compile(r"profiler_info(?:_(?P<rank>[0-9]{1,9}))?\.json\Z")
 
 
 def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns the profiles among the listed files. A folder is one by what lies in it, whatever it is called."""
+    """Returns the profiles among the listed files. A folder is recognised by its files, whatever its name."""
     outputs: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
-    beside: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
+    info_files: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for file in listing:
         path = PurePosixPath(file.path)
-        if _is_left_out(path):
+        if _is_raw(path):
             continue
         kind = kind_of(path.name)
         if kind in ("info", ABOUT):
-            beside[path.parent].append(path)
+            info_files[path.parent].append(path)
         elif kind:
             outputs[path.parent].append(path)
     found = []
     for folder, files in outputs.items():
-        candidate = _candidate(folder, files, beside)
+        candidate = _candidate(folder, files, info_files)
         if candidate is not None:
             found.append(candidate)
-    return _with_the_rest(found, listing)
+    return _with_other_files(found, listing)
 
 
 def kind_of(name: str) -> str:
-    """Returns what a file is by its name: one of the constants above, "db", "info", or "" for what is none of a profile.
+    """Returns the kind of a file by name: one of the constants above, "db", "info", or "" for other files.
 
-    The log beside a database is of a kind of its own: its name.
+    The log beside a database is a kind of its own: its name.
     """
     last = PurePosixPath(name).name
     bare = last.removesuffix(PACKED)
@@ -80,7 +74,7 @@ def kind_of(name: str) -> str:
 
 
 def by_kind(names: Sequence[str]) -> dict[str, str]:
-    """Returns one file of each kind: of several the first that nobody packed."""
+    """Returns one file of each kind, uncompressed files first."""
     found: dict[str, str] = {}
     for name in sorted(names, key=lambda name: name.endswith(PACKED)):
         if kind := kind_of(name):
@@ -89,14 +83,14 @@ def by_kind(names: Sequence[str]) -> dict[str, str]:
 
 
 def rank_in(name: str) -> int | None:
-    """Returns the rank that the name of a file states, None for none."""
+    """Returns the rank in a file name, None for none."""
     last = PurePosixPath(name).name
     match = _DATABASE.match(last) or _INFO.match(last)
     return int(match["rank"]) if match and match["rank"] else None
 
 
 def time_of(token: str | None) -> int | None:
-    """Returns the nanoseconds since 1970 of a token ``yyyymmddHHMMSS[mmm]``, taken as UTC; None when it is no time."""
+    """Returns nanoseconds since 1970 of ``yyyymmddHHMMSS[mmm]``, taken as UTC; None if it is not a time."""
     if token is None or len(token) < 14:
         return None
     try:
@@ -108,17 +102,17 @@ def time_of(token: str | None) -> int | None:
 
 
 def _candidate(
-    folder: PurePosixPath, files: list[PurePosixPath], beside: dict[PurePosixPath, list[PurePosixPath]]
+    folder: PurePosixPath, files: list[PurePosixPath], info_files: dict[PurePosixPath, list[PurePosixPath]]
 ) -> Candidate | None:
     profile = folder.parent if folder.name == OUTPUT else folder
     match = _PROFILE.match(profile.name)
     if match is None and folder.name != OUTPUT and not _is_output(files):
         return None
     kinds = by_kind([str(path) for path in sorted(files)])
-    main = next((PurePosixPath(kinds[kind]) for kind in (*_TELLING, "db", ANALYSED) if kind in kinds), None)
+    main = next((PurePosixPath(kinds[kind]) for kind in (*_MAIN_FILES, "db", ANALYSED) if kind in kinds), None)
     if main is None:
         return None
-    about = [*beside.get(profile, ()), *(beside.get(folder, ()) if folder != profile else ())]
+    about = [*info_files.get(profile, ()), *(info_files.get(folder, ()) if folder != profile else ())]
     names = [str(main), *sorted(str(path) for path in (*files, *about) if path != main)]
     rank = next((rank for name in names[1:] + names[:1] if (rank := rank_in(name)) is not None), None)
     worker = f"rank{rank}" if rank is not None else match["worker"] if match else profile.name
@@ -136,20 +130,20 @@ def _candidate(
 
 
 def _is_output(files: list[PurePosixPath]) -> bool:
-    """Whether files in a folder of another name are a profile's: several of them, with one that nobody else writes."""
+    """Returns True if the files of a folder with another name are a profile: several, one of them unmistakable."""
     names = {kind_of(path.name) for path in files}
     return bool(names & {KERNELS, OPERATORS, BLOCKS, STEPS}) and len(names & KNOWN) > 1
 
 
-def _is_left_out(path: PurePosixPath) -> bool:
-    """Whether a file lies where nothing is a profile's output, whatever it is called."""
+def _is_raw(path: PurePosixPath) -> bool:
+    """Returns True for a file in a folder that contains no parsed output."""
     folders = path.parts[:-1]
     place = next((at for at, name in enumerate(folders) if _PROFILE.match(name)), len(folders))
     return any(_ARGUMENTS.search(name) for name in folders) or any(_RAW.match(name) for name in folders[place + 1 :])
 
 
-def _with_the_rest(found: list[Candidate], listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Profiles in folders of their own claim what else lies there: raw data are nobody's traces."""
+def _with_other_files(found: list[Candidate], listing: Sequence[ListedFile]) -> list[Candidate]:
+    """Returns the profiles with the other files of their folders claimed: raw data are not traces."""
     roots = {candidate.root: place for place, candidate in enumerate(found) if PurePosixPath(candidate.root).name}
     also: dict[int, list[str]] = defaultdict(list)
     for file in listing:

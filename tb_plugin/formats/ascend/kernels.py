@@ -1,4 +1,7 @@
-"""``kernel_details.csv``: durations and facts of each kernel and each operation of a group. The trace view places them."""
+"""``kernel_details.csv``: durations and facts of kernels and group operations.
+
+The trace view has their positions.
+"""
 
 from __future__ import annotations
 
@@ -33,25 +36,22 @@ _EITHER, _VECTOR = "AI_CORE", "AI_VECTOR_CORE"
 _CUBE = frozenset({"AI_CORE", "MIX_AIC"})
 _GROUPS = frozenset({"HCCL", "COMMUNICATION"})
 _SHAPES = "Shapes"
-_NEAR_NS = 1000
-"""A kernel of both files begins at the same time, but for what was lost where one of them was rounded."""
+_NEAR_NS = 1000  # the start of a kernel in both files, apart from rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """The rows of the table that have a name, a time and a duration; all columns are of equal length."""
+    """Rows of the table with name, time and duration; all columns have equal length."""
 
     name: Int32
     start_ns: Int64
     dur_ns: Int64
-    device: Int32
-    """-1: the file does not say, as before 2025."""
-    stream: Int32
-    """String id of its number, -1 = none."""
+    device: Int32  # -1: not in the file, as before 2025
+    stream: Int32  # string id of the number, -1 for none
     is_collective: Bool
     uses_matrix_unit: npt.NDArray[np.uint8]
     facts: tuple[OpenColumn, ...]
-    """Every other column by its name; ``row`` is a place in these columns."""
+    """Every other column by name; ``row`` is a position in these columns."""
 
     def __len__(self) -> int:
         return len(self.name)
@@ -62,9 +62,9 @@ class Kernels:
         place[row] = np.arange(len(row), dtype=np.int32)
         facts = []
         for fact in self.facts:
-            there = np.flatnonzero(place[fact.row] != MISSING)
-            if len(there):
-                facts.append(replace(fact, row=place[fact.row[there]], value=fact.value[there]))
+            has_value = np.flatnonzero(place[fact.row] != MISSING)
+            if len(has_value):
+                facts.append(replace(fact, row=place[fact.row[has_value]], value=fact.value[has_value]))
         columns = {each.name: getattr(self, each.name)[row] for each in fields(self) if each.name != "facts"}
         return Kernels(**columns, facts=tuple(facts))
 
@@ -95,27 +95,30 @@ def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
 
 
 def core_by_task(columns: Mapping[str, Any], interner: Interner) -> OpenColumn | None:
-    """Returns the core of each kernel of which no table tells it, where the type of its task is a core; None of no kernel.
+    """Returns the core of kernels that no table has, from the task type; None without such kernels.
 
-    Profiles of January 2025 write AI_CORE of kernels on vector cores too: it is one kind where the other stands beside it.
+    Profiles of January 2025 write AI_CORE for kernels on vector cores as well. If both types occur, AI_CORE is one
+    kind.
     """
     others = {column.key: column for column in columns["others"] if column.is_text}
     task = others.get(TASK)
     if task is None:
         return None
-    stated = np.zeros(len(columns["kind"]), np.bool_)
+    has_core = np.zeros(len(columns["kind"]), np.bool_)
     if CORE in others:
-        stated[others[CORE].row] = True
+        has_core[others[CORE].row] = True
     words, place = np.unique(task.value, return_inverse=True)
     texts = [interner.texts[word] for word in words.tolist()]
-    told = {core: core for core, _ in FACTS.cores} | ({} if _VECTOR in texts else {_EITHER: CUBE_OR_VECTOR})
-    core = np.array([interner.text(told[text]) if text in told else MISSING for text in texts], np.int32)[place]
-    kept = np.flatnonzero((columns["kind"][task.row] == EventKind.KERNEL) & ~stated[task.row] & (core != MISSING))
+    core_of_task = {core: core for core, _ in FACTS.cores} | ({} if _VECTOR in texts else {_EITHER: CUBE_OR_VECTOR})
+    core = np.array(
+        [interner.text(core_of_task[text]) if text in core_of_task else MISSING for text in texts], np.int32
+    )[place]
+    kept = np.flatnonzero((columns["kind"][task.row] == EventKind.KERNEL) & ~has_core[task.row] & (core != MISSING))
     return OpenColumn(CORE_BY_TASK, task.row[kept], core[kept], is_text=True) if len(kept) else None
 
 
 def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
-    """Returns the MatrixUse of each row; of kernels of which nothing else tells it by the core that their task tells."""
+    """Returns the MatrixUse of each row; otherwise unknown kernels take it from the core of their task."""
     use = use.copy()
     cube = np.isin(core.value, [interner.text(word) for word in sorted(_CUBE)])
     unknown = (use[core.row] == MatrixUse.UNKNOWN) & (core.value != interner.text(CUBE_OR_VECTOR))
@@ -124,9 +127,9 @@ def uses_of_tasks(core: OpenColumn, use: UInt8, interner: Interner) -> UInt8:
 
 
 def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) -> Int32:
-    """Returns for each kernel the one of ``rows`` that is the same: of its name, and that begins when it does; -1 = none.
+    """Returns the row of each kernel: same name and start; -1 for none.
 
-    ``name`` and ``start_ns`` are columns of all rows. Each row is one kernel's at most.
+    ``name`` and ``start_ns`` are columns of all rows. A row belongs to one kernel at most.
     """
     found = np.full(len(kernels), MISSING, np.int32)
     if not len(rows) or not len(kernels):
@@ -134,7 +137,7 @@ def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) ->
     key, count = numbered(np.concatenate((kernels.name, name[rows])))
     low = min(int(kernels.start_ns.min()), int(start_ns[rows].min()))
     reach = max(int(kernels.start_ns.max()), int(start_ns[rows].max())) - low + 4 * _NEAR_NS
-    if reach * count >= 2**62:  # times that cannot be right
+    if reach * count >= 2**62:  # impossible times
         return found
     ours = key[: len(kernels)] * reach + kernels.start_ns - low
     theirs = key[len(kernels) :] * reach + start_ns[rows] - low
@@ -145,7 +148,7 @@ def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) ->
     nearest = np.where(np.abs(theirs[right] - ours) <= np.abs(theirs[left] - ours), right, left)
     off = np.abs(theirs[nearest] - ours)
     hit = np.flatnonzero(off <= _NEAR_NS)
-    # Two kernels at one row: the nearer has it.
+    # If two kernels match one row, the nearer one gets it.
     hit = hit[np.lexsort((off[hit], nearest[hit]))]
     first = np.ones(len(hit), np.bool_)
     first[1:] = nearest[hit][1:] != nearest[hit][:-1]
@@ -154,7 +157,7 @@ def places_among(kernels: Kernels, name: Int32, start_ns: Int64, rows: Int64) ->
 
 
 def ids_of(cells: pa.Array, interner: Interner) -> Int32:
-    """Returns the string ids of cells, -1 where they are empty."""
+    """Returns the string ids of cells, -1 for empty ones."""
     encoded = cells.dictionary_encode()
     ids = np.array([*(interner.text(text) for text in encoded.dictionary.to_pylist()), MISSING], np.int32)
     found: Int32 = ids[np.asarray(pc.fill_null(encoded.indices, len(ids) - 1))]
@@ -162,13 +165,13 @@ def ids_of(cells: pa.Array, interner: Interner) -> Int32:
 
 
 def unquoted(cells: pa.Array) -> pa.Array:
-    """Returns shapes without the quotes that keep spreadsheets from taking them for numbers, null where nothing is left."""
+    """Returns shapes without the quotes that protect them in spreadsheets, null if nothing is left."""
     bare = pc.utf8_trim(cells, '"')
     return pc.if_else(pc.equal(bare, ""), pa.scalar(None, pa.string()), bare)
 
 
 def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
-    """The columns that have no place of their own, numbers where all cells are numbers."""
+    """Returns the remaining columns, as numbers if all cells are numbers."""
     facts = []
     for title in table.titles:
         if title in (NAME, START, DURATION, DEVICE):
@@ -177,8 +180,8 @@ def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
         cells = cells if len(row) == table.rows else cells.take(pa.array(row))
         if title.endswith(_SHAPES):
             cells = unquoted(cells)
-        there = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
-        if not len(there):
+        has_value = np.flatnonzero(np.asarray(pc.is_valid(cells))).astype(np.int32)
+        if not len(has_value):
             continue
         try:
             values = np.asarray(pc.cast(cells.drop_null(), pa.int64()))
@@ -186,7 +189,7 @@ def _facts(table: CsvTable, row: Int64, interner: Interner) -> list[OpenColumn]:
             try:
                 values = np.asarray(pc.cast(cells.drop_null(), pa.float64()))
             except pa.ArrowInvalid:
-                facts.append(OpenColumn(title, there, ids_of(cells, interner)[there], is_text=True))
+                facts.append(OpenColumn(title, has_value, ids_of(cells, interner)[has_value], is_text=True))
                 continue
-        facts.append(OpenColumn(title, there, values))
+        facts.append(OpenColumn(title, has_value, values))
     return facts

@@ -1,4 +1,4 @@
-"""What the processes and threads of a trace view are: the host's own threads, calls of CANN, streams, planes of groups."""
+"""Meaning of the processes and threads of a trace view."""
 
 from __future__ import annotations
 
@@ -13,24 +13,16 @@ Int32 = npt.NDArray[np.int32]
 
 
 class Lane(IntEnum):
-    """What the events of a thread are about."""
+    """What the events of a thread are."""
 
-    HOST = 0
-    """What the program did: operators, its queue of tasks, Python."""
-    GC = 1
-    """Python's collection of garbage."""
-    CANN = 2
-    """Calls of the runtime, on the threads of the host."""
-    STREAM = 3
-    """Tasks of a stream of the device."""
-    GROUP = 4
-    """Whole operations of a group of ranks."""
-    PLANE = 5
-    """Tasks that such operations are made of."""
-    ANALYSIS = 6
-    """Bars that the tool worked out of the others."""
-    OTHER = 7
-    """Counters, and what nobody knows."""
+    HOST = 0  # the program: operators, its task queue, Python
+    GC = 1  # Python's garbage collection
+    CANN = 2  # calls of the runtime, on host threads
+    STREAM = 3  # tasks of a device stream
+    GROUP = 4  # complete operations of a rank group
+    PLANE = 5  # tasks of such operations
+    ANALYSIS = 6  # bars that the tool computed
+    OTHER = 7  # counters and unknown events
 
 
 _PROCESSES = {
@@ -38,16 +30,14 @@ _PROCESSES = {
     "HCCL": Lane.PLANE, "Communication": Lane.PLANE, "Overlap Analysis": Lane.ANALYSIS,
 }  # fmt: skip
 _GROUP = re.compile(r".*Communication\Z")
+# process label, appended by ``process_names``: the device, if there are several
 _LABEL = re.compile(r" ?\((?:[^()]*, )*NPU(?: (\d+))?(?:, [^()]*)*\)\Z")
-"""A label of a process, as ``process_names`` appends it: which device it is, where there are several."""
-_MOST_THREADS = 1 << 20
-"""Places of threads among those that are the same."""
-_DEVICE_BITS = 31
-"""The lowest bits of a process's number are the device, those above 10 the number of the process on the host."""
+_MAX_THREADS = 1 << 20  # maximum index of threads of one kind
+_DEVICE_BITS = 31  # the lowest bits of a process number are the device; from bit 10 on it is the host's process id
 
 
 class Lanes:
-    """By pair of process and thread ids: what it is and of which device."""
+    """Kind and device by process and thread ids."""
 
     def __init__(
         self, texts: Sequence[str], processes: Mapping[str, str], threads: Mapping[tuple[str, str], str]
@@ -55,20 +45,20 @@ class Lanes:
         self._texts = texts
         self._processes = processes
         self._threads = threads
+        # process id on the host, "" if the trace has none
         self.host_pid = next((pid for pid, name in processes.items() if _bare(name) == "Python"), "")
-        """Number of the process on the host, "" where the trace has none."""
 
     def of(self, pid: Int32, tid: Int32) -> tuple[npt.NDArray[np.uint8], Int32]:
-        """Returns what rows of these threads are (Lane), and the number of their device, -1 on the host."""
+        """Returns the Lane of rows on these threads, and their device (-1 on the host)."""
         pairs, place = self._pairs(pid, tid)
         what = [self.what(*pair) for pair in pairs]
         lane, device = (np.array([each[i] for each in what], np.int32) for i in (0, 1))
         return lane.astype(np.uint8)[place], device[place]
 
     def drawn(self, pid: Int32, tid: Int32, text: Callable[[str], int]) -> tuple[Int32, Int32]:
-        """Returns the ids of the process and thread that rows are drawn on; ``text`` gives the id of a text.
+        """Returns the ids of process and thread for drawing; ``text`` returns the id of a text.
 
-        Calls of CANN stand on the thread of the host that makes them, work of a device on its streams, as in all traces.
+        As in other traces, CANN calls go to their host thread, and device work to its streams.
         """
         pairs, place = self._pairs(pid, tid)
         made = [self._drawn(*pair) for pair in pairs]
@@ -76,17 +66,16 @@ class Lanes:
         return process[place], thread[place]
 
     def order(self, stated: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
-        """Returns where the threads stand as they are drawn: by what they are, then by ``stated``, else by their numbers."""
+        """Returns the sort order of drawn threads: by kind, then by ``stated``, else by number."""
         found = dict(stated)
         for pid, tid in self._threads:
             lane, device = self.what(pid, tid)
             if device != -1 and lane not in (Lane.STREAM, Lane.OTHER):
                 place = stated.get((pid, tid), int(tid[:6]) if tid.isdecimal() else 0)
-                found[self._drawn(pid, tid)] = lane * _MOST_THREADS + min(max(place, 0), _MOST_THREADS - 1)
+                found[self._drawn(pid, tid)] = lane * _MAX_THREADS + min(max(place, 0), _MAX_THREADS - 1)
         return found
 
     def _pairs(self, pid: Int32, tid: Int32) -> tuple[list[tuple[str, str]], npt.NDArray[np.intp]]:
-        """The distinct threads of some rows, and of each row which it is."""
         width = len(self._texts) + 1
         keys, place = np.unique(pid.astype(np.int64) * width + tid, return_inverse=True)
         return [(self._texts[key // width], self._texts[key % width]) for key in keys.tolist()], place
@@ -100,7 +89,7 @@ class Lanes:
         return str(device), tid if lane == Lane.STREAM else self._threads.get((pid, tid), f"Thread {tid}")
 
     def what(self, pid: str, tid: str) -> tuple[Lane, int]:
-        """Returns what a thread is, and the number of its device, -1 on the host."""
+        """Returns the Lane of a thread, and its device (-1 on the host)."""
         name = self._processes.get(pid, "")
         lane = _PROCESSES.get(_bare(name), Lane.OTHER if name else Lane.HOST)
         if lane is Lane.PLANE and _GROUP.match(self._threads.get((pid, tid), "")):
@@ -119,12 +108,11 @@ class Lanes:
 
 
 def device_lane_names(device: Int32, pid: Int32, tid: Int32, texts: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Returns the names of what is drawn on a device beside streams: groups, planes and analyses are called what they are."""
+    """Returns names of device tracks other than streams: groups, planes and analyses."""
     row = np.flatnonzero(device != -1)
     pairs = np.unique(np.stack((pid[row], tid[row])), axis=1).T.tolist()
     return {(texts[pid], texts[tid]): texts[tid] for pid, tid in pairs if not texts[tid].isdecimal()}
 
 
 def _bare(name: str) -> str:
-    """The name of a process without its labels."""
     return name.partition(" (")[0]

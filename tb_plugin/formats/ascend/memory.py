@@ -1,4 +1,4 @@
-"""Memory: blocks of ``operator_memory.csv`` as events of an allocator, and totals of ``memory_record.csv``."""
+"""Allocator events and totals from the memory files."""
 
 from __future__ import annotations
 
@@ -26,19 +26,16 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Float64 = npt.NDArray[np.float64]
 
-NPU_TYPE = 20
-"""c10's PrivateUse1, which torch_npu calls npu."""
+NPU_TYPE = 20  # c10's PrivateUse1, which torch_npu calls npu
 KIB, MIB = 1024.0, 1024.0**2
-MOST_NAMES = 2_000
-"""Allocators or components of devices: CANN has 78 components."""
+MOST_NAMES = 2_000  # pairs of device and allocator or component: CANN has 78 components
 _DEVICE = re.compile(r"(?i)NPU:(\d{1,6})\Z")
 PYTORCH, GRAPH, BOTH = "PTA", "GE", "PTA+GE"
-OF_GRAPH = "cann::"
-"""How names begin of what the graph engine's allocator gave."""
+OF_GRAPH = "cann::"  # name prefix of blocks from the graph engine's allocator
 
 
 def memory_in(tables: Mapping[str, CsvTable], interner: Interner) -> tuple[dict[str, Any], dict[str, IssueLog]]:
-    """Returns what the files about memory say, by the fields of a RawTrace; and what was left out or added, by file."""
+    """Returns fields of a RawTrace about memory, and the issues by file."""
     found: dict[str, Any] = {}
     logs = {files.MEMORY: IssueLog(), files.MODULES: IssueLog()}
     if (table := tables.get(files.BLOCKS)) is not None:
@@ -52,13 +49,13 @@ def memory_in(tables: Mapping[str, CsvTable], interner: Interner) -> tuple[dict[
 
 
 def devices_in(found: Mapping[str, Any]) -> Int32:
-    """Returns the numbers of the devices that the files about memory name: such a one may have no kernels."""
+    """Returns the devices in the memory files; such a device may have no kernels."""
     numbers = [found[key].device_id for key in ("memory", "totals", "components") if key in found]
     return np.unique(np.concatenate((np.empty(0, np.int32), *numbers)))
 
 
 def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
-    """Returns the blocks; one that was there before the recording has no begin, one that is held at its end none."""
+    """Returns the blocks; older blocks have no start, blocks that remain have no end."""
     start, has_start = table.nanoseconds("Allocation Time(us)")
     end, has_end = table.nanoseconds("Release Time(us)")
     size = _bytes(table.numbers("Size(KB)"), KIB)
@@ -69,41 +66,51 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
         end_ns=np.where(has_end, end, MISSING)[row],
         bytes=size[row],
         name=ids_of(names, interner)[row],
-        allocator=np.where(_of_graph(table), interner.text(GRAPH), interner.text(PYTORCH)).astype(np.int32)[row],
+        allocator=np.where(_is_graph(table), interner.text(GRAPH), interner.text(PYTORCH)).astype(np.int32)[row],
         device_type=np.full(len(row), NPU_TYPE, np.int32),
         device_id=_devices(table.texts("Device Type"))[row],
     )
 
 
 def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, StatedMemory]:
-    """Returns an allocation and a release for each block with the totals of its allocator, and who asked for it.
+    """Returns an allocation and a release per block, with allocator totals and the requesting operator.
 
-    The graph engine's blocks are told apart: its allocator has totals of its own, and a series of both would be none.
-    The file has no addresses: each block has the number of its row. It has no threads either: all events have ``thread``.
-    A block that was there before the recording has a negative size, and no allocation.
+    The graph engine's blocks are marked: its allocator has totals of its own, which do not mix with PyTorch's. The
+    file has no addresses, so a block's address is its row number. It has no threads, so all events have ``thread``. A
+    block from before the recording has a negative size and no allocation.
     """
     size = _bytes(table.numbers("Size(KB)"), KIB)
     device = _devices(table.texts("Device Type"))
     pooled, is_pooled = table.nanoseconds("Active Release Time(us)")
     name = ids_of(table.texts("Name"), interner)
-    allocator = np.where(_of_graph(table), interner.text(GRAPH), MISSING)
+    allocator = np.where(_is_graph(table), interner.text(GRAPH), MISSING)
     parts = []
     for when, sign in (("Allocation", 1), ("Release", -1)):
-        time, there = table.nanoseconds(f"{when} Time(us)")
-        row = np.flatnonzero(there & (size != MISSING) & (size != 0))
+        time, has_value = table.nanoseconds(f"{when} Time(us)")
+        row = np.flatnonzero(has_value & (size != MISSING) & (size != 0))
         allocated, reserved = (
             _bytes(table.numbers(f"{when} Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved")
         )
-        who = name[row] if sign > 0 else np.full(len(row), MISSING)
-        again = np.where(is_pooled & (sign < 0), pooled, MISSING)[row]
+        requested_by = name[row] if sign > 0 else np.full(len(row), MISSING)
+        pooled_ns = np.where(is_pooled & (sign < 0), pooled, MISSING)[row]
         parts.append(
-            (time[row], sign * np.abs(size[row]), row + 1, allocated, reserved, device[row], who, allocator[row], again)
+            (
+                time[row],
+                sign * np.abs(size[row]),
+                row + 1,
+                allocated,
+                reserved,
+                device[row],
+                requested_by,
+                allocator[row],
+                pooled_ns,
+            )
         )
-    time, change, address, allocated, reserved, number, who, given_by, again = (
+    time, change, address, allocated, reserved, number, requested_by, given_by, pooled_ns = (
         np.concatenate(each) for each in zip(*parts, strict=True)
     )
     order = np.argsort(time, kind="stable")
-    nobody = np.full(len(order), thread, np.int32)
+    no_thread = np.full(len(order), thread, np.int32)
     events = MemoryEvents(
         time_ns=time[order],
         bytes=change[order],
@@ -112,16 +119,18 @@ def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryE
         total_reserved=reserved[order],
         device_type=np.full(len(order), NPU_TYPE, np.int32),
         device_id=number[order],
-        pid=nobody,
-        tid=nobody,
+        pid=no_thread,
+        tid=no_thread,
     )
-    return events, StatedMemory(who[order].astype(np.int32), given_by[order].astype(np.int32), again[order])
+    return events, StatedMemory(
+        requested_by[order].astype(np.int32), given_by[order].astype(np.int32), pooled_ns[order]
+    )
 
 
 def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns what parts of the software hold. A negative value says that only a release was seen."""
-    time, there = table.nanoseconds("Timestamp(us)")
-    row = np.flatnonzero(there)
+    """Returns the memory of software components. A negative value means that only a release was seen."""
+    time, has_value = table.nanoseconds("Timestamp(us)")
+    row = np.flatnonzero(has_value)
     value = table.numbers("Total Reserved(MB)")[row]
     none = np.full(len(row), MISSING, np.int64)
     found = AllocatorTotals(
@@ -133,25 +142,25 @@ def components_of(table: CsvTable, interner: Interner, log: IssueLog) -> Allocat
         device_type=np.full(len(row), NPU_TYPE, np.int32),
         device_id=_devices(table.texts("Device"))[row],
     )
-    return _few(found, log)
+    return _limited(found, log)
 
 
 def totals_of(table: CsvTable, interner: Interner, log: IssueLog) -> AllocatorTotals:
-    """Returns the totals of all allocators. Where a device has them of both and none of both together, they are added up."""
-    found = _few(_stated_totals(table, interner), log)
+    """Returns the totals of all allocators. If a device has totals of both but no sum, the sum is added."""
+    found = _limited(_table_totals(table, interner), log)
     both, pytorch, graph = (interner.text(name) for name in (BOTH, PYTORCH, GRAPH))
     parts = [found]
     for device in np.unique(found.device_id).tolist():
         ours = found.device_id == device
-        there = set(found.allocator[ours].tolist())
-        if both not in there and {pytorch, graph} <= there:
-            parts.append(_added_up(found, ours, pytorch, graph, both))
+        has_value = set(found.allocator[ours].tolist())
+        if both not in has_value and {pytorch, graph} <= has_value:
+            parts.append(_summed(found, ours, pytorch, graph, both))
             log.add("added_up", "note", count=len(parts[-1].time_ns))
     return AllocatorTotals(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(found)})
 
 
-def _few(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
-    """Totals without those of more names and devices than any machine has: each gets a curve and a row of its own."""
+def _limited(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
+    """Returns totals of at most MOST_NAMES names and devices: each gets a curve and a row of its own."""
     pair, count = numbered(totals.device_id.astype(np.int64) << 32 | totals.allocator.astype(np.int64) + 1)
     if count <= MOST_NAMES:
         return totals
@@ -160,13 +169,14 @@ def _few(totals: AllocatorTotals, log: IssueLog) -> AllocatorTotals:
     return AllocatorTotals(**{f.name: getattr(totals, f.name)[kept] for f in fields(totals)})
 
 
-def _added_up(of: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, graph: int, both: int) -> AllocatorTotals:
-    """A total of both allocators after each total of either: with the last one of the other, where there was any."""
-    row = np.flatnonzero(ours & np.isin(of.allocator, (pytorch, graph)))
-    row = row[np.argsort(of.time_ns[row], kind="stable")]
+def _summed(
+    totals: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, graph: int, both: int
+) -> AllocatorTotals:
+    row = np.flatnonzero(ours & np.isin(totals.allocator, (pytorch, graph)))
+    row = row[np.argsort(totals.time_ns[row], kind="stable")]
     place = np.arange(len(row))
-    last = [np.maximum.accumulate(np.where(of.allocator[row] == one, place, -1)) for one in (pytorch, graph)]
-    columns = {f.name: getattr(of, f.name)[row] for f in fields(of)}
+    last = [np.maximum.accumulate(np.where(totals.allocator[row] == one, place, -1)) for one in (pytorch, graph)]
+    columns = {f.name: getattr(totals, f.name)[row] for f in fields(totals)}
     for key in ("allocated", "reserved", "active"):
         values = columns[key]
         sides = [np.where(at >= 0, values[at], MISSING) for at in last]
@@ -175,10 +185,9 @@ def _added_up(of: AllocatorTotals, ours: npt.NDArray[np.bool_], pytorch: int, gr
     return AllocatorTotals(**{**columns, "allocator": np.full(len(row), both, np.int32)})
 
 
-def _stated_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
-    """The totals that the table has."""
-    time, there = table.nanoseconds("Timestamp(us)")
-    row = np.flatnonzero(there)
+def _table_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
+    time, has_value = table.nanoseconds("Timestamp(us)")
+    row = np.flatnonzero(has_value)
     allocated, reserved, active = (
         _bytes(table.numbers(f"Total {what}(MB)"), MIB)[row] for what in ("Allocated", "Reserved", "Active")
     )
@@ -193,19 +202,17 @@ def _stated_totals(table: CsvTable, interner: Interner) -> AllocatorTotals:
     )
 
 
-def _of_graph(table: CsvTable) -> npt.NDArray[np.bool_]:
-    """Which blocks the graph engine's allocator gave."""
+def _is_graph(table: CsvTable) -> npt.NDArray[np.bool_]:
     return np.asarray(pc.fill_null(pc.starts_with(table.texts("Name"), OF_GRAPH), False))
 
 
 def _bytes(values: Float64, unit: float) -> Int64:
-    """Whole bytes of a column in larger units; -1 = absent."""
     good = np.isfinite(values) & (np.abs(values) < 2.0**62 / unit)
     return np.where(good, np.rint(np.where(good, values, 0.0) * unit), MISSING).astype(np.int64)
 
 
 def _devices(cells: pa.Array) -> Int32:
-    """Numbers of devices named ``NPU:3``; 0 where a cell names none."""
+    """Returns device numbers from texts such as ``NPU:3``, 0 without one."""
     encoded = cells.dictionary_encode()
     numbers = [int(match[1]) if (match := _DEVICE.match(text)) else 0 for text in encoded.dictionary.to_pylist()]
     found: Int32 = np.array([*numbers, 0], np.int32)[np.asarray(pc.fill_null(encoded.indices, len(numbers)))]

@@ -1,4 +1,4 @@
-"""How much memory a read of a profile takes: measured per byte of each kind of file."""
+"""Memory estimate for reading a profile, per kind of file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from tb_plugin.formats.base import FileSize
 
 DATABASES = frozenset({"db", files.ANALYSED})
 DOCUMENTS = (files.COMMUNICATION, files.MATRIX)
+# peak memory per byte of a database (4.7 to 6.0 were measured: 2,000,000 and 500,000 rows, no stacks)
 PER_DATABASE_BYTE = 6.0
-"""Memory at the peak of a read per byte of a database: 4.7 to 6.0 were measured (2,000,000 and 500,000 rows, no stacks)."""
-PER_TABLE_BYTE = 4.0
-"""The same per byte of a table: 3.7 were measured (kernels and blocks of 200 MB each)."""
+PER_TABLE_BYTE = 4.0  # peak memory per byte of a table (3.7 were measured: kernels and blocks of 200 MB each)
 
 
 def needed(sizes: Mapping[str, FileSize]) -> int:
-    """Returns the memory that reading files of these sizes takes at its peak."""
+    """Returns the estimated peak memory of a read, bytes."""
     kinds = {name: kind_of(name) for name in sizes}
     is_drawn = files.TRACE in kinds.values()
     read = {name: size for name, size in sizes.items() if not (is_drawn and kinds[name] == files.OPERATORS)}

@@ -1,4 +1,4 @@
-"""One trace of what the files of a profile say: the rows of the trace view, with the kernels and facts of the tables."""
+"""Trace view rows merged with the kernels and facts of the tables."""
 
 from __future__ import annotations
 
@@ -34,41 +34,41 @@ def no_rows_at_all() -> dict[str, Any]:
 def with_kernels(
     columns: dict[str, Any], kernels: Kernels, interner: Interner, row: Int32 | None = None
 ) -> tuple[dict[str, Any], Int32]:
-    """Returns the columns with what the table says of kernels, and the row of each kernel.
+    """Returns the columns with the table's facts about kernels, and the row of each kernel.
 
-    A kernel that the trace view draws keeps its place there; all others become rows of streams of their own. ``row`` are
-    their rows where the profile says which they are.
+    Kernels of the trace view stay in place; others become rows on streams of their own. ``row`` has the rows if the
+    profile reports them.
     """
     if row is None:
         drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
         row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
     known = np.flatnonzero(row != MISSING)
-    alone = np.flatnonzero(row == MISSING)
+    unplaced = np.flatnonzero(row == MISSING)
     made = dict(columns)
     made["dur_ns"] = made["dur_ns"].copy()
     made["dur_ns"][row[known]] = kernels.dur_ns[known]
     count = len(made["start_ns"])
-    row[alone] = count + np.arange(len(alone), dtype=np.int32)
-    if len(alone):
-        made = _appended(made, kernels, alone, row[alone], interner)
-    made["others"] = _joined(made["others"], kernels.facts, row)
+    row[unplaced] = count + np.arange(len(unplaced), dtype=np.int32)
+    if len(unplaced):
+        made = _appended(made, kernels, unplaced, row[unplaced], interner)
+    made["others"] = _merged_facts(made["others"], kernels.facts, row)
     return made, row
 
 
-def _appended(made: dict[str, Any], kernels: Kernels, some: Int64, row: Int32, interner: Interner) -> dict[str, Any]:
-    ids, count = interner.text, len(some)
-    on_stream = kernels.stream[some] != MISSING
-    device = np.maximum(kernels.device[some], 0)
+def _appended(made: dict[str, Any], kernels: Kernels, chosen: Int64, row: Int32, interner: Interner) -> dict[str, Any]:
+    ids, count = interner.text, len(chosen)
+    on_stream = kernels.stream[chosen] != MISSING
+    device = np.maximum(kernels.device[chosen], 0)
     number = np.array([ids(str(each)) for each in range(int(device.max()) + 1)], np.int32)
     none = np.full(count, MISSING, np.int64)
     rows: dict[str, Any] = {
-        "start_ns": kernels.start_ns[some],
-        "dur_ns": kernels.dur_ns[some],
-        "name": kernels.name[some],
+        "start_ns": kernels.start_ns[chosen],
+        "dur_ns": kernels.dur_ns[chosen],
+        "name": kernels.name[chosen],
         "category": np.full(count, ids(""), np.int32),
         "kind": np.full(count, EventKind.KERNEL, np.uint8),
         "pid": number[device],
-        "tid": np.where(on_stream, kernels.stream[some], ids(_GROUPS)).astype(np.int32),
+        "tid": np.where(on_stream, kernels.stream[chosen], ids(_GROUPS)).astype(np.int32),
         "nth": none,
         "correlation": none,
         "external_id": none,
@@ -76,15 +76,15 @@ def _appended(made: dict[str, Any], kernels: Kernels, some: Int64, row: Int32, i
     }
     made = {key: np.concatenate((made[key], rows[key])) if key in rows else made[key] for key in made}
     before = made["device_args"]
-    more = device_args(row, kernels.stream[some], none, none.astype(np.int32))
+    more = device_args(row, kernels.stream[chosen], none, none.astype(np.int32))
     made["device_args"] = replace(
         before, **{key: np.concatenate((column, vars(more)[key])) for key, column in vars(before).items()}
     )
     return made
 
 
-def _joined(others: tuple[OpenColumn, ...], facts: tuple[OpenColumn, ...], row: Int32) -> tuple[OpenColumn, ...]:
-    """Arguments of the trace view, then the facts of the tables; of a key that both have, the tables' counts."""
+def _merged_facts(others: tuple[OpenColumn, ...], facts: tuple[OpenColumn, ...], row: Int32) -> tuple[OpenColumn, ...]:
+    """Returns arguments of the trace view, then facts of the tables; the tables win for equal keys."""
     stated = {fact.key for fact in facts}
     placed = []
     for fact in facts:

@@ -1,4 +1,4 @@
-"""Files of a profile as sources: one of them alone, and all of them where some may have vanished."""
+"""Sources for one file, or for all files that still exist."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tb_plugin.formats.base import Source
 
 
 class OneFile(Source):
-    """A file of a profile as a source of its own."""
+    """A file of a profile as a source."""
 
     def __init__(self, source: Source, name: str) -> None:
         self._source = source
         self._name = name
 
     def names(self) -> Sequence[str]:
-        """Returns the one name."""
+        """Returns the name."""
         return [self._name]
 
     def open(self, name: str) -> BinaryIO:
@@ -30,13 +30,13 @@ class OneFile(Source):
 
 
 class Steady(Source):
-    """A profile of which files may vanish after they were listed: their size is 0, and who opens one is told why."""
+    """A profile whose files may vanish after listing: their size is then 0, and opening one raises."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
 
     def names(self) -> Sequence[str]:
-        """Returns the names of all files that were listed."""
+        """Returns the names of all listed files."""
         return self._source.names()
 
     def open(self, name: str) -> BinaryIO:
@@ -44,7 +44,7 @@ class Steady(Source):
         return self._source.open(name)
 
     def size(self, name: str) -> int:
-        """Returns the stored size, 0 where there is no such file any more."""
+        """Returns the stored size, 0 for a file that vanished."""
         try:
             return self._source.size(name)
         except (OSError, UserError):

@@ -1,4 +1,7 @@
-"""The files of a folder as one read opens them: each at most once, with an account of what was read, lost and left out."""
+"""Files of a folder during one read, with a log of problems.
+
+Each file is opened at most once.
+"""
 
 from __future__ import annotations
 
@@ -22,49 +25,47 @@ from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.table import Window
 
 Found = TypeVar("Found")
-LOST = (UserError, OSError)
-"""What ends the read of one file and of no other."""
+LOST = (UserError, OSError)  # errors that end the read of one file only
 _INCOMPLETE = frozenset({"file_lost", "database_cut", "database_damaged"})
 _UNSAVED = (
-    "what the database holds in this file alone is not shown: it was copied while somebody wrote it. "
-    "Close what has it open (or run PRAGMA wal_checkpoint on it) and copy it again."
+    "the changes in this file are not shown: the database was copied while it was being written. "
+    "Close the program that uses it (or run PRAGMA wal_checkpoint) and copy it again."
 )
-_NEEDED = {
+# required columns
+_REQUIRED_COLUMNS = {
     files.KERNELS: (NAME, START, DURATION),
     files.BLOCKS: ("Size(KB)", "Allocation Time(us)", "Release Time(us)"),
     files.MEMORY: ("Component", "Timestamp(us)"),
     files.OPERATORS: ("Name",),
 }
-"""Columns without which nothing can be said."""
 
 
 class OpenedFiles:
-    """What one read takes from the files of a folder. Where one cannot be read, that is told and the others are read."""
+    """Files of a folder during one read. An unreadable file is logged and the others are read."""
 
     def __init__(self, source: Source, names: Mapping[str, str], progress: Progress) -> None:
         self.source = source = Steady(source)
-        self.names = names
-        """The file of each kind that is read."""
+        self.names = names  # the file read for each kind
         self.is_any_read = False
         self.file_bytes = self.text_bytes = 0
         self.issues: list[Issue] = []
         self._progress = progress
-        self._whole = max(1, sum(source.size(name) for name in source.names()))
+        self._total_bytes = max(1, sum(source.size(name) for name in source.names()))
         self._done = 0
         self._state = ReadState(0.0, 0, {})
         self._unread = set(source.names())
 
-    def content(self, kind: str, most: int = 0, log: IssueLog | None = None) -> bytes | None:
-        """Returns the bytes of a file, None where it is not there or cannot be read; ``most`` bounds them, 0 = all."""
+    def content(self, kind: str, max_bytes: int = 0, log: IssueLog | None = None) -> bytes | None:
+        """Returns the bytes of a file, None if it is missing or unreadable; ``max_bytes`` limits them, 0 = all."""
         name = self.names.get(kind)
         try:
-            return None if name is None else b"".join(self.pieces(name, IssueLog() if log is None else log, most))
+            return None if name is None else b"".join(self.pieces(name, IssueLog() if log is None else log, max_bytes))
         except LOST as error:
             self.lost(str(name), error)
             return None
 
     def database(self, kind: str, of: Callable[[Database], Found | None], log: IssueLog | None = None) -> Found | None:
-        """Returns what ``of`` makes of a database, None where it is not there or cannot be read, which is told."""
+        """Returns the result of ``of`` for a database, None if it is missing or unreadable, which is logged."""
         name = self.names.get(kind)
         if name is None:
             return None
@@ -74,7 +75,7 @@ class OpenedFiles:
 
         def tell(fraction: float) -> None:
             done = self._done + size * fraction
-            self._progress(replace(self._state, fraction=min(1.0, done / self._whole)))
+            self._progress(replace(self._state, fraction=min(1.0, done / self._total_bytes)))
 
         try:
             with opened(self.source, name, log, tell) as database:
@@ -91,72 +92,71 @@ class OpenedFiles:
         self.is_any_read = self.is_any_read or content is not None
         return content
 
-    def pieces(self, name: str, log: IssueLog, most: int = 0) -> Iterator[bytes]:
-        """Gives the text of a file; ``most`` bounds it, 0 = all. Raises UserError where it cannot be read."""
+    def pieces(self, name: str, log: IssueLog, max_bytes: int = 0) -> Iterator[bytes]:
+        """Yields the text of a file; ``max_bytes`` limits it, 0 = all. Raises UserError for an unreadable file."""
         self._unread.discard(name)
         with self.source.open(name) as raw:
             stream = TextStream(raw, self.source.size(name), lambda fraction: None, log)
-            while (not most or stream.text_bytes <= most) and (part := stream.read(1 << 20)):
+            while (not max_bytes or stream.text_bytes <= max_bytes) and (part := stream.read(1 << 20)):
                 yield part
         self.file_bytes += stream.file_bytes
         self.text_bytes += stream.text_bytes
         self._done += self.source.size(name)
-        self._progress(replace(self._state, fraction=min(1.0, self._done / self._whole)))
+        self._progress(replace(self._state, fraction=min(1.0, self._done / self._total_bytes)))
 
     def tell(self, kind: str | None, log: IssueLog) -> None:
-        """Tells the issues that were found in a file, or in none of the profile."""
+        """Logs the issues of a file, or of the whole profile."""
         file = "" if kind is None else _last(self.names.get(kind, kind))
         self.issues += [replace(issue, file=file) for issue in log.issues()]
         log.entries.clear()
 
     def lost(self, name: str, error: UserError | OSError) -> None:
-        """Tells that a file could not be read."""
+        """Logs an unreadable file."""
         why = error.what if isinstance(error, UserError) else error.strerror or str(error)
         self.note(name, "file_lost", f"the file could not be read: {why}")
 
     def note(self, name: str, code: str, text: str) -> None:
-        """Tells what is to be known of a file."""
+        """Logs a fact about a file."""
         self.issues.append(Issue(code, "note", text, 1, file=_last(name)))
 
 
 class ProfileFiles(OpenedFiles):
-    """The files of a profile: tables of which a window has a part, and the trace view, which others read."""
+    """The files of a profile: tables, of which a window has a part, and the trace view, which others read."""
 
     def __init__(self, source: Source, progress: Progress, window: Window | None) -> None:
         super().__init__(source, by_kind(source.names()), progress)
-        self.rows = Rows(window) if window is not None else None
-        """What a window has of the tables; None where all is read."""
+        self.rows = Rows(window) if window is not None else None  # row selection of a window, None for a complete read
         self._kept: dict[str, CsvTable | None] = {}
         self._logs: list[tuple[str, IssueLog]] = []
         for other in source.names():
             if (kind := kind_of(other)) and (name := self.names[kind]) != other:
-                self.note(other, "second_file", f"the profile is read from {_last(name)}; this one is left out")
+                self.note(other, "second_file", f"the profile is read from {_last(name)}; this one is skipped")
         for name in (name for name in source.names() if name.endswith(files.LOG) and self.source.size(name)):
             self.note(name, "unsaved_changes", _UNSAVED)
 
     def begin(self, name: str) -> Progress:
-        """Returns what tells how far the read of one file is, by whoever reads it."""
+        """Returns the progress callback for a file that another reader reads."""
         self._unread.discard(name)
 
         def tell(state: ReadState) -> None:
-            self._state = replace(state, fraction=state.fraction * self.source.size(name) / self._whole)
+            self._state = replace(state, fraction=state.fraction * self.source.size(name) / self._total_bytes)
             self._progress(self._state)
 
         return tell
 
     def end(self, name: str, report: ReadReport) -> None:
-        """Takes the account of a file that somebody else read."""
+        """Takes the report of a file that another reader read."""
         self.is_any_read = True
         self._done += self.source.size(name)
         self.issues += [replace(issue, file=_last(name)) for issue in report.issues]
 
     def keep(self, kind: str) -> CsvTable | None:
-        """Returns a table that is asked for once more; the next to ask takes it."""
+        """Returns a table that is needed again; the next call takes it."""
         self._kept[kind] = table = self.table(kind)
         return table
 
     def table(self, kind: str) -> CsvTable | None:
-        """Returns the table of a file; None where it is not there, or cannot be read, which is told."""
+        """Returns the table of a file, None if it is missing or unreadable, which is logged."""
         if kind in self._kept:
             table, self._kept[kind] = self._kept[kind], None
             return table
@@ -169,26 +169,26 @@ class ProfileFiles(OpenedFiles):
         except LOST as error:
             self.lost(name, error)
             return None
-        self.add_log(kind, log)  # cells that are no numbers show when somebody asks for numbers
+        self.add_log(kind, log)  # bad cells are found on conversion to numbers
         if table is None:
-            self.note(name, "no_heading", "the file has no heading, so that nobody knows its columns")
+            self.note(name, "no_heading", "the file has no header, so its columns are unknown")
             return None
-        lacking = [title for title in _NEEDED.get(kind, ()) if not table.has(title)]
+        lacking = [title for title in _REQUIRED_COLUMNS.get(kind, ()) if not table.has(title)]
         if lacking:
-            text = f"the file has no column {' and no column '.join(lacking)}: nothing of it is shown"
+            text = f"the file has no column {' and no column '.join(lacking)}, so it is not shown"
             self.note(name, "missing_columns", text)
             return None
         self.is_any_read = True
         return table
 
     def add_log(self, kind: str, log: IssueLog) -> None:
-        """Takes a log of which the issues are told with the report, as more may come to it until then."""
+        """Takes a log whose issues are reported at the end, because more may follow."""
         self._logs.append((kind, log))
 
     def report(self, trace: ReadReport | None, more: int) -> ReadReport:
-        """Returns the report about all files; ``more`` rows are drawn beside those of the trace view.
+        """Returns the report about all files; ``more`` rows are drawn in addition to the trace view.
 
-        Files of which nothing was needed count as read, as the calls of operators beside a trace view.
+        Files without needed content count as read, such as operator calls beside a trace view.
         """
         for kind, log in self._logs:
             self.tell(kind, log)

@@ -1,4 +1,4 @@
-"""``operator_details.csv``: calls of operators with their times on host and device, and without saying when they were."""
+"""``operator_details.csv``: operator calls with durations but no start times."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _TEXTS = ("Name", "Input Shapes", "Call Stack")
 
 
 def operators_of(name: str, table: CsvTable) -> StatedTable:
-    """Returns the calls of the table; times to the nanosecond, null where a cell has none. Others follow as they are."""
+    """Returns the calls of the table; times in nanoseconds, null if missing. Other columns follow unchanged."""
     columns = {
         "name": pc.fill_null(table.texts("Name"), ""),
         "input_shape": _formed(table.texts("Input Shapes"), as_shapes),
         "call_stack": _formed(table.texts("Call Stack"), as_stack),
-        **{key: _known(*table.nanoseconds(title)) for key, title in _TIMES.items()},
+        **{key: _nullable(*table.nanoseconds(title)) for key, title in _TIMES.items()},
     }
     calls = as_stated(pa.table(columns).cast(SCHEMA))
     known = {*_TEXTS, *_TIMES.values()}
@@ -42,11 +42,11 @@ def operators_of(name: str, table: CsvTable) -> StatedTable:
 
 
 def _formed(cells: pa.Array, form: Callable[[str], str]) -> pa.Array:
-    """Texts in the form of the model, each distinct one formed once; null where nothing is left."""
+    """Returns texts in the model's form, each distinct one converted once; null if nothing is left."""
     encoded = cells.dictionary_encode()
     formed = pa.array([form(text) or None for text in encoded.dictionary.to_pylist()], pa.large_string())
     return formed.take(encoded.indices)
 
 
-def _known(values: Int64, there: npt.NDArray[np.bool_]) -> pa.Array:
-    return pa.array(values, mask=~there)
+def _nullable(values: Int64, has_value: npt.NDArray[np.bool_]) -> pa.Array:
+    return pa.array(values, mask=~has_value)

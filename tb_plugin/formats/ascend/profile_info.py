@@ -1,4 +1,4 @@
-"""What a profile says of itself in ``profiler_info*.json`` and ``profiler_metadata.json``: rank, job, settings, versions."""
+"""Rank, job, settings and versions from a profile's JSON files."""
 
 from __future__ import annotations
 
@@ -9,37 +9,34 @@ from typing import Any
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import storable
 
-MOST_BYTES = 16 * 1024 * 1024
-"""A file of settings is read up to this size; real ones have a few KiB."""
-MOST_VALUES = 100_000
-"""So many members and items are read; as objects they take up to 40 times their text."""
+MOST_BYTES = 16 * 1024 * 1024  # limit for a settings file; real ones have a few KiB
+MOST_VALUES = 100_000  # members and items; as objects they take up to 40 times their text
 MOST_RANKS = 10**9
 BACKEND = "hccl"
-_EMPTY: tuple[Any, ...] = ("", "-", [], {})
-"""What stands where nobody set anything."""
+_EMPTY: tuple[Any, ...] = ("", "-", [], {})  # values of unset options
 
 
 def settings_in(content: bytes, log: IssueLog | None = None) -> dict[str, Any]:
-    """Returns the object of a JSON file. Raises ValueError where it holds none, nests too deep or is too much."""
+    """Returns the object of a JSON file. Raises ValueError if there is none, or if it is too deep or too large."""
     if len(content) > MOST_BYTES or content.count(b",") > MOST_VALUES:
         raise ValueError("it is too large")
     try:
         found = storable(json.loads(content), content, log)
     except RecursionError as error:
-        raise ValueError("it nests too deep") from error
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(found, dict):
-        raise ValueError("it holds no object")
+        raise ValueError("it contains no object")
     return found
 
 
 def metadata_of(info: Mapping[str, Any], about: Mapping[str, Any], rank: int | None) -> dict[str, Any]:
-    """Returns what a trace states beside its events, under the keys that PyTorch's traces have where they say the same."""
+    """Returns metadata of a trace, under the keys of PyTorch's traces where possible."""
     made: dict[str, Any] = {}
-    stated = _whole(info.get("rank_id"))
+    stated = _integer(info.get("rank_id"))
     rank = stated if stated is not None and stated >= 0 else rank
     arguments = about.get("distributed_args")
     arguments = arguments if isinstance(arguments, dict) else {}
-    world = _whole(arguments.get("world_size"))
+    world = _integer(arguments.get("world_size"))
     if rank is not None:
         made["distributedInfo"] = {"backend": BACKEND, "rank": rank, **({"world_size": world} if world else {})}
     settings = info.get("config")
@@ -55,12 +52,12 @@ def metadata_of(info: Mapping[str, Any], about: Mapping[str, Any], rank: int | N
 
 
 def _filled(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that say something: false and 0 do, what was left empty does not."""
+    """Returns the settings with a value: false and 0 count, empty ones do not."""
     made = {key: _filled(value) if isinstance(value, dict) else value for key, value in settings.items()}
     return {key: value for key, value in made.items() if value is not None and value not in _EMPTY}
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 10:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < MOST_RANKS else None

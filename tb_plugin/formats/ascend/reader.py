@@ -1,4 +1,7 @@
-"""The Reader of Ascend's profiles: a folder of many files, of which any may be missing, cut off or unreadable."""
+"""The Reader of Ascend profiles: a folder of many files.
+
+Any file may be missing, truncated or unreadable.
+"""
 
 from __future__ import annotations
 
@@ -48,46 +51,44 @@ from tb_plugin.model.trace.window import Survey
 from tb_plugin.profilers import TORCH_NPU
 
 _PARSE_AGAIN = "Parse it again: torch_npu.profiler.profiler.analyse()."
-_COMMUNICATION_ALONE = (
-    "no file of the profile has rows, so that calls of communication stand for what the device did: of computing nothing is "
-    "known but what tables state"
+_ONLY_COMMUNICATION = (
+    "no file of the profile has rows, so the device shows only communication calls. Compute appears only in the "
+    "vendor tables"
 )
 _OPERATORS = "cpu_op"
-COMPARED = "text_and_database"
-"""Key of the metadata that says how many numbers text files and databases have in common."""
-_IN_TABLES = (files.MODULES, *files.STATED)
+COMPARED = "text_and_database"  # metadata key for the count of numbers that text files and databases have in common
+_VENDOR_TABLES = (files.MODULES, *files.STATED)
 
 
 class AscendReader(DeclaredReader, entry=PROFILE):
-    """Reads what torch_npu and MindSpore leave in ``*_ascend_pt`` and ``*_ascend_ms`` folders."""
+    """Reads ``*_ascend_pt`` and ``*_ascend_ms`` folders of torch_npu and MindSpore."""
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return needed(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the profile. Raises UnreadableTrace where no file can be read, and what ``progress`` raises."""
+        """Returns the profile. Raises UnreadableTrace if no file can be read, and what ``progress`` raises."""
         return _Reading(source, options, progress).read()
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns what is when in the trace view. Raises WindowUnsupported where there is none, and what ``read`` raises."""
+        """Returns bounds, steps and work of the trace view. Raises WindowUnsupported without one, and what ``read``
+        raises.
+        """
         return surveyed(source, options, progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of text a read can keep in so much memory."""
+        """Returns how many bytes of text fit into ``memory_bytes`` when read."""
         return room_bytes(memory_bytes)
 
 
 class _Reading:
-    """One read in progress."""
-
     def __init__(self, source: Source, options: ReadOptions, progress: Progress) -> None:
         self._options = options
         self._opened = ProfileFiles(source, progress, options.window)
         self._documents: dict[str, dict[str, Any]] = {}
 
     def read(self) -> RawTrace:
-        """Returns the profile."""
         events = Events(IssueLog(), self._options.window)
         report, columns, counters = self._trace_view(events)
         interner, names = events.collected.interner, NamesOf.of(events.collected.names)
@@ -99,26 +100,28 @@ class _Reading:
             columns, counters, names = found.columns, found.counters, NamesOf.of(found)
         is_drawn = known > 0 or found.columns is not None
         collective = np.zeros(0, np.int32)
-        use, of_use = np.empty(0, np.uint8), np.empty(0, np.int32)
+        use, use_rows = np.empty(0, np.uint8), np.empty(0, np.int32)
         kernels, placed = self._kernels(found, columns, interner)
         steps = found.steps
         if not is_drawn:
             steps = steps or (kernel_steps(kernels, interner.texts) if kernels is not None else job.steps())
             if kernels is None and (kernels := job.kernels(interner)) is not None:
-                told = files.COMMUNICATION if files.COMMUNICATION in self._opened.names else files.ANALYSED
-                self._opened.note(self._opened.names.get(told, told), "communication_alone", _COMMUNICATION_ALONE)
+                source_kind = files.COMMUNICATION if files.COMMUNICATION in self._opened.names else files.ANALYSED
+                self._opened.note(
+                    self._opened.names.get(source_kind, source_kind), "communication_alone", _ONLY_COMMUNICATION
+                )
         if kernels is not None:
             columns, row = with_kernels(columns, kernels, interner, placed)
-            collective, of_use, use = row[kernels.is_collective], row, kernels.uses_matrix_unit
+            collective, use_rows, use = row[kernels.is_collective], row, kernels.uses_matrix_unit
         tables = {
             kind: table
-            for kind in (files.BLOCKS, files.MEMORY, *_IN_TABLES)
+            for kind in (files.BLOCKS, files.MEMORY, *_VENDOR_TABLES)
             if (table := self._table_or(kind, found)) is not None
         }
         memory, logs = memory_in(tables, interner)
-        for kind, of_memory in logs.items():
-            self._opened.tell(kind, of_memory)
-        stated = [*job.stated(), *(reported_table(kind, tables[kind]) for kind in _IN_TABLES if kind in tables)]
+        for kind, memory_log in logs.items():
+            self._opened.tell(kind, memory_log)
+        stated = [*job.stated(), *(reported_table(kind, tables[kind]) for kind in _VENDOR_TABLES if kind in tables)]
         if not is_drawn and (table := self._opened.table(files.OPERATORS)) is not None:
             stated.append(operators_of(files.OPERATORS, table))
         if not self._opened.is_any_read:
@@ -128,7 +131,7 @@ class _Reading:
         classes = class_names(rows, interner, self._options.class_rules, log)
         self._opened.tell(None, log)
         flags = name_flags(rows, interner.texts, collective, own_communication(rows, classes))
-        flags["uses_matrix_unit"][of_use] = use
+        flags["uses_matrix_unit"][use_rows] = use
         if (core := core_by_task(columns, interner)) is not None:
             columns["others"] = (*columns["others"], core)
             flags["uses_matrix_unit"] = uses_of_tasks(core, flags["uses_matrix_unit"], interner)
@@ -187,7 +190,7 @@ class _Reading:
     def _kernels(
         self, found: Content, columns: Mapping[str, Any], interner: Interner
     ) -> tuple[Kernels | None, npt.NDArray[np.int32] | None]:
-        """The kernels of the table, else of a database, with their rows where the profile says which they are."""
+        """Returns the kernels of the table, else of a database, with their rows if the profile reports them."""
         table, log = self._opened.table(files.KERNELS), IssueLog()
         if table is None:
             return found.kernels, found.placed
@@ -196,24 +199,23 @@ class _Reading:
         return (kernels, None) if self._opened.rows is None else self._opened.rows.placed(kernels, columns)
 
     def _table_or(self, kind: str, found: Content) -> CsvTable | None:
-        """The table of a file, else what a database has of it."""
         table = self._opened.table(kind)
         return found.tables.get(kind) if table is None else table
 
     def _databases(self, events: Events, columns: Mapping[str, Any], is_drawn: bool) -> Content:
-        """What the databases have beside what the other files say. ``is_drawn``: a trace view gave ``columns``."""
+        """Returns what the databases add to the other files. ``is_drawn``: a trace view gave ``columns``."""
         interner = events.collected.interner
         if not DATABASES & set(self._opened.names):
             return Content()
         if self._options.window is not None:
             for name in (name for kind, name in self._opened.names.items() if kind in DATABASES):
                 self._opened.note(
-                    name, "database_left_out", "a window is read from the text files; the database was left out"
+                    name, "database_left_out", "a window is read from the text files; the database was skipped"
                 )
             return Content()
-        # What a file really says is known when it is read.
-        asked = (files.KERNELS, files.BLOCKS, files.MEMORY, files.STEPS, *_IN_TABLES)
-        tables = {kind: table for kind in asked if (table := self._opened.keep(kind)) is not None}
+        # The content of a file is known only after reading it.
+        kinds = (files.KERNELS, files.BLOCKS, files.MEMORY, files.STEPS, *_VENDOR_TABLES)
+        tables = {kind: table for kind in kinds if (table := self._opened.keep(kind)) is not None}
         texts = frozenset(tables) | ({files.TRACE} if is_drawn else set())
         texts |= set(self._documents)
         rows = self._opened.database("db", lambda database: content_of(database, interner, texts)) or Content()
@@ -221,22 +223,22 @@ class _Reading:
         figures = figures_of(tables)
         if is_drawn:
             operators = int(np.count_nonzero(columns["category"] == interner.text(_OPERATORS)))
-            figures["calls of operators"] = ComparedNumber(operators, 0)
-        alike = 0
+            figures["operator calls"] = ComparedNumber(operators, 0)
+        equal_count = 0
         for kind, content in (("db", rows), (files.ANALYSED, more)):
             same, differences = compared(figures, content.figures)
-            alike += same
+            equal_count += same
             for text in differences:
                 self._opened.note(
                     self._opened.names[kind],
                     "files_differ",
-                    f"the text counts where it and the database differ: {text}",
+                    f"the database differs from the text files, which are used: {text}",
                 )
-        about = {**rows.about, COMPARED: f"{alike} numbers agree"} if alike else rows.about
+        about = {**rows.about, COMPARED: f"{equal_count} numbers agree"} if equal_count else rows.about
         return replace(rows, tables={**more.tables, **rows.tables}, about=about)
 
     def _read_documents(self) -> None:
-        """Reads what is said of communication: a database is asked only for what is not there."""
+        """Reads the communication files: a database is used only for missing ones."""
         for kind in DOCUMENTS:
             log = IssueLog()
             content = self._opened.content(kind, MOST_DOCUMENT)
@@ -246,7 +248,6 @@ class _Reading:
             self._opened.add_log(kind, log)
 
     def _job(self, database: Content) -> tuple[dict[str, Any], Job]:
-        """What the profile says of itself and of its job."""
         metadata, groups = self._metadata(database)
         rank = metadata.get("distributedInfo", {}).get("rank")
         steps = self._table_or(files.STEPS, database)
@@ -260,7 +261,6 @@ class _Reading:
         return metadata, job
 
     def _metadata(self, database: Content) -> tuple[dict[str, Any], Any]:
-        """What the profile says of itself, and the groups of ranks that it lists."""
         found = []
         for kind in ("info", files.ABOUT):
             log = IssueLog()

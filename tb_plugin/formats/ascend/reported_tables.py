@@ -1,4 +1,4 @@
-"""Tables that a profile brings ready-made, as they are: times of steps, statistics by operator and call, caches, links."""
+"""Vendor tables of a profile, unchanged."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ _TITLES = {
 
 
 def reported_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> StatedTable:
-    """Returns the table of a file, of these columns or all: numbers where all cells are numbers."""
+    """Returns the table of a file, with these columns or all; a column is numeric if all cells are numbers."""
     last = PurePosixPath(name).name
     columns = [_column(title, table) for title in (table.titles if titles is None else titles)]
     return StatedTable(last.partition(".")[0], _TITLES.get(last, last), tuple(columns))
 
 
 def _column(title: str, table: CsvTable) -> StatedColumn:
-    """A column of the file. Microseconds of a clock have more digits than floats, and are whole nanoseconds."""
+    """Returns a column of the file. Clock times in microseconds have more digits than floats and become nanoseconds."""
     match = _UNIT.match(title)
     key = _KEY.sub("_", title).strip("_").lower() or "column"
     bare, unit = (match["title"], match["unit"]) if match else (title, "")
     cells = table.texts(title)
-    if unit == "us" and _of_clock(cells):
-        time, there = table.nanoseconds(title)
-        return StatedColumn(f"{key.removesuffix('_us')}_ns", bare, SINCE_1970, pa.array(time, mask=~there))
+    if unit == "us" and _is_clock_time(cells):
+        time, has_value = table.nanoseconds(title)
+        return StatedColumn(f"{key.removesuffix('_us')}_ns", bare, SINCE_1970, pa.array(time, mask=~has_value))
     return StatedColumn(key, bare, unit, _numbers(cells))
 
 
 def _numbers(cells: pa.Array) -> pa.Array:
-    """The numbers of cells, these as texts where one is none, or has more digits than a float holds."""
+    """Returns numbers, or the texts if one is not a number or has more digits than a float."""
     for kind in (pa.int64(), pa.float64()):
         try:
             found = pc.cast(cells, kind)
@@ -59,14 +59,14 @@ def _numbers(cells: pa.Array) -> pa.Array:
 
 
 def _has_all_digits(cells: pa.Array) -> bool:
-    """Whether cells that are numbers say the same as floats; 15 digits always do."""
+    """Returns True if floats represent the numbers exactly; 15 digits always fit."""
     digits = pc.utf8_length(pc.replace_substring_regex(cells, "[^0-9]", ""))
     long = cells.filter(pc.fill_null(pc.greater(digits, 15), False))
     return all(Decimal(repr(float(text))) == Decimal(text) for text in long.to_pylist())
 
 
-def _of_clock(cells: pa.Array) -> bool:
-    """Whether microseconds count from 1970: as times of work they were a hundred days."""
+def _is_clock_time(cells: pa.Array) -> bool:
+    """Returns True if microseconds count from 1970: as durations they would be a hundred days."""
     try:
         floats = pc.cast(cells, pa.float64())
     except pa.ArrowInvalid:

@@ -1,4 +1,7 @@
-"""Do text files and a database of one profile agree where they say the same? The text counts, the database is compared."""
+"""Comparison of the numbers in text files and databases.
+
+The text files are used; the database is only compared.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,20 @@ from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.kernels import DEVICE, DURATION
 
-_NS = 0.001
-"""Microseconds that a duration may lose where it is written with three decimals."""
-_MIB_OF_A_BYTE = 1 / 1024**2
-_BARS = 10_000
-"""Bars that a time of a step is the sum of, at most, each of them rounded."""
+_DURATION_ROUNDING_US = 0.001  # us that a duration may lose with three decimals
+_MIB_PER_BYTE = 1 / 1024**2
+_MAX_BARS = 10_000  # maximum number of rounded bars in a step time
 _STEP = "Step"
-_OF_STEPS = (
+_STEP_TITLES = (
     "Computing", "Communication(Not Overlapped)", "Overlapped", "Communication", "Free", "Stage", "Bubble", "Preparing",
 )  # fmt: skip
-_OF_MEMORY = ("Total Allocated(MB)", "Total Reserved(MB)")
-MAX_DIFFERENCES = 5
-"""Differences that are written out; of others the number."""
+_MEMORY_TITLES = ("Total Allocated(MB)", "Total Reserved(MB)")
+MAX_DIFFERENCES = 5  # differences in full; the others are counted
 
 
 @dataclass(frozen=True)
 class ComparedNumber:
-    """A number that both can say, and how far two of them may be apart where both are right."""
+    """A number in both sources, and the tolerance of the comparison."""
 
     value: float
     within: float
@@ -42,17 +42,17 @@ Figures = dict[str, ComparedNumber]
 
 
 def kernel_figures(dur_ns: np.ndarray) -> Figures:
-    """Returns how many kernels there are, operations of groups among them, and how long they take together."""
-    total = ComparedNumber(float(dur_ns.sum()) / 1000, _NS * (len(dur_ns) + 1), "us")
-    return {"kernels": ComparedNumber(len(dur_ns), 0), "time of kernels": total}
+    """Returns number and total time of kernels, including group operations."""
+    total = ComparedNumber(float(dur_ns.sum()) / 1000, _DURATION_ROUNDING_US * (len(dur_ns) + 1), "us")
+    return {"kernels": ComparedNumber(len(dur_ns), 0), "kernel time": total}
 
 
 def figures_of(tables: Mapping[str, CsvTable]) -> Figures:
-    """Returns what tables say of kernels, of the peaks of allocators and of the times of steps."""
+    """Returns the tables' numbers about kernels, allocator peaks and step times."""
     found: Figures = {}
     if (table := tables.get(files.KERNELS)) is not None:
-        time, there = table.nanoseconds(DURATION)
-        found |= kernel_figures(time[there])
+        time, has_time = table.nanoseconds(DURATION)
+        found |= kernel_figures(time[has_time])
     if (table := tables.get(files.MEMORY)) is not None:
         found |= _peaks(table)
     if (table := tables.get(files.STEPS)) is not None:
@@ -61,28 +61,29 @@ def figures_of(tables: Mapping[str, CsvTable]) -> Figures:
 
 
 def compared(text: Figures, database: Figures) -> tuple[int, list[str]]:
-    """Returns how many numbers both say alike, and a sentence for each that they do not."""
+    """Returns how many numbers agree, and a sentence per difference."""
     shared = [name for name in text if name in database]
-    apart = [name for name in shared if abs(text[name].value - database[name].value) > text[name].within]
-    told = [
-        f"{name}: {text[name]} in the text files, {database[name]} in the database" for name in apart[:MAX_DIFFERENCES]
+    different = [name for name in shared if abs(text[name].value - database[name].value) > text[name].within]
+    sentences = [
+        f"{name}: {text[name]} in the text files, {database[name]} in the database"
+        for name in different[:MAX_DIFFERENCES]
     ]
-    if len(apart) > MAX_DIFFERENCES:
-        told.append(f"{len(apart) - MAX_DIFFERENCES} more numbers differ")
-    return len(shared) - len(apart), told
+    if len(different) > MAX_DIFFERENCES:
+        sentences.append(f"{len(different) - MAX_DIFFERENCES} more numbers differ")
+    return len(shared) - len(different), sentences
 
 
 def _peaks(table: CsvTable) -> Figures:
     found: Figures = {}
     names = table.texts("Component").dictionary_encode()
     place = np.asarray(names.indices.fill_null(-1))
-    for title in _OF_MEMORY:
+    for title in _MEMORY_TITLES:
         values = table.numbers(title)
         for number, name in enumerate(names.dictionary.to_pylist()):
             mine = values[(place == number) & np.isfinite(values)]
             if len(mine):
                 what = title.removesuffix("(MB)").removeprefix("Total ").lower()
-                found[f"peak of what {name} has {what}"] = ComparedNumber(float(mine.max()), _MIB_OF_A_BYTE, "MiB")
+                found[f"peak {what} memory of {name}"] = ComparedNumber(float(mine.max()), _MIB_PER_BYTE, "MiB")
     return found
 
 
@@ -90,11 +91,11 @@ def _steps(table: CsvTable) -> Figures:
     found: Figures = {}
     device = table.texts(DEVICE) if table.has(DEVICE) else pa.nulls(table.rows, pa.string())
     labels = list(zip(device.to_pylist(), table.texts(_STEP).to_pylist(), strict=True))
-    # Only the newest files name the device; a step of several is not compared.
-    alone = len({step for _, step in labels}) == len(labels)
-    for title in _OF_STEPS if alone else ():
+    # Only the newest files name the device; a step on several devices is not compared.
+    is_unique = len({step for _, step in labels}) == len(labels)
+    for title in _STEP_TITLES if is_unique else ():
         for (_, step), value in zip(labels, table.numbers(title).tolist(), strict=True):
             if np.isfinite(value):
-                within = _NS * min(_BARS, 10 + abs(value))
+                within = _DURATION_ROUNDING_US * min(_MAX_BARS, 10 + abs(value))
                 found[f"{title} of step {step or '(none)'}"] = ComparedNumber(value, within, "us")
     return found

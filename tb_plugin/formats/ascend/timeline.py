@@ -1,4 +1,7 @@
-"""``trace_view.json``: what its events are, and who launched what. Its kernels get their facts elsewhere (kernels.py)."""
+"""``trace_view.json``: kinds of events, and launches.
+
+Kernel facts come from kernels.py.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-_BY_CATEGORY = {
+_KIND_BY_CATEGORY = {
     "cpu_op": EventKind.OPERATOR,
     "user_annotation": EventKind.ANNOTATION,
     "mstx": EventKind.ANNOTATION,
@@ -32,19 +35,18 @@ _BY_CATEGORY = {
     "python_function": EventKind.PYTHON,
 }
 _LAUNCH, _HOST_TO_DEVICE, _FORWARD = "torch_to_npu", "HostToDevice", "fwdbwd"
+# the id of these arrows is the start of their task, which two streams may share; files write start-end pairs
 IN_PAIRS = frozenset({_LAUNCH})
-"""Arrows whose id is when their task begins, as tasks of two streams may at once. Their ends stand side by side in files."""
 _SHAPES, _TYPES, _STACK = "Input Dims", "Input type", "Call stack"
 _SEQUENCE, _THREAD, _CONNECTION = "Sequence number", "Fwd thread id", "connection_id"
 _PYTHON = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}
-HIT_RATE = "Hit Rate(%)"
-"""Series of a counter of caches."""
+HIT_RATE = "Hit Rate(%)"  # series of a cache counter
 _BYTES = ("data size(Byte)", "size(Byte)")
 _DIRECTION = "memcpy direction"
 
 
 class Timeline:
-    """The rows of a trace view. ``columns`` are those that Chrome's rules make of it (Collection.raw)."""
+    """The rows of a trace view. ``columns`` come from Collection.raw."""
 
     def __init__(self, columns: Mapping[str, Any], lanes: Lanes, interner: Interner) -> None:
         self._columns = dict(columns)
@@ -57,9 +59,9 @@ class Timeline:
         self._lanes = lanes
 
     def raw(self) -> dict[str, Any]:
-        """Returns columns and sections of a RawTrace but what names tell; ``device`` are numbers of devices."""
+        """Returns columns and sections of a RawTrace, except name flags; ``device`` has device numbers."""
         columns = self._columns
-        connection = self._whole(_CONNECTION, self.count)
+        connection = self._integers(_CONNECTION, self.count)
         linked = np.isin(self.kind, (EventKind.RUNTIME, EventKind.KERNEL, EventKind.MEMCPY)) & (
             (self.lane == Lane.CANN) | self.on_device
         )
@@ -72,7 +74,7 @@ class Timeline:
             "kind": self.kind,
             "pid": pid,
             "tid": tid,
-            # 0 is no connection: what the host did not ask for.
+            # 0 is no connection: work that the host did not request.
             "correlation": np.where(linked & (connection > 0), connection, MISSING),
             "external_id": external,
             "device": self.device,
@@ -88,7 +90,7 @@ class Timeline:
         columns, texts = self._columns, self._interner.texts
         kind = self._columns["kind"].copy()
         plain = (kind == EventKind.ANNOTATION) | (kind == EventKind.PYTHON)
-        category = self._table(columns["category"], lambda text: _BY_CATEGORY.get(text, EventKind.UNKNOWN))
+        category = self._table(columns["category"], lambda text: _KIND_BY_CATEGORY.get(text, EventKind.UNKNOWN))
         is_step = self._table(columns["name"], lambda text: STEP_NAME.match(text) is not None) == 1
         is_module = self._table(columns["name"], lambda text: text.startswith(MODULE_NAME)) == 1
         host = np.where(is_step & (category == EventKind.OPERATOR), EventKind.ANNOTATION, category)
@@ -104,15 +106,15 @@ class Timeline:
         )
         return np.where(plain, made, kind).astype(np.uint8)
 
-    def _table(self, ids: Int32, of: Callable[[str], Any]) -> npt.NDArray[np.uint8]:
-        """What a function says of the texts of a column, asked once for each."""
+    def _table(self, ids: Int32, convert: Callable[[str], Any]) -> npt.NDArray[np.uint8]:
+        """Maps the texts of a column, each distinct one once."""
         table = np.zeros(len(self._interner.texts) + 1, np.uint8)
         for each in np.unique(ids).tolist():
-            table[each] = int(of(self._interner.texts[each]))
+            table[each] = int(convert(self._interner.texts[each]))
         return table[ids]
 
-    def _whole(self, key: str, count: int) -> Int64:
-        """The whole numbers of an argument by row, -1 = absent; it stays an argument."""
+    def _integers(self, key: str, count: int) -> Int64:
+        """Returns the integers of an argument by row, -1 if missing; it stays an argument."""
         found = np.full(count, MISSING, np.int64)
         column = self._others.get(key)
         if column is not None and not column.is_text:
@@ -125,7 +127,7 @@ class Timeline:
         return found
 
     def _arrows(self, ends: ArrowEnds) -> tuple[ArrowEnds, Flows, Int64]:
-        """Recorded arrows that are no launches, arrows from forward to backward, and what operator launched a task."""
+        """Returns other recorded arrows, arrows from forward to backward, and the launching operator of tasks."""
         name = self._table(ends.name, lambda text: 1 if text == _LAUNCH else 2 if text == _FORWARD else 0)
         host_to_device = self._table(ends.name, lambda text: text.startswith(_HOST_TO_DEVICE)) == 1
         external = np.full(self.count, MISSING, np.int64)
@@ -137,25 +139,25 @@ class Timeline:
             external[source[both]] = source[both] + 1
             external[target[both]] = source[both] + 1
         flows = Flows(**{key: getattr(ends, key)[name == 2] for key in vars(Flows())})
-        kept = (name == 0) & ~host_to_device
-        return self._moved(_only(ends, kept)), flows, external
+        is_chosen = (name == 0) & ~host_to_device
+        return self._at_drawn_rows(_chosen_arrows(ends, is_chosen)), flows, external
 
-    def _moved(self, ends: ArrowEnds) -> ArrowEnds:
-        """Arrows with their ends where the rows are drawn."""
+    def _at_drawn_rows(self, ends: ArrowEnds) -> ArrowEnds:
+        """Returns arrows with their ends at the drawn rows."""
         text = self._interner.text
         start_pid, start_tid = self._lanes.drawn(ends.start_pid, ends.start_tid, text)
         end_pid, end_tid = self._lanes.drawn(ends.end_pid, ends.end_tid, text)
         return replace(ends, start_pid=start_pid, start_tid=start_tid, end_pid=end_pid, end_tid=end_tid)
 
     def _rows_at(self, pid: Int32, tid: Int32, time: Int64, some: Int64, among: Bool) -> Int32:
-        """The rows that begin just where these ends of arrows are."""
+        """Returns the rows that start exactly at these arrow ends."""
         columns, width = self._columns, len(self._interner.texts) + 1
         key = np.concatenate(
             (columns["pid"].astype(np.int64) * width + columns["tid"], pid[some] * np.int64(width) + tid[some])
         )
         track = numbered(key)[0].astype(np.int32)
         rows = np.flatnonzero(among)
-        # Of rows that begin together the shortest is the innermost.
+        # Of rows with equal starts the shortest is the innermost.
         rows = rows[np.lexsort((-columns["dur_ns"][rows], columns["start_ns"][rows]))]
         return rows_starting_at(track[: self.count], columns["start_ns"], rows, track[self.count :], time[some])
 
@@ -180,7 +182,7 @@ class Timeline:
         return PythonArgs(row=row, **{name: column[row] for name, column in numbers.items()})
 
     def _device_args(self) -> DeviceArgs:
-        """The stream of each task is its thread; a group's operations stand on none that has a number."""
+        """Returns device arguments. The stream of a task is its thread; group operations have no stream number."""
         row = np.flatnonzero(self.on_device & (self.lane != Lane.ANALYSIS)).astype(np.int32)
         size = np.full(self.count, MISSING, np.int64)
         for key in _BYTES:
@@ -190,12 +192,11 @@ class Timeline:
         return device_args(row, stream.astype(np.int32), size[row], direction[row])
 
     def _numbers(self, key: str) -> Int64:
-        found = self._whole(key, self.count)
+        found = self._integers(key, self.count)
         self._take(key)
         return found
 
     def _texts(self, key: str, form: Callable[[str], str]) -> Int32:
-        """The texts of an argument by row in the form of the model, -1 = absent."""
         found = np.full(self.count, MISSING, np.int32)
         column = self._take(key)
         if column is None or not column.is_text:
@@ -209,7 +210,7 @@ class Timeline:
 
 
 def in_percent(counters: CounterEvents, texts: Sequence[str]) -> CounterEvents:
-    """Returns the counters with hit rates in per cent, as their name says: trace views write shares of 1 under it."""
+    """Returns the counters with hit rates in percent, as named: trace views write fractions of 1."""
     known = np.unique(counters.series)
     named = known[[texts[each] == HIT_RATE for each in known.tolist()]] if len(known) else known
     rates = np.isin(counters.series, named)
@@ -219,12 +220,12 @@ def in_percent(counters: CounterEvents, texts: Sequence[str]) -> CounterEvents:
 
 
 def device_args(row: Int32, stream: Int32, size: Int64, direction: Int32) -> DeviceArgs:
-    """Returns arguments of device work; what CUDA's kernels state beside is absent."""
+    """Returns arguments of device work; the additional facts of CUDA kernels are missing."""
     word, number = np.full(len(row), MISSING, np.int32), np.full(len(row), MISSING, np.int64)
     nothing = np.full(len(row), np.nan)
     return DeviceArgs(row, stream, word, word, number, number, nothing, nothing, size, direction)
 
 
-def _only(ends: ArrowEnds, kept: Bool) -> ArrowEnds:
-    columns = {key: column[kept] if len(column) else column for key, column in vars(ends).items()}
+def _chosen_arrows(ends: ArrowEnds, is_chosen: Bool) -> ArrowEnds:
+    columns = {key: column[is_chosen] if len(column) else column for key, column in vars(ends).items()}
     return replace(ends, **columns)

@@ -1,4 +1,4 @@
-"""``trace_view.json`` as one pass over one file of a profile."""
+"""One pass over ``trace_view.json``."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class Events:
         self.log = log
         self._window = window
         self.restart()
-        self._phases_seen = False
+        self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Takes events of the document."""
+        """Takes decoded events from the document."""
         self.collected.add(events, digits)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one read so far."""
+        """Drops everything: a later event list replaces the one read so far."""
         self.collected = Collected(self.log, IN_PAIRS, None if self._window is None else cut_of(self._window))
 
     def state(self, fraction: float) -> ReadState:
-        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        """Returns the progress; ``fraction`` is the share of the stored bytes that was read."""
         seen = self.collected.seen
         return ReadState(fraction, seen, {"other": seen} if seen else {})
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
-        if not self._phases_seen and (is_bare_list or self.collected.seen):
+        """Raises UnreadableTrace if the JSON is not a trace."""
+        if not self._has_phases and (is_bare_list or self.collected.seen):
             raise no_events()

@@ -1,4 +1,4 @@
-"""Processes, threads and devices of a profile by name, whichever file names them."""
+"""Names of processes, threads and devices, from any file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_plugin.model.trace.schema import MISSING
 
 @dataclass(frozen=True)
 class NamesOf:
-    """Names and places of processes and threads."""
+    """Names and sort order of processes and threads."""
 
     processes: Mapping[str, str]
     threads: Mapping[tuple[str, str], str]
@@ -25,7 +25,7 @@ class NamesOf:
 
     @classmethod
     def of(cls, found: Content | ViewNames) -> NamesOf:
-        """Returns those of a trace view, or of a database."""
+        """Returns the names of a trace view or of a database."""
         if isinstance(found, Content):
             return cls(found.process_names, found.thread_names, found.process_order, {})
         processes, threads = found.processes(), found.threads()
@@ -33,7 +33,7 @@ class NamesOf:
 
 
 class NameRows:
-    """Rows of which the names tell something."""
+    """Rows that have a name and a kind."""
 
     def __init__(self, name: Any, kind: Any) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class NameRows:
 
 
 def devices_of(number: Any, others: Any) -> tuple[list[str], Any]:
-    """Returns the devices by number, also ``others`` without rows, and of each row its place among them."""
+    """Returns the devices by number, including ``others`` without rows, and each row's index among them."""
     found = np.union1d(number[number != MISSING], others)
     of_rows = np.full(len(number), MISSING, np.int16)
     of_rows[number != MISSING] = np.searchsorted(found, number[number != MISSING])

@@ -1,4 +1,4 @@
-"""A trace view that is too large to be opened whole: one look through it, and which rows of the tables belong to a window."""
+"""Survey of a large trace view; table rows of a window."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-_CUT = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})
-"""Tables of which a window has a part."""
+_PARTIAL_TABLES = frozenset({files.KERNELS, files.BLOCKS, files.MEMORY})  # tables that are read in part for a window
 _CONNECTION, _TASK = "connection_id", "Task Type"
 _COLUMNS = ("correlation", "start", "end", "thread", "kind")
 
 
 class AscendSurvey(Surveying):
-    """One survey in progress. What the threads are is known when all names came: until then their rows wait."""
+    """One survey in progress. Rows wait until the names of all threads are known."""
 
     has_arrows = True
 
@@ -57,17 +56,17 @@ class AscendSurvey(Surveying):
         self._threads: dict[tuple[str, str], int] = {}
         self._kinds: dict[str, int] = {}
         self._begun: dict[Any, int] = {}
-        self._asked = {name: Column(np.int64) for name in ("time", "thread", "at")}
+        self._requests = {name: Column(np.int64) for name in ("time", "thread", "at")}
 
     def add_names(self, events: Sequence[Event]) -> None:
-        """Takes what events say of processes and threads."""
+        """Takes names of processes and threads."""
         for event in [event for event in events if event.ph == "M"]:
             args = event.args or {}
             self._names.add(event, args.get("name"), args.get("labels"), args.get("sort_index"))
 
     def add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
-        """Takes ranges of one chunk."""
-        # What the host did has a category; calls of CANN and all that devices do have none.
+        """Takes the ranges of one chunk."""
+        # Host events have a category; CANN calls and device events have none.
         bare = np.array([event.cat is None for event in rows], np.bool_)
         right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(bare & (start == 0) & (dur == 0))
         end = start + np.where(right, dur, 0)
@@ -87,7 +86,7 @@ class AscendSurvey(Surveying):
         self.work.add_steps(rows, start, dur, right & ~bare)
 
     def add_arrows(self, ends: Sequence[Event], start: Int64) -> None:
-        """Takes arrows from operators to the work that they ask for; the begin of one stands before its end."""
+        """Takes arrows from operators to the requested work; an arrow's start comes before its end."""
         found = []
         for event, time in zip(ends, start.tolist(), strict=True):
             if event.name not in IN_PAIRS:
@@ -98,11 +97,11 @@ class AscendSurvey(Surveying):
             elif (begin := self._begun.pop(key, None)) is not None:
                 thread = (as_text(event.pid), as_text(event.tid))
                 found.append((begin, self._threads.setdefault(thread, len(self._threads)), time))
-        for column, values in zip(self._asked.values(), np.array(found, np.int64).reshape(-1, 3).T, strict=True):
+        for column, values in zip(self._requests.values(), np.array(found, np.int64).reshape(-1, 3).T, strict=True):
             column.add(values)
 
     def linked(self) -> LinkedWork:
-        """Returns launches, work and steps; called once, when all events are in."""
+        """Returns launches, work and steps; called once, after the last event."""
         waiting = {name: column.take() for name, column in self._waiting.items()}
         lanes = Lanes((), self._names.processes(), self._names.threads())
         lane = np.array([lanes.what(*thread)[0] for thread in self._threads] or [Lane.OTHER], np.uint8)[
@@ -114,14 +113,14 @@ class AscendSurvey(Surveying):
         on_device = (lane == Lane.STREAM) | (lane == Lane.GROUP)
         work = np.flatnonzero(on_device & of_kind(kind, *DEVICE_WORK))
         self.work.add_launches(correlation[launches], start[launches], end[launches])
-        thread, asked = (
+        thread, requests = (
             waiting["thread"].astype(np.int32),
-            {name: column.take() for name, column in self._asked.items()},
+            {name: column.take() for name, column in self._requests.items()},
         )
         work = work[np.argsort(start[work], kind="stable")]
-        ends = rows_starting_at(thread, start, work, asked["thread"].astype(np.int32), asked["at"])
+        ends = rows_starting_at(thread, start, work, requests["thread"].astype(np.int32), requests["at"])
         time = np.full(len(start), MISSING, np.int64)
-        time[ends[ends != MISSING]] = asked["time"][ends != MISSING]
+        time[ends[ends != MISSING]] = requests["time"][ends != MISSING]
         self.work.add_work(correlation[work], start[work], end[work], thread[work], time[work])
         return self.work
 
@@ -136,7 +135,7 @@ class AscendSurvey(Surveying):
 
 
 def _connection(event: Event) -> int:
-    """The number that joins calls and what they launched, -1 for none."""
+    """Returns the number shared by a call and its launched work, -1 for none."""
     stated = (event.args or {}).get(_CONNECTION)
     if isinstance(stated, str) and stated.isdecimal() and len(stated) < 19:
         stated = int(stated)
@@ -144,7 +143,7 @@ def _connection(event: Event) -> int:
 
 
 def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey:
-    """Returns what is when in the trace view of a profile. Raises WindowUnsupported where there is none."""
+    """Surveys the trace view of a profile. Raises WindowUnsupported without one."""
     source = Steady(source)
     names = by_kind(source.names())
     view = names.get(files.TRACE)
@@ -155,8 +154,8 @@ def surveyed(source: Source, options: ReadOptions, progress: Progress) -> Survey
     surveying = AscendSurvey(with_own(TORCH_NPU.steps, options.own_steps))
     with passed(OneFile(source, view), options, surveying, decode, progress) as (_, stream):
         found = surveying.finish()
-    # Rows of the tables lie where the events do, about.
-    sizes = {name: _size(source, name) for kind, name in names.items() if kind in _CUT}
+    # Table rows are distributed like the events, approximately.
+    sizes = {name: _size(source, name) for kind, name in names.items() if kind in _PARTIAL_TABLES}
     share = 1 + needed(sizes) / max(1, needed({view: FileSize(stream.text_bytes)}))
     return replace(found, cell_bytes=tuple(round(size * share) for size in found.cell_bytes))
 
@@ -166,7 +165,7 @@ def _size(source: Source, name: str) -> FileSize:
 
 
 def cut_of(window: Window) -> Cut:
-    """Returns what keeps the events of a window: both ends of a launch have the number that joins them."""
+    """Returns the cut that keeps the events of a window: both ends of a launch have a connection number."""
 
     def near(events: Sequence[Event]) -> tuple[Bool, Bool]:
         linked = np.array([_connection(event) != MISSING for event in events], np.bool_)
@@ -176,7 +175,7 @@ def cut_of(window: Window) -> Cut:
 
 
 class Rows:
-    """Which rows of the tables belong to a window."""
+    """Table rows that belong to a window."""
 
     def __init__(self, window: Window) -> None:
         self._begin = window.origin_ns + window.begin_ns
@@ -184,7 +183,7 @@ class Rows:
         self._lag = window.lag_ns
 
     def keep(self, kind: str) -> Keep | None:
-        """Returns what chooses rows of this file, None where all of them stay."""
+        """Returns the row selection of a file, None to keep all rows."""
         return {
             files.KERNELS: self._kernels,
             files.BLOCKS: self._blocks,
@@ -193,7 +192,7 @@ class Rows:
         }.get(kind)
 
     def placed(self, kernels: Kernels, columns: Mapping[str, Any]) -> tuple[Kernels, Int32]:
-        """Returns kernels that the window has, and the rows of those that ``columns`` have, -1 = none."""
+        """Returns kernels in the window, and the rows of those that ``columns`` contain, -1 for none."""
         drawn = np.flatnonzero(columns["kind"] == EventKind.KERNEL)
         row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
         inside = touching(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
@@ -201,10 +200,10 @@ class Rows:
         return kernels.only(kept), row[kept]
 
     def _kernels(self, table: CsvTable) -> Bool:
-        """Kernels around the window too: a call inside may have launched them. ``assemble`` drops the others."""
-        start, there = table.nanoseconds(START)
+        """Includes kernels around the window, which a call inside may have launched. ``assemble`` drops the others."""
+        start, has_start = table.nanoseconds(START)
         duration, _ = table.nanoseconds(DURATION)
-        return ~there | touching(start, start + duration, self._begin - self._lag, self._end + self._lag)
+        return ~has_start | touching(start, start + duration, self._begin - self._lag, self._end + self._lag)
 
     def _blocks(self, table: CsvTable) -> Bool:
         start, has_start = table.nanoseconds("Allocation Time(us)")
@@ -212,5 +211,5 @@ class Rows:
         return (~has_start | (start < self._end)) & (~has_end | (end >= self._begin))
 
     def _totals(self, table: CsvTable) -> Bool:
-        time, there = table.nanoseconds("Timestamp(us)")
-        return ~there | (time >= self._begin) & (time < self._end)
+        time, has_start = table.nanoseconds("Timestamp(us)")
+        return ~has_start | (time >= self._begin) & (time < self._end)

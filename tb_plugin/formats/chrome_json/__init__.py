@@ -1,4 +1,4 @@
-"""Chrome's trace JSON of any tool: VizTracer, a program's own tracer, an export of Perfetto."""
+"""Chrome's trace JSON of any tool: VizTracer, custom tracers, Perfetto exports."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ _NODE_NAME = re.compile(r"(?P<worker>node_trace\.[0-9]{1,9})\.log\Z")
 
 
 def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Every JSON file among the listed ones, and the logs of Node's tracing: no name is certain."""
     found = (json_candidate(READER_ID, file.path) or _node_candidate(file.path) for file in listing)
     return [candidate for candidate in found if candidate is not None]
 
 
 def _node_candidate(path: str) -> Candidate | None:
-    """The uncertain candidate of a name that Node gives to its traces."""
     match = _NODE_NAME.match(PurePosixPath(path).name)
     return Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False) if match else None
 
 
 def _sniff(head: bytes) -> bool:
-    """True for an object with an event list or the key of its unit, and for a bare list of events."""
+    """Returns True for an object with an event list or a time unit, and for a list of events."""
     return has_events(head) or speaks_of_time(head)
 
 

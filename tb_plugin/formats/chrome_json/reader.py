@@ -1,4 +1,4 @@
-"""The Reader of Chrome's trace JSON, whoever wrote it. It opens a file whole: windows are for formats that outgrow memory."""
+"""The Reader of Chrome's trace JSON from any tool."""
 
 from __future__ import annotations
 
@@ -20,38 +20,33 @@ from tb_plugin.model.trace.table import RawTrace
 
 
 class ChromeJsonReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads what any Chrome trace says (docs/formats/chrome.md); phases that mean nothing to a person are counted."""
+    """Reads any Chrome trace (docs/formats/chrome.md); phases that are not displayed are counted."""
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return need_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = _Reading()
         with passed(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
 
 
 class _Reading:
-    """One read in progress."""
-
     def __init__(self) -> None:
         self.log = IssueLog()
         self._collected = Collected(self.log)
-        self._phases_seen = False
+        self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Sink of the document."""
         self._collected.add(events, digits)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one read so far."""
         self._collected = Collected(self.log)
 
     def state(self, fraction: float) -> ReadState:
-        """Returns what was read so far, with ``fraction`` of the stored bytes."""
         collected = self._collected
         counts = {kind: count for kind, count in collected.by_kind.items() if count}
         counts |= {"counter": collected.counters.count} if collected.counters.count else {}
@@ -59,12 +54,10 @@ class _Reading:
         return ReadState(fraction, collected.seen, counts | ({"other": others} if others else {}))
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
-        if not self._phases_seen and (is_bare_list or self._collected.seen):
+        if not self._has_phases and (is_bare_list or self._collected.seen):
             raise no_events()
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
-        """Returns the finished trace."""
         collected = self._collected
         columns = collected.finish().raw(document.metadata.get("stackFrames"))
         count = len(columns["start_ns"])
@@ -87,7 +80,7 @@ class _Reading:
 
 
 def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:
-    """Epoch nanoseconds of time 0, which VizTracer states."""
+    """Returns epoch nanoseconds of time 0, which VizTracer writes."""
     stated = metadata.get("viztracer_metadata")
     value = stated.get("baseTimeNanoseconds") if isinstance(stated, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

@@ -1,4 +1,4 @@
-"""Execution traces of PyTorch (``ExecutionTraceObserver``, the schema of Chakra): JSON, packed or not."""
+"""Execution traces of PyTorch (``ExecutionTraceObserver``, Chakra schema): JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEAD = re.compile(
 
 
 def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Every file of JSON: no name speaks for an execution trace."""
+    """Returns all JSON files as candidates: no name identifies an execution trace."""
     names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
     return [
         Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=False)
@@ -29,7 +29,7 @@ def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def _sniff(head: bytes) -> bool:
-    """True for an object that begins with the version of its schema and has nodes."""
+    """Returns True for an object that starts with a schema version and has nodes."""
     return _HEAD.match(head) is not None
 
 

@@ -1,4 +1,7 @@
-"""From the nodes of a document to columns. What a field of unexpected type says is left out, and the node is kept."""
+"""Columns from the nodes of an execution trace.
+
+Fields of unexpected type are skipped; their node stays.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,13 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.execution_trace import NODES, TENSORS, TEXT
 
 MAX_TEXT = 4096
-_MOST = 2**62
-_TENSOR_FIELDS = 6
-"""Tensor, storage, offset, elements, bytes of an element, device."""
+_MAX_NUMBER = 2**62
+_TENSOR_FIELDS = 6  # tensor, storage, offset, elements, bytes per element, device
 _SIDES = (("inputs", False), ("outputs", True))
 
 
 class Nodes:
-    """Gathers nodes and their tensors."""
+    """Collects nodes and their tensors."""
 
     def __init__(self, log: IssueLog) -> None:
         self.kept = 0
@@ -30,30 +32,30 @@ class Nodes:
     def take(self, node: Any) -> None:
         """Takes a node of the file."""
         values = node if isinstance(node, dict) else {}
-        number, name = _whole(values.get("id")), values.get("name")
+        number, name = _integer(values.get("id")), values.get("name")
         if number is None or not isinstance(name, str):
             self.dropped += 1
-            self._log.add("bad_node", "dropped", text="nodes without an id or a name were left out")
+            self._log.add("bad_node", "dropped", text="nodes without an id or a name were skipped")
             return
         attributes = {
             each["name"]: each.get("value")
             for each in _items(values.get("attrs"))
             if isinstance(each, dict) and isinstance(each.get("name"), str)
         }
-        parent = _whole(values.get("ctrl_deps", values.get("parent")))
+        parent = _integer(values.get("ctrl_deps", values.get("parent")))
         self._nodes.add(
             (
                 number,
                 -1 if parent is None or parent == number else parent,
                 name,
-                _whole(attributes.get("rf_id", values.get("rf_id"))) or 0,
-                _whole(attributes.get("tid", values.get("tid"))) or 0,
+                _integer(attributes.get("rf_id", values.get("rf_id"))) or 0,
+                _integer(attributes.get("tid", values.get("tid"))) or 0,
                 attributes.get("op_schema", values.get("op_schema")),
             )
         )
         for side, is_output in _SIDES:
             found = values.get(side)
-            # Files of old have one list of values, and shapes and types beside it.
+            # Old files have one list of values, with shapes and types in other lists.
             lists = found if isinstance(found, dict) else {
                 "values": found, "shapes": values.get(f"{side[:-1]}_shapes"), "types": values.get(f"{side[:-1]}_types"),
             }  # fmt: skip
@@ -70,22 +72,29 @@ class Nodes:
         if kinds.startswith("GenericList"):
             inner = kinds.removeprefix("GenericList[").removesuffix("]").split(",")
             for number, each in enumerate(value):
-                self._tensor(is_output, position, each, _at(shape, number), _at(inner, number), _at(strides, number))
+                self._tensor(
+                    is_output,
+                    position,
+                    each,
+                    _item_at(shape, number),
+                    _item_at(inner, number),
+                    _item_at(strides, number),
+                )
         else:
             self._tensor(is_output, position, value, shape, kinds, strides)
 
     def _tensor(self, is_output: bool, position: int, value: Any, shape: Any, kind: Any, strides: Any) -> None:
-        numbers = [_whole(each) for each in value[: _TENSOR_FIELDS - 1]] if isinstance(value, list) else []
+        numbers = [_integer(each) for each in value[: _TENSOR_FIELDS - 1]] if isinstance(value, list) else []
         if len(numbers) < _TENSOR_FIELDS - 1 or numbers[0] is None:
             return
         elements, item_bytes = numbers[3] or 0, numbers[4] or 0
-        if elements * item_bytes >= _MOST:
+        if elements * item_bytes >= _MAX_NUMBER:
             numbers[3] = None
         device = value[_TENSOR_FIELDS - 1] if len(value) >= _TENSOR_FIELDS else None
         self._tensors.add((self.kept, is_output, position, *numbers, device, _sizes(shape), _sizes(strides), kind))
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Returns nodes by id, which is the order in which they begin, and their tensors."""
+        """Returns nodes by id (their start order), and their tensors."""
         nodes, tensors = self._nodes.table(), self._tensors.table()
         order = np.argsort(nodes["node"].to_numpy(), kind="stable")
         place = np.empty(len(order), np.int64)
@@ -97,25 +106,22 @@ class Nodes:
 
 
 class _Columns:
-    """Columns of a schema; every text once."""
-
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._rows: list[tuple[Any, ...]] = []
         self._texts: list[dict[str, int] | None] = [{} if field.type == TEXT else None for field in schema]
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """Takes a row with a value for each column; what is no text has none in a column of texts."""
-        made = []
+        """Takes a row with a value per column; non-text in a text column becomes null."""
+        row_values = []
         for value, texts in zip(row, self._texts, strict=True):
             if texts is not None:
                 value = _text(value)
                 value = None if value is None else texts.setdefault(value, len(texts))
-            made.append(value)
-        self._rows.append(tuple(made))
+            row_values.append(value)
+        self._rows.append(tuple(row_values))
 
     def table(self) -> pa.Table:
-        """Returns the columns."""
         columns = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
         arrays = []
         for values, field, texts in zip(columns, self._schema, self._texts, strict=True):
@@ -131,12 +137,12 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _at(values: Any, number: int) -> Any:
+def _item_at(values: Any, number: int) -> Any:
     return values[number] if isinstance(values, list) and number < len(values) else None
 
 
-def _whole(value: Any) -> int | None:
-    return value if type(value) is int and abs(value) < _MOST else None
+def _integer(value: Any) -> int | None:
+    return value if type(value) is int and abs(value) < _MAX_NUMBER else None
 
 
 def _sizes(value: Any) -> str | None:

@@ -20,44 +20,42 @@ from tb_plugin.formats.values import storable
 from tb_plugin.model.execution_trace import ExecutionTrace
 from tb_plugin.model.trace.report import ReadReport
 
-PER_BYTE = 8
-"""Memory at the peak of a read for each byte of text: 5 were measured."""
-PACKED = 26
-"""Bytes of text for each stored byte of an archive."""
-_OTHER = "It is no execution trace of PyTorch: record one with torch.profiler.ExecutionTraceObserver."
+PER_BYTE = 8  # peak memory per byte of text (5 were measured)
+PACKED = 26  # bytes of text per stored byte of an archive
+_ADVICE = "This is not an execution trace of PyTorch. Record one with torch.profiler.ExecutionTraceObserver."
 _FACTS = ("schema", "pid")
-_BLOCK = 1024 * 1024
+_BLOCK_BYTES = 1024 * 1024
 _JSON = json.JSONDecoder()
 _NEXT = re.compile(r"[\s,]{0,256}(?=\{)")
 
 
 class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads execution traces of PyTorch, whole."""
+    """Reads execution traces of PyTorch as a whole."""
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> ExecutionTrace:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         log = IssueLog()
         nodes = Nodes(log)
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
-            pieces = list(iter(lambda: stream.read(_BLOCK), b""))
-            head, is_whole = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
-            if not nodes.kept and (nodes.dropped or not is_whole or not head["nodes"]):
-                raise UnreadableTrace("It holds no node of an execution trace.", do=_OTHER)
+            pieces = list(iter(lambda: stream.read(_BLOCK_BYTES), b""))
+            head, is_complete = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
+            if not nodes.kept and (nodes.dropped or not is_complete or not head["nodes"]):
+                raise UnreadableTrace("The file contains no nodes of an execution trace.", do=_ADVICE)
         issues = log.issues()
-        lost = 0 if is_whole else 1
+        truncated = 0 if is_complete else 1
         process = head.get("pid")
         report = ReadReport(
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=nodes.kept + nodes.dropped + lost,
+            events_seen=nodes.kept + nodes.dropped + truncated,
             events_kept=nodes.kept,
-            events_dropped=nodes.dropped + lost,
-            complete=is_whole and not is_packed_badly(issues),
+            events_dropped=nodes.dropped + truncated,
+            complete=is_complete and not is_packed_badly(issues),
             issues=issues,
             records="nodes",
         )
@@ -72,10 +70,13 @@ class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
 
 
 def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], bool]:
-    """What stands around the nodes, and whether the document is whole: of a damaged one the nodes up to there are taken."""
+    """Returns the facts around the nodes, and whether the document is complete.
+
+    A damaged document gives the nodes before the damage.
+    """
     try:
         root = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        # Node by node: as objects all of them would take ten times their text.
+        # Nodes are decoded one by one: all of them as objects would take ten times the memory of the text.
         for raw in msgspec.json.decode(root.get("nodes", msgspec.Raw(b"[]")), type=list[msgspec.Raw]):
             nodes.take(msgspec.json.decode(raw))
         head: dict[str, Any] = {key: msgspec.json.decode(root[key]) for key in _FACTS if key in root}
@@ -94,7 +95,7 @@ def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], boo
                 nodes.take(storable(node, text[start.end() : at].encode(errors="replace"), log))
     except (ValueError, RecursionError):
         pass
-    log.add("truncated_tail", "dropped", at, text="the JSON ends early or is damaged from here on")
+    log.add("truncated_tail", "dropped", at, text="the JSON is truncated or damaged from here on")
     front = text[: begin.start()] if begin else ""
     schema, process = re.search(r'"schema"\s*:\s*"([^"]{1,200})"', front), re.search(r'"pid"\s*:\s*(\d{1,15})', front)
     return {

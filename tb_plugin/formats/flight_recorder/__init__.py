@@ -15,12 +15,14 @@ READER_ID = "flight_recorder"
 _NAME = re.compile(
     r"(?s)^(?P<stem>.*?)(?<![\d.])(?P<rank>\d{1,6})(?P<ending>\.(?:json|pickle|pkl|bin|dump))?(?:\.(?:gz|zst))?\Z"
 )
-_SPEAKS = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
-"""Prefixes that name a dump. A refused file with another prefix is not listed as skipped: many names end in a number."""
+_DUMP_PREFIX = re.compile(r"(?i)trace|flight|nccl|rank[_-]?\Z|(?:^|[^a-z])(?:fr|dump)(?:[^a-z]|$)")
+"""Prefixes that suggest a dump. A refused file with another prefix is not listed as skipped: many names end in a
+number.
+"""
 _PICKLE = re.compile(rb"\A(?:\x80[\x02-\x05]|\(d|\}q|\(l|\]q)")
-_WORDS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
+_PICKLE_KEYS = re.compile(rb"pg_config|pg_status|collective_seq_id|profiling_name|comm_lib_version|nccl_version")
 TEXT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]{0,64}\{")
-_KEYS = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id|comm_lib_version|nccl_comm_state)"[ \t\r\n]{0,8}:')
+_JSON_KEYS = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id|comm_lib_version|nccl_comm_state)"[ \t\r\n]{0,8}:')
 
 
 def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
@@ -29,22 +31,22 @@ def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the uncertain candidate that a path stands for; None where its name does not end in the number of a rank."""
+    """Returns an uncertain candidate, None if the file name does not end in a rank number."""
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
     run, span = run_and_step(path)
-    is_quiet = _SPEAKS.search(f"{PurePosixPath(run).name}/{match['stem']}") is None
+    is_quiet = _DUMP_PREFIX.search(f"{PurePosixPath(run).name}/{match['stem']}") is None
     if is_quiet and (match["ending"] or not match["stem"].endswith(("_", "-"))):
         return None
     return Candidate(READER_ID, run, f"rank{int(match['rank'])}", span, (path,), certain=False, is_quiet=is_quiet)
 
 
 def _sniff(head: bytes) -> bool:
-    """True for a pickle, and for JSON, that names parts of a dump."""
+    """Returns True for a pickle or JSON with the keys of a dump."""
     if TEXT.match(head):
-        return _KEYS.search(head) is not None
-    return _PICKLE.match(head) is not None and _WORDS.search(head) is not None
+        return _JSON_KEYS.search(head) is not None
+    return _PICKLE.match(head) is not None and _PICKLE_KEYS.search(head) is not None
 
 
 FORMATS = (

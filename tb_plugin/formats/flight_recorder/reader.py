@@ -1,4 +1,4 @@
-"""The Reader of flight recorders' dumps: a pickle or JSON a rank, in files whose names end in the number of the rank."""
+"""The Reader of flight recorder dumps: one file per rank."""
 
 from __future__ import annotations
 
@@ -22,23 +22,21 @@ from tb_plugin.formats.values import storable
 from tb_plugin.model.flight_recorder import RawFlight
 from tb_plugin.model.trace.report import ReadReport
 
-PER_BYTE = 22
-"""Memory at the peak of a read for each byte of text: 18 were measured, objects of a pickle mostly."""
-PACKED = 12
-"""Bytes of text for each stored byte of an archive."""
-_AGAIN = "Have it written again: torch.distributed writes one when a collective times out (TORCH_FR_BUFFER_SIZE)."
-_BLOCK = 1024 * 1024
+PER_BYTE = 22  # peak memory per byte of text (18 were measured, mostly objects of a pickle)
+PACKED = 12  # bytes of text per stored byte of an archive
+_AGAIN = "Record a new dump: torch.distributed writes one when a collective times out (TORCH_FR_BUFFER_SIZE)."
+_BLOCK_BYTES = 1024 * 1024
 
 
 class FlightRecorderReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads what the flight recorder of ``torch.distributed`` writes when a collective hangs, one file a rank."""
+    """Reads flight recorder dumps of ``torch.distributed``, written per rank when a collective hangs."""
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawFlight:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             made = _read(stream, log)
@@ -49,21 +47,21 @@ class FlightRecorderReader(DeclaredReader, entry=FORMATS[0]):
 
 def _read(stream: TextStream, log: IssueLog) -> RawFlight:
     head = stream.read(64 * 1024)
-    root, is_whole = _text(head, stream, log) if TEXT.match(head) else _pickle(head, stream, log)
-    # PyTorch 2.2 wrote the entries alone.
+    root, is_complete = _json_root(head, stream, log) if TEXT.match(head) else _pickle_root(head, stream, log)
+    # PyTorch 2.2 wrote only the entries.
     found = root if isinstance(root, dict) else {"entries": root}
     entries = found.get("entries")
     if not isinstance(entries, list):
-        raise UnreadableTrace("It holds no entries of a flight recorder.", do=_AGAIN)
+        raise UnreadableTrace("The file contains no flight recorder entries.", do=_AGAIN)
     records = Records(log, stream.text_bytes)
     records.take(entries)
-    if not records.kept and (entries or not is_whole):
-        raise UnreadableTrace("None of its entries is a record of a call.", do=_AGAIN)
+    if not records.kept and (entries or not is_complete):
+        raise UnreadableTrace("None of the entries is a record of a call.", do=_AGAIN)
     issues = log.issues()
     version, library, old_library = (
         str(found.get(key) or "")[:200] for key in ("version", "comm_lib_version", "nccl_version")
     )
-    lost = 0 if is_whole else 1
+    truncated = 0 if is_complete else 1
     return RawFlight(
         records=records.table(),
         groups=groups_of(found.get("pg_config")),
@@ -74,10 +72,10 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=records.kept + records.dropped + lost,
+            events_seen=records.kept + records.dropped + truncated,
             events_kept=records.kept,
-            events_dropped=records.dropped + lost,
-            complete=is_whole and not is_packed_badly(issues),
+            events_dropped=records.dropped + truncated,
+            complete=is_complete and not is_packed_badly(issues),
             issues=issues,
             records="calls",
         ),
@@ -85,21 +83,20 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
 
 
 class _Nothing:
-    """The sink of a pickle without long lists: a recorder keeps some thousands of calls."""
+    """The sink of a pickle without long lists: a recorder has a few thousand calls."""
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns None: all lists are built."""
         return None
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> None:
-        """Does nothing: no list has a role."""
+        pass
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Does nothing."""
+        pass
 
 
-def _pickle(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """What a pickle holds, and whether it is whole. Raises UnreadableTrace for one that would run code."""
+def _pickle_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
+    """Returns the content of a pickle, and whether it is complete. Raises UnreadableTrace if it would run code."""
     pending = [head]
 
     def read(size: int) -> bytes:
@@ -109,17 +106,17 @@ def _pickle(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
     try:
         return machine.run(), True
     except Ended:
-        log.add("truncated_tail", "dropped", machine.offset, text="the file ends inside the dump")
+        log.add("truncated_tail", "dropped", machine.offset, text="the file is truncated inside the dump")
     except Damaged as error:
-        text = f"the pickle is damaged ({error}): what follows was left out"
+        text = f"the pickle is damaged ({error}); the rest was skipped"
         log.add("damaged", "dropped", machine.offset, text=text)
     return machine.unwound(), False
 
 
-def _text(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
-    """What JSON holds, and whether it is whole: of a damaged file the entries up to there."""
+def _json_root(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
+    """Returns the content of JSON, and whether it is complete; a damaged file gives the entries before the damage."""
     pieces = [head]
-    while piece := stream.read(_BLOCK):
+    while piece := stream.read(_BLOCK_BYTES):
         pieces.append(piece)
     data = b"".join(pieces).removeprefix(b"\xef\xbb\xbf")
     try:
@@ -127,17 +124,19 @@ def _text(head: bytes, stream: TextStream, log: IssueLog) -> tuple[Any, bool]:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass
     text = data.decode("utf-8", "replace")
-    found: dict[str, Any] = {key: _after(text, key) for key in ("pg_config", "pg_status", "version")}
+    found: dict[str, Any] = {key: _value_of(text, key) for key in ("pg_config", "pg_status", "version")}
     begin = re.search(r'"entries"\s{0,64}:\s{0,64}\[', text)
     entries: list[Any] = []
-    at = begin.end() if begin else len(text)
+    position = begin.end() if begin else len(text)
     try:
-        while at < len(text) and (start := _NEXT.match(text, at)):
-            entry, at = _JSON.raw_decode(text, start.end())
-            entries.append(storable(entry, text[start.end() : at].encode(errors="replace"), log, numbers=False))
+        while position < len(text) and (start := _NEXT.match(text, position)):
+            entry, position = _JSON.raw_decode(text, start.end())
+            entries.append(storable(entry, text[start.end() : position].encode(errors="replace"), log, numbers=False))
     except (ValueError, RecursionError):
         pass
-    log.add("truncated_tail", "dropped", len(text[:at].encode()), text="the JSON ends early or is damaged from here on")
+    log.add(
+        "truncated_tail", "dropped", len(text[:position].encode()), text="the JSON is truncated or damaged from here on"
+    )
     return ({**found, "entries": entries} if begin else None), False
 
 
@@ -145,8 +144,8 @@ _JSON = json.JSONDecoder()
 _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 
-def _after(text: str, key: str) -> Any:
-    """The value of a key of a damaged document; None where that is damaged as well."""
+def _value_of(text: str, key: str) -> Any:
+    """Returns the value of a key in a damaged document, None if that is damaged as well."""
     match = re.search(rf'"{key}"\s{{0,64}}:\s{{0,64}}(?=[{{"])', text)
     try:
         return None if match is None else _JSON.raw_decode(text, match.end())[0]

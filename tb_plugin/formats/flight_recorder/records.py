@@ -1,7 +1,7 @@
-"""From the objects of a dump to columns. Schema-driven: whatever else a file holds is not looked at.
+"""Columns from the objects of a flight recorder dump.
 
-References of a pickle can multiply a small file: texts are made once an object and stand once in their column, and how
-much text all rows stand for is bounded by the bytes that were read.
+Only fields of the schema are read. References in a pickle can multiply a small file: each text is made once per
+object and stored once per column, and the total text of all rows is bounded by the file size.
 """
 
 from __future__ import annotations
@@ -15,40 +15,39 @@ import pyarrow as pa
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.flight_recorder import SCHEMA, TEXT, Group, Status
 
-MAX_TEXT = 4096
-"""Characters of a text that are kept."""
+MAX_TEXT = 4096  # characters
 MAX_FRAMES = 256
 MAX_TENSORS = 512
 MAX_DIMENSIONS = 64
 MAX_GROUPS = 100_000
-MAX_RANKS = 1_000_000
-"""Members of all groups together."""
-_CHARACTERS = 32
-"""So much text all rows may stand for, by references, for each byte of the file; real files stay below 4."""
-_FREE = 64 * 1024 * 1024
-_MOST = 2**62
+MAX_RANKS = 1_000_000  # members of all groups together
+_MAX_CHARS_PER_BYTE = (
+    32  # characters of all rows, with repeated references, per byte of the file; real files stay below 4
+)
+_FREE_CHARS = 64 * 1024 * 1024
+_MAX_NUMBER = 2**62
 _NUMBER = re.compile(r"-?\d{1,18}")
 
 
 class Records:
-    """Gathers records. ``kept`` and ``dropped`` count the entries of the file."""
+    """Collects records. ``kept`` and ``dropped`` count the entries of the file."""
 
     def __init__(self, log: IssueLog, text_bytes: int) -> None:
         self.kept = 0
         self.dropped = 0
         self._log = log
-        self._budget = _FREE + _CHARACTERS * text_bytes
+        self._budget = _FREE_CHARS + _MAX_CHARS_PER_BYTE * text_bytes
         self._columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
         self._numbers: dict[str, dict[str, int]] = {f.name: {} for f in SCHEMA if f.type == TEXT}
-        self._made: dict[tuple[str, int], str] = {}
+        self._text_of: dict[tuple[str, int], str] = {}
 
     def take(self, entries: list[Any]) -> None:
-        """Takes the entries of a dump. They must outlive this object: texts are remembered by the object they are of."""
+        """Takes the entries of a dump. They must outlive this object: texts are cached by object identity."""
         for entry in entries:
             if self._budget < 0:
-                self._lost("too_many", "references multiply what the file holds: the rest was left out")
+                self._drop("too_many", "references expand far beyond the file's content; the rest was skipped")
             elif not isinstance(entry, dict) or not isinstance(entry.get("profiling_name"), str):
-                self._lost("bad_record", "entries that are no records of calls were left out")
+                self._drop("bad_record", "entries that are not records of calls were skipped")
             else:
                 self._row(entry)
 
@@ -63,7 +62,7 @@ class Records:
             arrays.append(values)
         return pa.table(arrays, schema=SCHEMA)
 
-    def _lost(self, code: str, text: str) -> None:
+    def _drop(self, code: str, text: str) -> None:
         self.dropped += 1
         self._log.add(code, "dropped", text=text)
 
@@ -72,12 +71,12 @@ class Records:
         name, description = group if isinstance(group, list | tuple) and len(group) == 2 else (group, "")
         is_p2p = entry.get("is_p2p") is True
         row = {
-            "record": _whole(entry.get("record_id"), self.kept),
-            "group_number": _whole(entry.get("pg_id")),
+            "record": _integer(entry.get("record_id"), self.kept),
+            "group_number": _integer(entry.get("pg_id")),
             "group": self._text("group", name),
             "group_description": self._text("group_description", description),
-            "sequence": _whole(entry.get("collective_seq_id", entry.get("seq_id"))),
-            "p2p_sequence": _whole(entry.get("p2p_seq_id")),
+            "sequence": _integer(entry.get("collective_seq_id", entry.get("seq_id"))),
+            "p2p_sequence": _integer(entry.get("p2p_seq_id")),
             "name": self._text("name", entry["profiling_name"]),
             "input_sizes": self._text("input_sizes", entry.get("input_sizes"), _sizes),
             "output_sizes": self._text("output_sizes", entry.get("output_sizes"), _sizes),
@@ -90,7 +89,7 @@ class Records:
             "started_ns": _time(entry.get("time_discovered_started_ns")),
             "completed_ns": _time(entry.get("time_discovered_completed_ns")),
             "stated_ns": _nanoseconds(entry.get("duration_ms")),
-            "timeout_ms": _whole(entry.get("timeout_ms")),
+            "timeout_ms": _integer(entry.get("timeout_ms")),
             "thread": self._text("thread", _thread(entry)),
             "stack": self._text("stack", entry.get("frames"), _stack),
         }
@@ -99,7 +98,7 @@ class Records:
         self.kept += 1
 
     def _text(self, column: str, value: Any, make: Callable[[Any], str] | None = None) -> int | None:
-        """The number of a text in its column; of a list that of the text which is made of it, once."""
+        """Returns the number of a text in its column. The text of a list is made once."""
         if make is None:
             text = value[:MAX_TEXT] if isinstance(value, str) else str(value) if type(value) is int else None
             if text is None:
@@ -108,9 +107,9 @@ class Records:
             return None
         else:
             key = (column, id(value))
-            text = self._made.get(key)
+            text = self._text_of.get(key)
             if text is None:
-                text = self._made[key] = make(value)
+                text = self._text_of[key] = make(value)
         if not text.isascii():
             text = text.encode("utf-8", "replace").decode("utf-8")
         self._budget -= len(text)
@@ -127,40 +126,39 @@ def groups_of(found: object) -> tuple[Group, ...]:
         name, description = (str(values.get(field) or "")[:MAX_TEXT] for field in ("name", "desc"))
         ranks = values.get("ranks")
         texts = re.findall(r"\d{1,9}", ranks[: 10 * left]) if isinstance(ranks, str) else ranks
-        members = [int(rank) for rank in texts[:left] if _whole(rank) is not None] if isinstance(texts, list) else []
+        members = [int(rank) for rank in texts[:left] if _integer(rank) is not None] if isinstance(texts, list) else []
         left -= len(members)
         groups.append(Group(name or str(key)[:MAX_TEXT], description, tuple(members)))
     return tuple(groups)
 
 
 def status_of(found: object) -> tuple[Status, ...]:
-    """Returns how far the rank says that it is in each group (``pg_status``)."""
-    made = []
+    """Returns the rank's progress in each group (``pg_status``)."""
+    statuses = []
     for key, value in list(found.items())[:MAX_GROUPS] if isinstance(found, dict) else []:
-        number = _whole(key)
+        number = _integer(key)
         if number is not None and isinstance(value, dict):
-            told = (_whole(value.get(f"last_{what}_collective")) for what in ("enqueued", "started", "completed"))
-            made.append(Status(number, *(-1 if each is None else each for each in told)))
-    return tuple(made)
+            progress = (_integer(value.get(f"last_{what}_collective")) for what in ("enqueued", "started", "completed"))
+            statuses.append(Status(number, *(-1 if each is None else each for each in progress)))
+    return tuple(statuses)
 
 
-def _whole(value: object, default: int | None = None) -> int | None:
-    """A whole number, also one that is written as text."""
+def _integer(value: object, default: int | None = None) -> int | None:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return int(value)
-    return value if type(value) is int and abs(value) < _MOST else default
+    return value if type(value) is int and abs(value) < _MAX_NUMBER else default
 
 
 def _time(value: object, is_ns: bool = True) -> int | None:
-    number = _whole(value)
+    number = _integer(value)
     if number is None or number <= 0:
         return None
     number *= 1 if is_ns else 1000
-    return number if number < _MOST else None
+    return number if number < _MAX_NUMBER else None
 
 
 def _nanoseconds(milliseconds: object) -> int | None:
-    if type(milliseconds) in (int, float) and 0 <= milliseconds < _MOST / 10**6:  # type: ignore[operator]
+    if type(milliseconds) in (int, float) and 0 <= milliseconds < _MAX_NUMBER / 10**6:  # type: ignore[operator]
         return round(milliseconds * 10**6)  # type: ignore[operator]
     return None
 
@@ -172,9 +170,9 @@ def _thread(entry: Mapping[str, Any]) -> str | None:
 
 
 def _sizes(value: Any) -> str:
-    """Sizes as traces write them: ``[[4, 3], []]``."""
+    """Returns sizes in the form of traces: ``[[4, 3], []]``."""
     tensors = [
-        f"[{', '.join(str(size) for size in each[:MAX_DIMENSIONS] if _whole(size) is not None)}]"
+        f"[{', '.join(str(size) for size in each[:MAX_DIMENSIONS] if _integer(size) is not None)}]"
         for each in value[:MAX_TENSORS]
         if isinstance(each, list | tuple)
     ]
@@ -186,11 +184,11 @@ def _types(value: Any) -> str:
 
 
 def _stack(value: Any) -> str:
-    """Frames as traces write them, innermost first: ``file(line): function``."""
+    """Returns frames in the form of traces, innermost first: ``file(line): function``."""
     frames = []
     for each in value[:MAX_FRAMES]:
         frame = each if isinstance(each, dict) else {}
         file, line, name = frame.get("filename"), frame.get("line"), frame.get("name")
         if isinstance(name, str):
-            frames.append(f"{str(file)[:500]}({_whole(line, 0)}): {name[:500]}")
+            frames.append(f"{str(file)[:500]}({_integer(line, 0)}): {name[:500]}")
     return "\n".join(frames)

@@ -1,4 +1,4 @@
-"""Sorts a chunk's events by what they are and hands each sort to its columns."""
+"""Columns of one trace, filled from chunks of decoded events."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 MEMORY_NAME = "[memory]"
-VALUELESS = "hardware_counters"
-"""Category of counters, whose values PyTorch's Python exporter leaves out."""
+VALUELESS = "hardware_counters"  # PyTorch's Python exporter writes these counters without values
 INSTANT_CATEGORY = "cpu_instant_event"
 _INSTANTS = ("i", "I", "R")
 _ARROW_CATEGORIES = ("fwdbwd", "forward_backward")
@@ -38,7 +37,7 @@ _LAUNCH_CATEGORY = "ac2g"
 
 
 class Collector:
-    """Everything a trace holds, growing by chunks. ``add`` changes nothing when it raises NeedsDigits."""
+    """Columns of a trace. ``add`` changes nothing when it raises NeedsDigits."""
 
     def __init__(self, log: IssueLog, decoding: Decoding, window: Window | None = None) -> None:
         self.interner = Interner()
@@ -56,24 +55,24 @@ class Collector:
         self._decoding = decoding
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Takes in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
+        """Adds events; with ``digits`` their times are raw text. Raises NeedsDigits before any change."""
         is_row = [event.ph == "X" for event in events]
         rows: Sequence[Event] = events
         others: list[Event] = []
         if not all(is_row):
             rows = list(compress(events, is_row))
             others = list(compress(events, map(not_, is_row)))
-        looked_at, names, categories = rows, [event.name for event in rows], [event.cat for event in rows]
+        unfiltered, names, categories = rows, [event.name for event in rows], [event.cat for event in rows]
         memory: Sequence[Event] = []
         failures: list[Event] = []
         valueless = 0
-        met = set(categories)
-        if VALUELESS in met or INSTANT_CATEGORY in met or MEMORY_NAME in names or OUT_OF_MEMORY in names:
+        present = set(categories)
+        if VALUELESS in present or INSTANT_CATEGORY in present or MEMORY_NAME in names or OUT_OF_MEMORY in names:
             valueless = categories.count(VALUELESS)
             memory = [event for event in rows if event.name == MEMORY_NAME]
             failures = [event for event in rows if event.name == OUT_OF_MEMORY]
             rows = [event for event in rows if not is_instant(event)]
-        kinds = {event.ph for event in others}  # most chunks hold one or two kinds of events: look only for those
+        kinds = {event.ph for event in others}  # most chunks contain one or two phases; the others are not searched
         if not kinds.isdisjoint(_INSTANTS):
             instants = [event for event in others if event.ph in _INSTANTS]
             memory = [*memory, *[event for event in instants if event.name == MEMORY_NAME]]
@@ -111,7 +110,7 @@ class Collector:
             counters, counters_ns = self.cut.moments(counters, counters_ns)
             arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
             dependencies, dependencies_ns = self.cut.arrows(dependencies, dependencies_ns)
-        texts = (names, categories) if rows is looked_at else None
+        texts = (names, categories) if rows is unfiltered else None
         self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args, texts)
         if self._decoding.binds:
             self._add_bound(rows, starts)
@@ -130,19 +129,19 @@ class Collector:
                     self.names.add(event, args.name, args.labels)
 
     def _add_bound(self, rows: Sequence[Event], starts: Int64) -> None:
-        """Arrows that events state themselves, as MTIA's instruction traces do; others are flow events of their own."""
+        """Adds arrows that events describe by ``bind_id``, as MTIA instruction traces do."""
         for flag, phase in (("flow_out", "s"), ("flow_in", "f")):
             at = [i for i, event in enumerate(rows) if getattr(event, flag, None) is True]
             ends = [Event(phase, pid=rows[i].pid, tid=rows[i].tid, id=getattr(rows[i], "bind_id", None)) for i in at]
             self.bound.add(ends, starts[at])
 
     def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
-        """Takes in ranges of the host that are columns already, as ``RowColumns.add_columns`` does."""
+        """Adds host ranges that are columns already; see ``RowColumns.add_columns``."""
         self.seen += len(start_ns)
         return self.rows.add_columns(start_ns, ids, args)
 
     def counts(self) -> dict[str, int]:
-        """Returns how many events of each kind came so far; see ReadState."""
+        """Returns the number of events per kind so far; see ReadState."""
         counts = dict(zip((kind.name.lower() for kind in EventKind), self.rows.by_kind.tolist(), strict=True))
         counts["memory"] = self.memory.count
         counts["counter"] = self.counters.count
@@ -151,7 +150,7 @@ class Collector:
         return {kind: count for kind, count in counts.items() if count}
 
     def close_marks(self) -> None:
-        """Turns begin and end marks into rows; call once, when all events are in."""
+        """Turns begin and end marks into rows. Call once, after the last event."""
         events: Sequence[ChromeEvent]
         events, starts, durations = self.marks.take(self._last_ns)
         if self.cut is not None:
@@ -159,13 +158,12 @@ class Collector:
         self.rows.add(events, starts, durations, self._decoding.all_learned(), self._decoding.no_args)
 
     def _last_ns(self) -> int:
-        """The end of the trace, as far as ranges tell it; of a window that of the whole trace."""
         last = self.rows.last_ns()
         return last if self.cut is None else max(last, self.cut.trace_end_ns)
 
 
 def is_instant(event: Event) -> bool:
-    """Tells duration events that are none: Python's exporter wrote instants and counters as X, Kineto once instants."""
+    """Returns True for instants and counters written as phase X, by Python's exporter or an old Kineto."""
     return event.cat in (INSTANT_CATEGORY, VALUELESS) or event.name in (MEMORY_NAME, OUT_OF_MEMORY)
 
 

@@ -1,4 +1,4 @@
-"""Counters of devices: Kineto gives each GPU a process ``GPU N Counters``, whose series say neither device nor unit."""
+"""Kineto's GPU counters: device and unit of each series."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CounterEvents, CounterSeries
 
-MOST_OF_ONE_NAME = 16
-"""Series of one device and name that are told apart."""
+MOST_OF_ONE_NAME = 16  # more series of one device and name stay unnumbered
 _PROCESS = re.compile(r"GPU (\d+) Counters\Z")
 
 
 def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEvents, CounterSeries]:
-    """Returns the counters, of which no two series of a device share a name, and what is known of those series."""
+    """Returns the counters with distinct series names per device, and the device and unit of each series."""
     devices = {
         int(pid): found[1] for pid in np.unique(counters.pid) if (found := _PROCESS.match(interner.texts[int(pid)]))
     }
     if not devices:
         return counters, CounterSeries()
-    counters = _told_apart(counters, np.isin(counters.pid, list(devices)), interner)
+    counters = _numbered_series(counters, np.isin(counters.pid, list(devices)), interner)
     rows = np.flatnonzero(np.isin(counters.pid, list(devices)))
     pid, name, series = np.unique(np.stack([c[rows] for c in (counters.pid, counters.name, counters.series)]), axis=1)
     units = [unit_of_counter(interner.texts[each]) for each in name.tolist()]
@@ -39,8 +38,11 @@ def of_devices(counters: CounterEvents, interner: Interner) -> tuple[CounterEven
     return counters, known
 
 
-def _told_apart(counters: CounterEvents, chosen: npt.NDArray[np.bool_], interner: Interner) -> CounterEvents:
-    """Two rollups of one metric may get one name: then each moment has as many values of it, in the same order."""
+def _numbered_series(counters: CounterEvents, chosen: npt.NDArray[np.bool_], interner: Interner) -> CounterEvents:
+    """Numbers series that share a name: some metrics are rolled up twice.
+
+    Each moment then has equally many values, in the same order.
+    """
     rows = np.flatnonzero(chosen)
     _, key = np.unique(
         np.stack([column[rows] for column in (counters.pid, counters.name, counters.series)]),

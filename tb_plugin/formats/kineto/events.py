@@ -1,4 +1,4 @@
-"""The shape of one event of torch.profiler: the arguments that this package gives columns of their own."""
+"""Events and arguments of torch.profiler as msgspec Structs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tb_plugin.formats._chrome.events import ABSENT, COUNTER, NAN, ChromeEvent, 
 
 
 class Args(msgspec.Struct, gc=False):
-    """The arguments this package uses, of all kinds of events; others are skipped without being built."""
+    """Arguments that have a column of their own, for all kinds of events."""
 
     external_id: Any = msgspec.field(default=-1, name="External id")
     external_id_old: Any = msgspec.field(default=-1, name="external id")
@@ -39,10 +39,8 @@ class Args(msgspec.Struct, gc=False):
     blocks_per_sm: Any = msgspec.field(default=NAN, name="blocks per SM")
     occupancy: Any = msgspec.field(default=NAN, name="est. achieved occupancy %")
     bytes: Any = -1
-    size: Any = -1
-    """Bytes of a copy, where a vendor calls them so."""
-    direction: Any = None
-    """Where a copy goes, where its name does not say it."""
+    size: Any = -1  # bytes of a copy, under another vendor's name
+    direction: Any = None  # direction of a copy whose name lacks it
     # collectives
     collective: Any = msgspec.field(default=None, name="Collective name")
     dtype: Any = None
@@ -68,13 +66,12 @@ class Args(msgspec.Struct, gc=False):
 
 
 class CounterArgs(Args, gc=False):
-    """The arguments of a counter event: whatever it calls its series, and what it says of them."""
+    """Arguments of a counter event: its series, under any names."""
 
     series: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-NO_ARGS = Args()
-"""Stands for absent or null args. Never written to."""
+NO_ARGS = Args()  # missing or null args; never written to
 
 
 class Event(ChromeEvent, gc=False):
@@ -84,14 +81,14 @@ class Event(ChromeEvent, gc=False):
 
 
 class DigitEvent(Event, gc=False):
-    """One event whose times keep their digits, for files in which floats cannot hold the nanoseconds."""
+    """An event with times as raw digits, for files whose nanoseconds do not fit into floats."""
 
     ts: msgspec.Raw = ABSENT
     dur: msgspec.Raw = ABSENT
 
 
 class BoundEvent(Event, gc=False):
-    """One event that may be bound to others: from each with ``flow_out`` an arrow leads to one with ``flow_in``."""
+    """An event with flow arrows: from ``flow_out`` to ``flow_in`` of the same ``bind_id``."""
 
     bind_id: Any = None
     flow_out: Any = None
@@ -99,7 +96,7 @@ class BoundEvent(Event, gc=False):
 
 
 class BoundDigitEvent(DigitEvent, gc=False):
-    """The same, with times that keep their digits."""
+    """The same with times as raw digits."""
 
     bind_id: Any = None
     flow_out: Any = None
@@ -115,9 +112,9 @@ _ARGUMENTS: msgspec.json.Decoder[list[_Arguments]] = msgspec.json.Decoder(list[_
 
 
 def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Event]:
-    """Returns the events of a text with the series of counters among them: their arguments have any name.
+    """Returns the events with the series of counters, whose arguments have any name.
 
-    Only a text that has counters is read twice.
+    Only a text with counters is decoded twice.
     """
     if COUNTER in [event.ph for event in events]:
         for event, again in zip(events, _ARGUMENTS.decode(text), strict=True):
@@ -127,12 +124,12 @@ def with_series(events: Sequence[Any], text: bytes | memoryview) -> Sequence[Eve
 
 
 def arguments(text: bytes | memoryview) -> list[msgspec.Raw]:
-    """Returns the raw arguments of all events of a text that have any. Raises one of NOT_DECODED."""
+    """Returns the raw arguments of all events that have some. Raises one of NOT_DECODED."""
     return [event.args for event in _ARGUMENTS.decode(text) if event.args is not ABSENT]
 
 
 def detached(args: Args | None) -> Args | None:
-    """Returns arguments whose raw values are copies: those of a decoded event are views of the chunk's buffer."""
+    """Returns a copy whose raw values do not point into the chunk's buffer."""
     if args is None:
         return None
     copied = {}
@@ -145,14 +142,14 @@ def detached(args: Args | None) -> Args | None:
 
 
 def merged(begun: Args | None, ended: Args | None) -> Args | None:
-    """Returns the arguments of a begin and an end mark together; the end's win."""
+    """Returns the merged arguments of a begin and an end mark; the end mark wins."""
     if begun is None or ended is None:
         return begun or ended
-    # The class of arguments grows while a file is read: the later one has the fields of both.
+    # Fields are added while a file is read: the later class has the fields of both.
     larger = max(type(begun), type(ended), key=lambda kind: len(kind.__struct_fields__))
-    together: dict[str, Any] = {}
+    combined: dict[str, Any] = {}
     for args in (begun, ended):
         absent = type(args)()
         fields = ((name, getattr(args, name)) for name in args.__struct_fields__)
-        together |= {name: value for name, value in fields if value is not getattr(absent, name)}
-    return larger(**together)
+        combined |= {name: value for name, value in fields if value is not getattr(absent, name)}
+    return larger(**combined)

@@ -1,4 +1,4 @@
-"""Which files of a log directory may be Kineto traces, and which run, worker and span their names speak of."""
+"""Kineto file names: run, worker and span."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tb_plugin.formats.base import Candidate, ListedFile
 
 READER_ID = "kineto"
 
-# The grammar of torch.profiler.tensorboard_trace_handler; the span token is a time in ms (older) or ns.
-# (?s) and \Z: a file name may hold line breaks.
+# Grammar of torch.profiler.tensorboard_trace_handler. The span is a time in ms (older) or ns. (?s) and \Z: file names
+# may contain line breaks.
 TRACE_NAME = re.compile(
     r"(?s)^(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz|\.zst)?\Z"
 )
-# torchtitan: profiling/traces/iteration_10/rank0_trace.json.gz, with a folder of the part of the job in between or not.
-_OF_ITERATION = re.compile(
+# torchtitan: profiling/traces/iteration_10/rank0_trace.json.gz, optionally with a folder for the part of the job.
+_TORCHTITAN = re.compile(
     r"(?s)^(?P<above>(?:.*/)?)iteration_(?P<span>\d+)/(?P<leaf>(?:[^/]+/)?)(?P<worker>rank\d+)_trace"
     r"(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz|\.zst)?\Z"
 )
-# What torch.cuda._annotate_cuda_graph_trace of PyTorch 2.14 wrote beside a trace: all of it, and annotations.
+# torch.cuda._annotate_cuda_graph_trace of PyTorch 2.14 writes an annotated copy beside the trace.
 _ANNOTATED = re.compile(r"(?s)^(?P<trace>.+?)(?:\.json(?:\.gz)?)?\.annotated\.json(?:\.gz)?\Z")
 _PROCESS = re.compile(r"(?s)^.+_\d+\Z")
 _ENDINGS = (".json", ".json.gz")
 _EXPORTED = re.compile(r"(?s)^(?P<stem>.+?)(?:\.trace)?(?:(?:\.json(?:\.gz)?)?\.annotated)?\.json(?:\.gz)?\Z")
-# How tools name processes and recordings (docs/formats.md). Groups: ``rank`` or ``worker``, and what tells recordings apart:
-# ``second`` and ``part`` of a time that all ranks share, a ``span`` that counts, a ``stage``.
-_OF_HANDLER = (
+# How tools name processes and recordings (docs/formats.md). Groups: ``rank`` or ``worker``; ``second`` and ``part`` of
+# a time common to all ranks; ``span``, a counter; ``stage``.
+_HANDLER_NAMES = (
     # Lightning: fit-[<filename>-]<local rank>-[Strategy]DDPStrategy.training_step, later with _ for signs
     re.compile(
         r"(?s)^(?P<stage>fit|validate|test|predict)-(?:.+-)?(?P<rank>\d+)-"
@@ -38,8 +38,7 @@ _OF_HANDLER = (
     # DLRM: worker0_step_12
     re.compile(r"(?s)^(?P<worker>.+)_step_(?P<span>\d+)\Z"),
 )
-"""Names of tensorboard_trace_handler before the time."""
-_OF_EXPORT = (
+_EXPORT_NAMES = (
     # SGLang: [<prefix>-]<seconds>-TP-0[-DP-0][-PP-0][-EP-0][-EXTEND|-DECODE]
     re.compile(
         r"(?s)^(?:.*-)?(?P<second>\d{9,10})(?:\.(?P<part>\d{1,9})\d*)?-(?P<worker>TP-\d+(?:-(?:DP|PP|EP|CP)-\d+)*)"
@@ -53,54 +52,54 @@ _OF_EXPORT = (
     # Megatron
     re.compile(r"^rank-(?P<rank>\d+)\Z"),
 )
-"""Names of export_chrome_trace."""
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns one candidate per listed JSON file; certain when the name follows the grammar of a tool that writes them."""
+    """Returns one candidate per JSON file; certain if the name follows the grammar of a known tool."""
     paths = {file.path for file in listing}
     found = (candidate_of(file.path, paths) for file in listing)
     return [candidate for candidate in found if candidate is not None]
 
 
 def candidate_of(path: str, among: Collection[str] = ()) -> Candidate | None:
-    """Returns the candidate a path (relative, forward slashes) stands for, None when it is no JSON file.
+    """Returns the candidate of a path (relative, forward slashes), None if it is not a JSON file.
 
-    A trace to which annotations were added stands for the one of ``among`` that it was made of.
+    An annotated trace also claims its original if ``among`` contains it.
     """
     annotated = _ANNOTATED.match(path)
     also = tuple(name for end in _ENDINGS if (name := f"{annotated['trace']}{end}") in among) if annotated else ()
     match = TRACE_NAME.match(PurePosixPath(path).name)
     if match:
-        made = Candidate(READER_ID, run_of(path), match["worker"], match["span"], (path,), certain=True, also=also)
-        return _named(made, made.worker, _OF_HANDLER)
-    match = _OF_ITERATION.match(path)
+        handler_file = Candidate(
+            READER_ID, run_of(path), match["worker"], match["span"], (path,), certain=True, also=also
+        )
+        return _with_worker(handler_file, handler_file.worker, _HANDLER_NAMES)
+    match = _TORCHTITAN.match(path)
     if match:
         run = f"{match['above']}{match['leaf']}".rstrip("/")
         return Candidate(READER_ID, run, match["worker"], match["span"], (path,), certain=True, also=also)
     found = json_candidate(READER_ID, path)
     exported = _EXPORTED.match(PurePosixPath(path).name)
-    return found and _named(replace(found, also=also), exported["stem"] if exported else "", _OF_EXPORT)
+    return found and _with_worker(replace(found, also=also), exported["stem"] if exported else "", _EXPORT_NAMES)
 
 
 def process_in(path: str) -> str:
-    """Returns host and process (``host_4711``), as tensorboard_trace_handler names a file by default; empty for none."""
+    """Returns host and process (``host_4711``) of a default tensorboard_trace_handler name, empty if there are none."""
     candidate = candidate_of(path)
     is_process = candidate is not None and candidate.certain and _PROCESS.match(candidate.worker)
     return candidate.worker if candidate is not None and is_process else ""
 
 
-def _named(candidate: Candidate, stem: str, namings: Sequence[re.Pattern[str]]) -> Candidate:
-    """The candidate with the worker and the span that a tool names."""
+def _with_worker(candidate: Candidate, stem: str, namings: Sequence[re.Pattern[str]]) -> Candidate:
     match = next((match for naming in namings if (match := naming.match(stem))), None)
     if match is None:
         return candidate
-    told = match.groupdict()
-    second = told.get("second")
+    groups = match.groupdict()
+    second = groups.get("second")
     return replace(
         candidate,
-        worker=told.get("worker") or f"rank{int(told['rank'])}",
-        span=candidate.span or told.get("span"),
-        time_unix_ns=int(second) * 10**9 + int((told["part"] or "0").ljust(9, "0")) if second else None,
-        stage=told.get("stage") or "",
+        worker=groups.get("worker") or f"rank{int(groups['rank'])}",
+        span=candidate.span or groups.get("span"),
+        time_unix_ns=int(second) * 10**9 + int((groups["part"] or "0").ljust(9, "0")) if second else None,
+        stage=groups.get("stage") or "",
     )

@@ -1,4 +1,4 @@
-"""Which rank of which distributed job recorded a file, from the first bytes of it: PyTorch states it ahead of the events."""
+"""Rank and job of a Kineto file, from its first bytes."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ from typing import Any
 
 from tb_plugin.formats.base import JobInfo
 
-_STATED = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
+_JOB_KEY = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 _NUMBER = rb'"%s"\s*:\s*"?(\d{1,9})\b'
 _RANK, _WORLD = re.compile(_NUMBER % b"[rR]ank"), re.compile(_NUMBER % b"world_size")
 _COLLECTIVE = re.compile(rb'\{[^{}]*"Process Group Ranks"[^{}]*\}')
 _RANKS = re.compile(rb'"Process Group Ranks"\s*:\s*"\[([\d, ]*)\]"')
 _BACKEND = re.compile(rb'"backend"\s*:\s*"([^"\\]{0,64})"')
 _HOST = re.compile(rb'"host_name"\s*:\s*"([^"\\]{1,256})"')
-_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})\b')
-# Devices have small numbers as their pid; events of the host have that of the process.
+_BASE_TIME = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})\b')
+# Devices have small pids; events of the host have the pid of the process.
 _HOST_EVENT = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*(\d{1,10})\b'
     rb'[^{}]{0,4096}?"ts"\s*:\s*"?(\d{1,19})(?:\.(\d{1,3}))?'
 )
-# Tools that merge the files of ranks into one write the rank into the process, or leave several processes.
+# Tools that merge the files of ranks write the rank into the pid, or leave several processes.
 _MERGED = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|python_function)"[^{}]{0,4096}?"pid"\s*:\s*"[^"]*[^"\d]'
 )
 _STEP = re.compile(rb'"ProfilerStep#(\d{1,9})"')
-_FIRST_NS, _LAST_NS = 10**18, 4 * 10**18
-"""2001 to 2096, in nanoseconds since 1970."""
+_FIRST_NS, _LAST_NS = 10**18, 4 * 10**18  # 2001 to 2096, nanoseconds since 1970
 
 
 def identify(head: bytes) -> JobInfo | None:
-    """Returns what a file that begins with these (uncompressed) bytes states of its job.
+    """Returns the job that a file names in its first (uncompressed) bytes.
 
-    None for one process alone, and for a file that was merged from several: what it states is that of one of them.
+    Returns None for a single process, and for a file merged from several: it names only one of them.
     """
-    match = _STATED.search(head)
-    # Lists of ranks of a large job may go beyond what was read; what stands before them is enough.
-    stated = head[match.end() : match.end() + 4096] if match else b""
-    rank, world = (_number(pattern, stated) for pattern in (_RANK, _WORLD))
+    match = _JOB_KEY.search(head)
+    # Rank lists of a large job may exceed the bytes read; the fields before them are enough.
+    job = head[match.end() : match.end() + 4096] if match else b""
+    rank, world = (_number(pattern, job) for pattern in (_RANK, _WORLD))
     if match is None:
-        rank, world = _of_collectives(head)
+        rank, world = _rank_of_collectives(head)
     elif world is None or world < 2:
         return None
     if rank is None or world is None or not rank < (world or rank + 1):
@@ -55,7 +54,7 @@ def identify(head: bytes) -> JobInfo | None:
     return JobInfo(
         rank=rank,
         world_size=world,
-        backend=_text(_BACKEND.search(stated)),
+        backend=_text(_BACKEND.search(job)),
         group=_group(head, match.end(), world) if match else "",
         process=f"{_text(host)}:{events[0][0].decode()}" if events else "",
         start_ns=start_ns,
@@ -64,8 +63,8 @@ def identify(head: bytes) -> JobInfo | None:
     )
 
 
-def _of_collectives(head: bytes) -> tuple[int | None, int | None]:
-    """The rank and the size of the job (0: not stated), by the place in a list of ranks that collectives state."""
+def _rank_of_collectives(head: bytes) -> tuple[int | None, int | None]:
+    """Returns rank and world size (0: unknown) from the rank lists of collectives."""
     ranks: set[int] = set()
     world = 0
     for args in _COLLECTIVE.findall(head):
@@ -87,12 +86,12 @@ def _text(match: re.Match[bytes] | None) -> str:
 
 
 def _group(head: bytes, begin: int, world: int) -> str:
-    """What is stated of the group of all ranks; empty where nothing is, or more than was read."""
+    """Returns the description of the default group, empty if missing or beyond the bytes read."""
     try:
-        stated: Any = json.JSONDecoder().raw_decode(head[begin:].decode("utf-8", "replace"))[0]
+        job: Any = json.JSONDecoder().raw_decode(head[begin:].decode("utf-8", "replace"))[0]
     except ValueError:
         return ""
-    groups = stated.get("pg_config")
+    groups = job.get("pg_config")
     for group in groups if isinstance(groups, list) else ():
         if isinstance(group, dict) and group.get("pg_size") == world:
             return " ".join(str(group.get(key, "")) for key in ("pg_desc", "backend_config")).strip()
@@ -100,13 +99,13 @@ def _group(head: bytes, begin: int, world: int) -> str:
 
 
 def _start(head: bytes, events: list[tuple[bytes, bytes, bytes]]) -> tuple[int | None, str]:
-    """When about it was recorded, in ns, and on which clock; the first events of a file are not in order."""
+    """Returns an approximate recording time (ns) and its clock. The first events are not in order."""
     if not events:
         return None, ""
     recorded = int(median(int(whole) * 1000 + int(part.ljust(3, b"0")) for _, whole, part in events))
-    base = _number(_BASE, head)
+    base = _number(_BASE_TIME, head)
     for time in (recorded, recorded + (base or 0)):
         if _FIRST_NS <= time < _LAST_NS:
             return time, "unix"
-    # Some releases state the base behind the events: the same one for all processes of a job.
+    # Some releases write the base time after the events; it is the same for all processes of a job.
     return recorded, "unstated"

@@ -1,4 +1,4 @@
-"""Events without a row of their own that only torch.profiler writes: of the allocator, and forward-backward arrows."""
+"""Allocator events and forward-backward arrows of torch.profiler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Memory:
         }
 
     def add(self, events: Sequence[Event], time_ns: Int64) -> None:
-        """Appends allocator events of one chunk."""
+        """Appends the allocator events of a chunk."""
         if not events:
             return
         args, columns, keys = [event.args or NO_ARGS for event in events], self._columns, self._interner.keys
@@ -45,14 +45,14 @@ class Memory:
         self.count += len(events)
 
     def take(self) -> MemoryEvents:
-        """Returns all of them, sorted by time."""
+        """Returns all allocator events, sorted by time."""
         columns = {name: column.take() for name, column in self._columns.items()}
         order = np.argsort(columns["time_ns"], kind="stable")
         return MemoryEvents(**{name: column[order] for name, column in columns.items()})
 
 
 class Arrows:
-    """Ends of forward-backward arrows, waiting for their partners: either end may come first in the file."""
+    """Forward-backward arrows. Either end may come first in the file."""
 
     def __init__(self, interner: Interner) -> None:
         self._keys = interner.keys
@@ -60,7 +60,7 @@ class Arrows:
         self._ends: dict[Any, list[tuple[int, int, int]]] = defaultdict(list)
 
     def add(self, events: Sequence[Event], time_ns: Int64) -> None:
-        """Appends flow events of the forward-backward category."""
+        """Appends forward-backward flow events."""
         if not events:
             return
         keys = self._keys.of([key for event in events for key in (event.pid, event.tid)]).tolist()
@@ -69,7 +69,7 @@ class Arrows:
             side[as_text(event.id)].append((time, pid, tid))
 
     def take(self) -> tuple[Flows, int]:
-        """Returns the pairs, by id and within an id in file order, and the number of ends left without partner."""
+        """Returns the pairs (by id, then in file order) and the number of unmatched ends."""
         pairs = [
             (start, end)
             for flow_id, starts in self._starts.items()

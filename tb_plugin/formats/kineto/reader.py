@@ -1,4 +1,4 @@
-"""The Reader of Kineto and Chrome JSON traces."""
+"""The Reader of Kineto traces."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
     """Reads the JSON that torch.profiler writes, in the dialects of all its releases since 2020."""
 
     def identify(self, names: Sequence[str], head: Callable[[str], bytes]) -> JobInfo | None:
-        """Returns what the file states ahead of its events of the job that it was recorded in."""
+        """Returns rank and job, from the first bytes of the file."""
         return identify(head(names[0]))
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return need_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the source's file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = Reading(options)
         with passed(source, options, reading, reading.decoding, progress) as (document, stream):
             if "host_name" not in document.metadata and (process := process_in(source.names()[0])):
@@ -54,17 +54,17 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
             return reading.finish(document, stream)
 
     def reading(self, options: ReadOptions) -> Reading:
-        """Returns a read whose events the caller hands over, of a whole trace."""
+        """Returns an empty read of a whole trace, which the caller fills."""
         return Reading(options)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns what is when in the source's one file. Raises what ``read`` raises."""
+        """Returns bounds, steps and work of the file. Raises what ``read`` raises."""
         surveying = KinetoSurvey(with_own(PYTORCH.steps, options.own_steps))
         with passed(source, options, surveying, Decoding(), progress):
             return surveying.finish()
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of text a read can keep in so much memory."""
+        """Returns how many bytes of text fit into ``memory_bytes`` when read."""
         return room_bytes(memory_bytes)
 
 
@@ -77,12 +77,12 @@ class Reading:
         self._class_rules = options.class_rules
         self.decoding = Decoding()
         self._collector = Collector(self.log, self.decoding, options.window)
-        self._phases_seen = False
+        self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Takes decoded events: the sink of the document."""
+        """Takes decoded events from the document."""
         self._collector.add(events, digits)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def take_text(self, text: bytes) -> None:
         """Takes a JSON list of events. Raises one of NOT_DECODED."""
@@ -101,38 +101,38 @@ class Reading:
         ids: Sequence[npt.NDArray[np.int32]],
         args: Mapping[str, tuple[npt.NDArray[np.int64], Values]],
     ) -> int:
-        """Takes ranges of the host that are columns already; see ``RowColumns.add_columns``. Returns the first row."""
-        self._phases_seen = True
+        """Takes host ranges that are columns already; see ``RowColumns.add_columns``. Returns the first row."""
+        self._has_phases = True
         return self._collector.add_columns(start_ns, ids, args)
 
     def set_durations(self, first: int, dur_ns: npt.NDArray[np.int64]) -> None:
-        """Sets the durations of rows that were taken as columns and follow each other."""
+        """Sets the durations of consecutive rows that were taken as columns."""
         self._collector.rows.set_durations(first, dur_ns)
 
     def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one read so far."""
+        """Drops everything: a later event list replaces the one read so far."""
         self._collector = Collector(self.log, self.decoding, self._window)
 
     def state(self, fraction: float) -> ReadState:
-        """Returns what was read so far, with ``fraction`` of the stored bytes."""
+        """Returns the progress; ``fraction`` is the share of the stored bytes that was read."""
         return ReadState(fraction, self._collector.seen, self._collector.counts())
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
-        if not self._phases_seen and (is_bare_list or self._collector.seen):
+        """Raises UnreadableTrace if the JSON is not a trace."""
+        if not self._has_phases and (is_bare_list or self._collector.seen):
             raise no_events()
 
     def finish(self, document: Passed, stream: Counted) -> RawTrace:
         """Returns the finished trace."""
         collector = self._collector
         collector.close_marks()
-        flows, lonely = collector.arrows.take()
-        if lonely:
-            self.log.add("unpaired_flow" if collector.cut is None else "cut_flow", "note", count=lonely)
-        arrows, lonely = collector.dependencies.take()
-        ties, loose = collector.bound.take()
-        if lonely + loose:
-            self.log.add("unpaired_arrow", "note", count=lonely + loose)
+        flows, unmatched = collector.arrows.take()
+        if unmatched:
+            self.log.add("unpaired_flow" if collector.cut is None else "cut_flow", "note", count=unmatched)
+        arrows, unmatched = collector.dependencies.take()
+        bound_flows, unmatched_bound = collector.bound.take()
+        if unmatched + unmatched_bound:
+            self.log.add("unpaired_arrow", "note", count=unmatched + unmatched_bound)
         collector.interner.tell(self.log)
         if self.decoding.left_out:
             self.log.add("other_arguments", "note")
@@ -140,9 +140,9 @@ class Reading:
         if legacy:
             self.log.add("legacy_device_rows", "unknown", count=legacy)
         memory = collector.memory.take()
-        kept = collector.rows.count + collector.memory.count + collector.counters.count
+        loaded = collector.rows.count + collector.memory.count + collector.counters.count
         outside = 0 if collector.cut is None else collector.cut.outside
-        tally = Tally(collector.seen, kept, collector.rows.unknown, outside)
+        tally = Tally(collector.seen, loaded, collector.rows.unknown, outside)
         core = collector.rows.take()
         sections = collector.rows.sections
         collectives = CollectiveArgs(**sections.collectives.take())
@@ -151,7 +151,9 @@ class Reading:
         others = collector.rows.others.take()
         intern_regions(others, collector.interner)
         device_args = completed(DeviceArgs(**sections.device.take()), others, len(core.kind), collector.interner)
-        drawn = concatenate_arrows(dependencies(arrows, core, collector.interner), bound(ties, collector.interner))
+        drawn = concatenate_arrows(
+            dependencies(arrows, core, collector.interner), bound(bound_flows, collector.interner)
+        )
         texts = collector.interner.texts
         return RawTrace(
             **vars(core),
@@ -180,8 +182,8 @@ class Reading:
         )
 
 
-def _devices(metadata: Mapping[str, Any], seen: list[str], memory: MemoryEvents) -> tuple[DeviceInfo, ...]:
-    """Devices in the order of their positions: those of the rows first, then those only ``deviceProperties`` lists."""
+def _devices(metadata: Mapping[str, Any], device_ids: list[str], memory: MemoryEvents) -> tuple[DeviceInfo, ...]:
+    """Returns the devices of the rows, then those that only ``deviceProperties`` lists."""
     listed: dict[str, Mapping[str, Any]] = {}
     properties = metadata.get("deviceProperties")
     for item in properties if isinstance(properties, list) else ():
@@ -189,7 +191,7 @@ def _devices(metadata: Mapping[str, Any], seen: list[str], memory: MemoryEvents)
             listed.setdefault(str(item["id"]), item)
     # Device type 0 is the host.
     allocating = np.unique(memory.device_id[(memory.device_type != 0) & (memory.device_id >= 0)]).tolist()
-    return describe_all(seen, listed, allocating, frozenset(metadata))
+    return describe_all(device_ids, listed, allocating, frozenset(metadata))
 
 
 def _base_time_ns(metadata: Mapping[str, Any]) -> int | None:

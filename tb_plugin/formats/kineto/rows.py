@@ -1,4 +1,4 @@
-"""The growing table: takes the events of a chunk, keeps their numbers, and lets the events go."""
+"""Columns of duration events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 _KINDS = len(EventKind)
-_UNASKED = 255
+_NOT_LOOKED_UP = 255
 
 
 def _flags(*kinds: EventKind) -> npt.NDArray[np.bool_]:
@@ -49,51 +49,46 @@ _WITH_COLLECTIVE_ARGS = _flags(EventKind.OPERATOR, EventKind.ANNOTATION, EventKi
 _CALLS = _flags(EventKind.RUNTIME)
 _FAILURES = _flags(EventKind.INSTANT)
 _ANY = _flags(*EventKind)
-_Field = tuple[str, str, Any]
-"""A field of ``Args``, its name in the file, and what stands in it where nothing is stated."""
-_OF_CALLS: tuple[_Field, ...] = (
+_Field = tuple[str, str, Any]  # field of ``Args``, name in the file, default
+_CALL_FIELDS: tuple[_Field, ...] = (
     ("stream", "stream", None),
     ("grid", "grid", ABSENT),
     ("block", "block", ABSENT),
     ("bytes", "bytes", -1),
 )
-"""Arguments that have columns in the section of device work, and that HIP states with its calls as well."""
-_GRAPH_NODE = "graph node id"
-"""Stated by work of a graph, which alone has annotations of a person's own."""
-_OF_EVENTS: tuple[_Field, ...] = (("name", "name", None), ("labels", "labels", None))
-"""Arguments of metadata events; annotations of a graph put them on its kernels as well, as a person named them."""
-_OF_COLLECTIVES: tuple[_Field, ...] = (
+"""Arguments of device work that HIP also writes on its calls."""
+_GRAPH_NODE = "graph node id"  # only work of a CUDA graph has it, and only that has user annotations
+_LABEL_FIELDS: tuple[_Field, ...] = (("name", "name", None), ("labels", "labels", None))
+"""Arguments of metadata events; CUDA graph annotations put them on kernels as well."""
+_GROUP_FIELDS: tuple[_Field, ...] = (
     ("dtype", "dtype", None),
     ("group_name", "Process Group Name", None),
     ("group_description", "Process Group Description", None),
     ("group_ranks", "Process Group Ranks", None),
     ("group_size", "Group size", -1),
 )
-"""Arguments of collectives, of work that states no name of one: annotations of a graph may state any of them."""
-_OF_FAILURES: tuple[_Field, ...] = (
+"""Arguments of collectives on work without a collective name, from CUDA graph annotations."""
+_ALLOCATION_FIELDS: tuple[_Field, ...] = (
     ("memory_bytes", REQUESTED, 0),
     ("total_allocated", ALLOCATED, -1),
     ("total_reserved", RESERVED, -1),
     ("device_type", DEVICE_TYPE, -1),
     ("device_id", DEVICE_NUMBER, -1),
 )
-"""Arguments of allocator events, of requests that failed."""
-FUNCTION_ID = "Record function id"
-"""Number of a call that files recorded beside the trace state as well; 0 in traces without such a file."""
+"""Arguments of failed allocations."""
+FUNCTION_ID = "Record function id"  # also in the execution trace recorded beside this file; 0 without one
 _WORK = _flags(*DEVICE_WORK)
-_HOST_NAMED = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
+_HOST_RANGES = _flags(EventKind.OPERATOR, EventKind.ANNOTATION)
 
+# written by Lightning and `tb_plugin.annotate` before the name of a called module
 MODULE_RANGES = ("[pl][module]", "nn.Module: ")
-"""What Lightning and `tb_plugin.annotate` write before the name of the module whose call a range is."""
-EVENT_LIST_PID = "CPU functions"
-"""The process name EventList.export_chrome_trace gives to its events, which have no category."""
-LEGACY_DEVICE_PID = "CUDA functions"
-"""The same of the legacy autograd profiler for the device time of operators."""
+EVENT_LIST_PID = "CPU functions"  # pid in EventList.export_chrome_trace, whose events have no category
+LEGACY_DEVICE_PID = "CUDA functions"  # pid of device time in the legacy autograd profiler
 
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """The finished columns every row has."""
+    """The columns that every row has."""
 
     start_ns: Int64
     dur_ns: Int64
@@ -113,21 +108,17 @@ class RowColumns:
     def __init__(self, interner: Interner) -> None:
         self.count = 0
         self.sections = Sections(interner)
-        self.device_ids: dict[str, int] = {}
-        """Text of a device -> its position."""
+        self.device_ids: dict[str, int] = {}  # device text -> position
         self.others = Others(interner)
-        self._stating: dict[str, npt.NDArray[np.bool_]] = {}
-        """Name of an argument without a field of its own -> kinds that have stated it."""
-        self.by_kind: Int64 = np.zeros(_KINDS, np.int64)
-        """Number of rows of each EventKind."""
-        self.unknown: dict[str, int] = {}
-        """Category no device family knows -> number of its events."""
+        self._kinds_with: dict[str, npt.NDArray[np.bool_]] = {}  # argument without a field -> kinds that have it
+        self.by_kind: Int64 = np.zeros(_KINDS, np.int64)  # rows per EventKind
+        self.unknown: dict[str, int] = {}  # unknown category -> number of its events
         self.legacy_device_rows = 0
         self._interner = interner
-        self._kinds = np.empty(0, np.uint8)
-        """By string id of a category; _UNASKED where nobody has asked."""
-        self._odd = np.empty(0, np.bool_)
-        """By string id of a category: its events say more of themselves than it does."""
+        self._kinds = np.empty(0, np.uint8)  # by string id of a category
+        self._is_ambiguous = np.empty(
+            0, np.bool_
+        )  # by string id of a category: the name or the arguments decide as well
         self._devices = Ids(self._device_position)
         self._columns = {name: Column(dtype) for name, dtype in _CORE_TYPES.items()}
 
@@ -136,15 +127,15 @@ class RowColumns:
         events: Sequence[ChromeEvent],
         start_ns: Int64,
         dur_ns: Int64,
-        met: Sequence[tuple[Learned, int]] = (),
+        new_arguments: Sequence[tuple[Learned, int]] = (),
         no_args: Args = NO_ARGS,
         texts: tuple[list[Any], list[Any]] | None = None,
         kind: EventKind | None = None,
     ) -> None:
-        """Appends duration events whose times have been read already.
+        """Appends duration events with decoded times.
 
-        ``met`` are the arguments without a field of their own that some of them may state, ``no_args`` has all their fields,
-        ``texts`` are their names and categories where the caller has them, ``kind`` is theirs whatever the category says.
+        ``new_arguments`` lists the arguments without a field of their own and ``no_args`` has all their fields. ``texts`` are
+        names and categories, if the caller has them. ``kind`` overrides the category.
         """
         if not events:
             return
@@ -171,16 +162,16 @@ class RowColumns:
         columns["external_id"].add(_external_ids(args, used))
         columns["device"].add(self._device_column(kinds, pids, args))
         self._add_sections(kinds, args, used)
-        self._add_others(kinds, args, met, used)
+        self._add_others(kinds, args, new_arguments, used)
         columns["kind"].add(kinds)
         self.by_kind += np.bincount(kinds, minlength=_KINDS)
         self.count += len(events)
 
     def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
-        """Appends ranges of the host that are columns already: operators, annotations, Python calls, calls of a runtime.
+        """Appends host ranges that are columns already: operators, annotations, Python calls, runtime calls.
 
-        ``ids`` are the string ids of names, categories, processes and threads, ``args`` the positions that state an argument
-        and what they state: whole numbers, or JSON. Durations are 0 until ``set_durations``. Returns the first row.
+        ``ids`` are the string ids of names, categories, processes and threads. ``args`` maps an argument to positions
+        and values (integers or JSON). Durations are 0 until ``set_durations``. Returns the first row.
         """
         count, first = len(start_ns), self.count
         name, category, pid, tid = ids
@@ -202,20 +193,20 @@ class RowColumns:
         return first
 
     def set_durations(self, first: int, dur_ns: Int64) -> None:
-        """Sets the durations of rows that follow each other."""
+        """Sets the durations of consecutive rows."""
         self._columns["dur_ns"].put(first, dur_ns)
 
     def last_ns(self) -> int:
-        """Returns the end of the last row whose times can be right."""
+        """Returns the end of the last row with plausible times."""
         start, dur = (self._columns[key].seen() for key in ("start_ns", "dur_ns"))
         right = (np.abs(start) < FAR) & (dur >= 0) & (dur < FAR)
         return int((start[right] + dur[right]).max(initial=np.iinfo(np.int64).min))
 
     def take(self) -> Core:
-        """Returns the whole columns; the rows are empty afterwards."""
+        """Returns the finished columns; the rows are empty afterwards."""
         core = Core(**{name: column.take() for name, column in self._columns.items()})
         if not (core.kind == EventKind.MODULE).any():  # else the profiler recorded the calls, and each counts once
-            named = _HOST_NAMED[core.kind]
+            named = _HOST_RANGES[core.kind]
             modules = matches(core.name, named, self._interner.texts, lambda name: name.startswith(MODULE_RANGES))
             core.kind[modules] = EventKind.MODULE
         return core
@@ -223,22 +214,22 @@ class RowColumns:
     def _kind_column(self, categories: Int32) -> npt.NDArray[np.uint8]:
         missing = int(categories.max()) + 1 - len(self._kinds)
         if missing > 0:
-            self._kinds = np.append(self._kinds, np.full(missing, _UNASKED, np.uint8))
-            self._odd = np.append(self._odd, np.zeros(missing, np.bool_))
+            self._kinds = np.append(self._kinds, np.full(missing, _NOT_LOOKED_UP, np.uint8))
+            self._is_ambiguous = np.append(self._is_ambiguous, np.zeros(missing, np.bool_))
         kinds = self._kinds[categories]
-        if (kinds == _UNASKED).any():
-            for category in set(categories[kinds == _UNASKED].tolist()):
+        if (kinds == _NOT_LOOKED_UP).any():
+            for category in set(categories[kinds == _NOT_LOOKED_UP].tolist()):
                 text = self._interner.texts[category]
                 self._kinds[category] = kind_of(text)
-                self._odd[category] = needs_name(text) or text.lower() in LANES_BY_STREAM
+                self._is_ambiguous[category] = needs_name(text) or text.lower() in LANES_BY_STREAM
             kinds = self._kinds[categories]
         return kinds
 
     def _refine(
         self, events: Sequence[ChromeEvent], categories: Int32, kinds: npt.NDArray[np.uint8], tids: list[Any]
     ) -> None:
-        """Tell what the category alone does not: kinds, bytes and lanes of events of vendors with one for all their work."""
-        for position in np.flatnonzero(self._odd[categories]).tolist():
+        """Refines kinds, bytes and lanes for vendors with one category for all device work."""
+        for position in np.flatnonzero(self._is_ambiguous[categories]).tolist():
             event = events[position]
             args = event.args
             kinds[position] = kind_of_event(event.cat or "", as_text(event.name or ""))
@@ -250,7 +241,7 @@ class RowColumns:
                 tids[position] = args.stream
 
     def _count_unknown(self, events: Sequence[ChromeEvent], kinds: npt.NDArray[np.uint8]) -> None:
-        """Count events of unknown kind, after giving those of the EventList export, which has no categories, theirs."""
+        """Counts events of unknown kind. Rows of the EventList export have no category and become operators."""
         for position in np.flatnonzero(kinds == EventKind.UNKNOWN).tolist():
             event = events[position]
             if not event.cat and event.pid == EVENT_LIST_PID:
@@ -299,15 +290,15 @@ class RowColumns:
         self,
         kinds: npt.NDArray[np.uint8],
         args: list[Any],
-        met: Sequence[tuple[Learned, int]],
+        new_arguments: Sequence[tuple[Learned, int]],
         used: Collection[str],
     ) -> None:
-        """What the rows state beyond the sections: names that the file brought, and those that only other rows have."""
+        """Adds arguments outside the sections: learned names, and known names that belong to other kinds."""
         graphed: Int64 = np.empty(0, np.int64)
         looks: dict[bytes, tuple[Int64, list[Any]]] = {}
-        for learned, count in met:
-            likely = self._stating.setdefault(learned.key, np.zeros(_KINDS, np.bool_))
-            for flags in (likely, _ANY):  # events of other kinds are looked at only where some are still to be found
+        for learned, count in new_arguments:
+            likely = self._kinds_with.setdefault(learned.key, np.zeros(_KINDS, np.bool_))
+            for flags in (likely, _ANY):  # other kinds are searched only while some events are missing
                 look = flags.tobytes()
                 if look not in looks:
                     looks[look] = self._chosen(flags, kinds, args)
@@ -331,21 +322,20 @@ class RowColumns:
                 graphed = rows
         if len(graphed):
             annotated = [args[i] for i in (graphed - self.count).tolist()]
-            self._add_known(_OF_EVENTS, graphed, annotated, used)
+            self._add_fields(_LABEL_FIELDS, graphed, annotated, used)
             plain = [each.collective is None for each in annotated]
             if any(plain):
-                self._add_known(_OF_COLLECTIVES, graphed[plain], list(compress(annotated, plain)), used)
+                self._add_fields(_GROUP_FIELDS, graphed[plain], list(compress(annotated, plain)), used)
         rows, failures = self._chosen(_FAILURES, kinds, args)
         if failures:
-            self._add_known(_OF_FAILURES, rows, failures, used)
-        if not any(likely[EventKind.RUNTIME] for likely in self._stating.values()):
-            return  # calls of CUDA state nothing but numbers of the recorder's own
+            self._add_fields(_ALLOCATION_FIELDS, rows, failures, used)
+        if not any(likely[EventKind.RUNTIME] for likely in self._kinds_with.values()):
+            return  # CUDA calls have only the recorder's own numbers
         rows, calls = self._chosen(_CALLS, kinds, args)
         if calls:
-            self._add_known(_OF_CALLS, rows, calls, used)
+            self._add_fields(_CALL_FIELDS, rows, calls, used)
 
-    def _add_known(self, fields: Sequence[_Field], rows: Int64, args: list[Any], used: Collection[str]) -> None:
-        """What rows state under names that have a column of their own in the sections of other events."""
+    def _add_fields(self, fields: Sequence[_Field], rows: Int64, args: list[Any], used: Collection[str]) -> None:
         for field, key, absent in fields:
             column = [getattr(each, field) for each in args] if field in used else [absent]
             if column.count(absent) != len(column):

@@ -1,8 +1,7 @@
-"""Arguments of one chunk's events to section columns.
+"""Arguments of one chunk as section columns.
 
-``used`` names the fields of ``Args`` that any event of the file has stated so far: no others are looked at. A column that
-nobody in the chunk has is skipped after one cheap look. Every list is spelled out: a comprehension reads an attribute in
-less than half of the time that a table of fields and ``attrgetter`` would take.
+``used`` names the fields of ``Args`` that the file has used so far. A column without values in the chunk is skipped.
+Each list is spelled out because a comprehension is faster than ``attrgetter``.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ Int64 = npt.NDArray[np.int64]
 _OPERATORS = (EventKind.OPERATOR, EventKind.ANNOTATION)
 _PYTHON = (EventKind.PYTHON,)
 _PYTHON_COLUMNS = {"Python id": "python_id", "Python parent id": "parent_id", "Python module id": "module_id"}
-_SEPARATOR = b"\0"
-"""JSON has it nowhere; damaged text may."""
+_SEPARATOR = b"\0"  # never part of valid JSON
 
 
 class Sections:
-    """The four side tables of a trace, growing by chunks."""
+    """The four argument tables of a trace."""
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
         words, whole = np.int32, np.int64
+        # argument -> column, and the string ids of its JSON (None for integers)
         self._operator_columns: dict[str, tuple[str, Ids | None]] = {
             "Input Dims": ("shapes", interner.raw),
             "Input type": ("types", interner.raw),
@@ -45,7 +44,6 @@ class Sections:
             "Sequence number": ("sequence", None),
             "Fwd thread id": ("forward_thread", None),
         }
-        """Argument -> column, and what gives its JSON a string id; None for whole numbers."""
         self.operators = Section(
             shapes=words, types=words, strides=words, concrete=words, stack=words, sequence=whole, forward_thread=whole
         )
@@ -61,7 +59,7 @@ class Sections:
         )  # fmt: skip
 
     def add_operators(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Adds host operators, annotations and whatever is of unknown kind."""
+        """Adds operators, annotations and events of unknown kind."""
         columns: Columns = {}
         raw, words = self._interner.raw, self._interner.words
         dims = [a.input_dims for a in args] if "input_dims" in used else []
@@ -78,13 +76,13 @@ class Sections:
         if "call_stack" in used:
             _words(columns, "stack", [a.call_stack for a in args], words)
         if "sequence_number" in used:
-            _whole(columns, "sequence", [a.sequence_number for a in args])
+            _integers(columns, "sequence", [a.sequence_number for a in args])
         if "forward_thread" in used:
-            _whole(columns, "forward_thread", [a.forward_thread for a in args])
+            _integers(columns, "forward_thread", [a.forward_thread for a in args])
         self.operators.add(rows, columns)
 
     def add_columns(self, kinds: npt.NDArray[np.uint8], first: int, args: Mapping[str, tuple[Int64, Values]]) -> None:
-        """Adds what rows from ``first`` on state whose arguments are columns already; calls of modules become such a kind."""
+        """Adds argument columns for rows from ``first`` on. Python calls with a module id become kind MODULE."""
         for section, of_kinds, named in (
             (self.operators, _OPERATORS, self._operator_columns),
             (self.python, _PYTHON, {key: (column, None) for key, column in _PYTHON_COLUMNS.items()}),
@@ -100,20 +98,20 @@ class Sections:
                 kinds[chosen[stated["module_id"] != -1]] = EventKind.MODULE
 
     def add_python(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> Int64:
-        """Adds Python calls. Returns the module ids, -1 where a call is none of a module."""
+        """Adds Python calls. Returns module ids, -1 for other calls."""
         columns: Columns = {}
         if "python_id" in used:
-            _whole(columns, "python_id", [a.python_id for a in args])
+            _integers(columns, "python_id", [a.python_id for a in args])
         if "python_parent_id" in used:
-            _whole(columns, "parent_id", [a.python_parent_id for a in args])
+            _integers(columns, "parent_id", [a.python_parent_id for a in args])
         if "python_module_id" in used:
-            _whole(columns, "module_id", [a.python_module_id for a in args])
+            _integers(columns, "module_id", [a.python_module_id for a in args])
         self.python.add(rows, columns)
         modules: Int64 = columns.get("module_id", np.full(len(rows), -1, np.int64))
         return modules
 
     def add_device(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Kernels, copies, sets, waits and whatever is of unknown kind."""
+        """Adds kernels, copies, memsets, waits and events of unknown kind."""
         columns: Columns = {}
         if "stream" in used:
             streams = [None if a.stream == -1 else a.stream for a in args]
@@ -123,9 +121,9 @@ class Sections:
         if "block" in used:
             _raw(columns, "block", [a.block for a in args], self._interner.raw)
         if "registers" in used:
-            _whole(columns, "registers", [a.registers for a in args])
+            _integers(columns, "registers", [a.registers for a in args])
         if "shared_memory" in used:
-            _whole(columns, "shared_memory", [a.shared_memory for a in args])
+            _integers(columns, "shared_memory", [a.shared_memory for a in args])
         if "blocks_per_sm" in used:
             _floats(columns, "blocks_per_sm", [a.blocks_per_sm for a in args])
         if "occupancy" in used:
@@ -133,13 +131,13 @@ class Sections:
         if "occupancy" in columns:
             columns["occupancy"] = columns["occupancy"] / 100.0  # percent to ratio
         if "bytes" in used:
-            _whole(columns, "bytes", [a.bytes for a in args])
+            _integers(columns, "bytes", [a.bytes for a in args])
         if "direction" in used:
             _words(columns, "direction", [a.direction for a in args], self._interner.words)
         self.device.add(rows, columns)
 
     def add_collectives(self, rows: Int64, args: Sequence[Args], used: Collection[str]) -> None:
-        """Rows that state a collective's name; the caller has chosen them."""
+        """Adds rows with a collective name, which the caller has chosen."""
         columns: Columns = {}
         words = self._interner.words
         if "collective" in used:
@@ -147,11 +145,11 @@ class Sections:
         if "dtype" in used:
             _words(columns, "dtype", [a.dtype for a in args], words)
         if "in_elements" in used:
-            _whole(columns, "in_elements", [a.in_elements for a in args])
+            _integers(columns, "in_elements", [a.in_elements for a in args])
         if "out_elements" in used:
-            _whole(columns, "out_elements", [a.out_elements for a in args])
+            _integers(columns, "out_elements", [a.out_elements for a in args])
         if "group_size" in used:
-            _whole(columns, "group_size", [a.group_size for a in args])
+            _integers(columns, "group_size", [a.group_size for a in args])
         if "group_name" in used:
             _words(columns, "group_name", [a.group_name for a in args], words)
         if "group_description" in used:
@@ -159,16 +157,16 @@ class Sections:
         if "group_ranks" in used:
             _words(columns, "group_ranks", [a.group_ranks for a in args], words)
         if "collective_sequence" in used:
-            _whole(columns, "sequence", [a.collective_sequence for a in args])
+            _integers(columns, "sequence", [a.collective_sequence for a in args])
         if "source_rank" in used:
-            _whole(columns, "source_rank", [a.source_rank for a in args])
+            _integers(columns, "source_rank", [a.source_rank for a in args])
         if "destination_rank" in used:
-            _whole(columns, "destination_rank", [a.destination_rank for a in args])
+            _integers(columns, "destination_rank", [a.destination_rank for a in args])
         self.collectives.add(rows, columns)
 
 
 def spread(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = None) -> npt.NDArray[Any]:
-    """Returns a column of ``count`` rows: what some of them state, as whole numbers or string ids, and -1 in the others."""
+    """Returns a column of ``count`` rows: integers or string ids, -1 where there is no value."""
     column = np.full(count, -1, np.int64 if ids is None else np.int32)
     if stated is not None:
         places, values = stated
@@ -180,20 +178,20 @@ def spread(count: int, stated: tuple[Int64, Values] | None, ids: Ids | None = No
 
 
 def scalars(values: Values) -> list[Any]:
-    """Returns what is stated as Python values; lists and objects stay JSON."""
+    """Returns Python values; lists and objects stay JSON."""
     if not isinstance(values, list):
         return list(values.tolist())
     known = {text: msgspec.Raw(text) if text[:1] in (b"[", b"{") else msgspec.json.decode(text) for text in set(values)}
     return [known[text] for text in values]
 
 
-def _nobody_has(values: list[Any], absent: Any) -> bool:
-    # Counting is cheap where a value is the absent one itself; where it is not, the first one tells that.
+def _all_absent(values: list[Any], absent: Any) -> bool:
+    # ``count`` is fast for identical objects; the first value rules out the slow case.
     return values[0] is absent and values.count(absent) == len(values)
 
 
-def _whole(columns: Columns, name: str, values: list[Any]) -> None:
-    if not _nobody_has(values, -1):
+def _integers(columns: Columns, name: str, values: list[Any]) -> None:
+    if not _all_absent(values, -1):
         columns[name] = int64s(values)
 
 
@@ -204,16 +202,16 @@ def _floats(columns: Columns, name: str, values: list[Any]) -> None:
 
 
 def _words(columns: Columns, name: str, values: list[Any], ids: Ids) -> None:
-    if not _nobody_has(values, None):
+    if not _all_absent(values, None):
         columns[name] = ids.of(values)
 
 
 def _raw(columns: Columns, name: str, values: list[Any], ids: Ids) -> None:
-    if not _nobody_has(values, ABSENT):
+    if not _all_absent(values, ABSENT):
         columns[name] = ids.of(_copied(values))
 
 
 def _copied(values: list[Any]) -> list[bytes]:
-    """The bytes of raw values, copied: a Raw is a view of a buffer that is about to be overwritten."""
-    copies = _SEPARATOR.join(values).split(_SEPARATOR)  # twice as fast as a call of bytes for each
+    """Copies raw values: they are views of a buffer that is overwritten next."""
+    copies = _SEPARATOR.join(values).split(_SEPARATOR)  # faster than a call of bytes for each
     return copies if len(copies) == len(values) else list(map(bytes, values))

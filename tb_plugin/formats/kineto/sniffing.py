@@ -1,4 +1,4 @@
-"""Does a file that begins like this hold a trace of torch.profiler? Judged by the first bytes alone."""
+"""Recognition of torch.profiler traces by their first bytes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 
 from tb_plugin.formats._chrome.sniffing import beginning, has_events
 
-# Keys at the root that only Kineto writes; one of them is enough without any event in sight.
+# Root keys that only Kineto writes: one is enough, even without an event.
 _ROOT_KEY = re.compile(
     rb'"(?:deviceProperties|distributedInfo|baseTimeNanoseconds|trace_id|record_shapes|with_stack)"\s*:\s*[\[{0-9"]'
 )
-# What makes a list of events one of torch.profiler. schemaVersion alone is not enough: container manifests have it too.
+# Marks of torch.profiler in an event list. schemaVersion alone is not enough: container manifests have it too.
 _MARK = re.compile(
     rb'"schemaVersion"\s*:|"(?:PyTorch Profiler|CPU functions|\[memory\]|cpu_instant_event)"|"aten::|"ProfilerStep#'
     rb'|"(?:External id|external id|Ev Idx|Python id|Fwd thread id|Record function id)"\s*:'
@@ -21,7 +21,7 @@ _MARK = re.compile(
 
 
 def looks_like_trace(head: bytes) -> bool:
-    """Returns True for events among which something speaks of torch.profiler, and for Kineto's own keys at the root."""
+    """Returns True for events with a mark of torch.profiler, or for Kineto's own root keys."""
     if has_events(head) and _MARK.search(head):
         return True
     return beginning(head).startswith(b"{") and _ROOT_KEY.search(head) is not None

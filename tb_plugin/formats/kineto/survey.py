@@ -1,4 +1,4 @@
-"""What a survey needs to know of Kineto's events: which are launches, device work and steps."""
+"""Survey of Kineto's events: launches, device work and steps."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ Int64 = npt.NDArray[np.int64]
 
 
 class KinetoSurvey(Surveying):
-    """One survey in progress: a sink of the document, as a read is."""
+    """One survey in progress: a sink of the document."""
 
     def _restart_at(self, text_bytes: int) -> None:
         super()._restart_at(text_bytes)
-        self._stream: dict[tuple[str, str], int] = {}
-        """Number of each process and thread of device work."""
+        self._stream: dict[tuple[str, str], int] = {}  # (process, thread) of device work -> number
         self._kinds = kind_ids()
 
     def is_range(self, event: Event) -> bool:
-        """Returns False for events that only look like ranges."""
+        """Returns False for instants that were written as ranges."""
         return not is_instant(event)
 
     def add_rows(self, rows: Sequence[Event], start: Int64, dur: Int64) -> None:
-        """Takes ranges of one chunk."""
+        """Takes the ranges of a chunk."""
         kinds = kinds_of(self._kinds, rows)
         work = of_kind(kinds, *DEVICE_WORK)
-        # As model/trace/order.py has it: what cannot be right moves no window.
+        # As in model/trace/order.py: implausible times move no window.
         right = (dur >= 0) & (dur <= FAR) & (np.abs(start) < FAR) & ~(work & (start == 0) & (dur == 0))
         end = start + np.where(right, dur, 0)
         self.bounds.add(start[right], end[right])

@@ -1,4 +1,4 @@
-"""MegEngine's chrome_timeline.json: a dialect of Chrome's trace JSON with lanes for threads, devices and CUPTI's streams."""
+"""MegEngine's chrome_timeline.json: lanes for threads, devices and CUPTI streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrows between rows: what dispatched what, who made the tensors that are used, and what a wait waited for."""
+"""Arrows of dispatches, tensors and waits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# category of arrows -> name
 DEPENDENCIES = {of_lanes.DISPATCH: "dispatch", of_lanes.TENSOR: "tensor", of_lanes.PROPERTY: "value"}
-"""Category of arrows -> what they are called."""
 LAUNCHES = "launch"
 
 
 def operations_around(slices: Slices, inner: Bool) -> Int32:
-    """Returns for each slice the one that an arrow at it means: an input or output (``inner``) stands for its operator."""
+    """Returns the slice of an arrow at each slice: the operator for an input or output (``inner``), else the slice
+    itself.
+    """
     own = np.arange(len(slices), dtype=np.int32)
     return np.where(inner & (slices.parent != MISSING), slices.parent, own).astype(np.int32)
 
@@ -30,12 +32,12 @@ def operations_around(slices: Slices, inner: Bool) -> Int32:
 def dependencies(
     events: Events, slices: Slices, lanes: Lanes, meant: Int32, interner: Interner
 ) -> tuple[Int32, Int32, Int32, int]:
-    """Returns tails, heads (slices) and names of all arrows of the host, and how many ends have no partner or slice.
+    """Returns tails, heads (slices) and names of all host arrows, and the number of unmatched ends.
 
-    An arrow goes from who begins it (made the tensor, dispatched the operator) to each of those that carry it on or end it:
-    uses of a tensor do not depend on each other. Within one id the ends are taken in order of time.
+    An arrow leads from its start (tensor created, operator dispatched) to each continuation and end: uses of a tensor
+    do not depend on each other. Ends of one id are sorted by time.
     """
-    tails, heads, names, lonely = [], [], [], 0
+    tails, heads, names, unmatched = [], [], [], 0
     process = lanes.pid[lanes.of]
     for category, name in DEPENDENCIES.items():
         at, owner = ends_of(events, slices, lanes, events.category == interner.names[category])
@@ -48,21 +50,21 @@ def dependencies(
         source = np.maximum.accumulate(np.where(begins, place, MISSING)) if len(at) else place
         first = np.maximum.accumulate(np.where(new, place, 0)) if len(at) else place
         known = ~begins & (source >= first)
-        whole = known & (owner != MISSING) & (owner[source] != MISSING)
-        lonely += int((~begins & ~whole).sum())
-        tail, head = meant[owner[source[whole]]], meant[owner[whole]]
+        is_complete = known & (owner != MISSING) & (owner[source] != MISSING)
+        unmatched += int((~begins & ~is_complete).sum())
+        tail, head = meant[owner[source[is_complete]]], meant[owner[is_complete]]
         pairs = np.unique(np.stack((tail, head)), axis=1)[:, :] if len(tail) else np.empty((2, 0), np.int32)
         pairs = pairs[:, pairs[0] != pairs[1]]
         tails.append(pairs[0].astype(np.int32))
         heads.append(pairs[1].astype(np.int32))
         names.append(np.full(pairs.shape[1], interner.text(name), np.int32))
-    return np.concatenate(tails), np.concatenate(heads), np.concatenate(names), lonely
+    return np.concatenate(tails), np.concatenate(heads), np.concatenate(names), unmatched
 
 
 def launches(
     events: Events, slices: Slices, lanes: Lanes, interner: Interner, annotations: Bool
 ) -> tuple[Int32, Int32]:
-    """Returns the operators and the ``annotations`` on devices that are theirs, where CUPTI tells of the launches."""
+    """Returns operators and their device ``annotations``, if CUPTI recorded the launches."""
     at, owner = ends_of(events, slices, lanes, events.category == interner.names[of_lanes.LAUNCH])
     process = lanes.pid[lanes.of]
     known = owner != MISSING
@@ -70,8 +72,8 @@ def launches(
     order = np.lexsort((events.phase[at], events.number[at], process[at]))
     at, owner = at[order], owner[order]
     begins = events.phase[at] <= STEP
-    joined = np.zeros(len(at), np.bool_)
-    joined[1:] = begins[:-1] & ~begins[1:] & (np.diff(events.number[at]) == 0) & (np.diff(process[at]) == 0)
-    head = np.flatnonzero(joined)
+    matched = np.zeros(len(at), np.bool_)
+    matched[1:] = begins[:-1] & ~begins[1:] & (np.diff(events.number[at]) == 0) & (np.diff(process[at]) == 0)
+    head = np.flatnonzero(matched)
     head = head[annotations[owner[head]]]
     return owner[head - 1], owner[head]

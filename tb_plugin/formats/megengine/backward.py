@@ -1,9 +1,8 @@
-"""Which forward operator a scope of the backward pass belongs to.
+"""Forward operators of the scopes in a backward pass.
 
-The file does not say so. MegEngine goes back over what it recorded of the forward pass, last first, and opens a scope
-``<operator>Backward`` for each; operators without a gradient are passed over. So the scopes of one pass, in their order,
-belong to forward operators of their kind in the reverse order. Of two that would do, the one counts whose tensors the
-operators in the scope read.
+The file does not contain the relation. MegEngine walks the recorded forward pass in reverse and opens a scope
+``<operator>Backward`` for each operator with a gradient. So the scopes of a pass belong to forward operators of their
+kind in reverse order. Among several candidates, the one whose tensors the scope's operators read wins.
 """
 
 from __future__ import annotations
@@ -22,22 +21,19 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
 SUFFIX = "Backward"
-_LOOKED_AT = 64
-"""So many forward operators of a kind are compared by their tensors."""
+_MAX_CANDIDATES = 64  # forward operators of a kind whose tensors are compared
 
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """One backward pass, and the forward operators that it may go back over."""
+    """One backward pass, and its possible forward operators."""
 
-    nodes: Sequence[int]
-    """Scopes, in their order."""
-    forward: Sequence[int]
-    """Operators that ran since the pass before, in their order."""
+    nodes: Sequence[int]  # scopes in order
+    forward: Sequence[int]  # operators since the previous pass, in order
 
 
 def paired(passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozenset[int]]) -> list[tuple[int, int]]:
-    """Returns pairs (scope, forward operator). ``kind`` and ``tensors`` (read or made) are of each slice."""
+    """Returns pairs (scope, forward operator). ``kind`` and ``tensors`` (read or created) are per slice."""
     found = []
     for one in passes:
         of_kind: dict[int, list[int]] = defaultdict(list)
@@ -47,7 +43,7 @@ def paired(passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozen
         for node in one.nodes:
             places = of_kind[kind[node]]
             last = bisect_left(places, before)
-            candidates = places[max(0, last - _LOOKED_AT) : last][::-1]
+            candidates = places[max(0, last - _MAX_CANDIDATES) : last][::-1]
             if not candidates:
                 continue
             read = tensors[node]
@@ -58,12 +54,12 @@ def paired(passes: Sequence[Pass], kind: Sequence[int], tensors: Sequence[frozen
 
 
 def passes_of(lane: Int32, parent: Int32, begin: Int64, end: Int64, nodes: Int64, forward: Int64) -> list[Pass]:
-    """Returns the backward passes: scopes within one outer scope are of one pass. All are sorted by their begins."""
+    """Returns the backward passes: one per outer scope. All arrays are sorted by start."""
     if not len(nodes):
         return []
     key = np.where(parent[nodes] != MISSING, parent[nodes], -2 - lane[nodes])
-    _, first, of = np.unique(key, return_index=True, return_inverse=True)
-    place = first[of.ravel()]
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    place = first[inverse.ravel()]
     order = np.argsort(place, kind="stable")
     groups = np.split(nodes[order], np.flatnonzero(np.diff(place[order])) + 1)
     operators = {thread: forward[lane[forward] == thread] for thread in np.unique(lane[nodes]).tolist()}

@@ -1,4 +1,4 @@
-"""Counters of a timeline: their names as MegEngine's own documents spell them, what they count in, and levels of memory."""
+"""Counters of a timeline: names, units and memory levels."""
 
 from __future__ import annotations
 
@@ -12,34 +12,32 @@ from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import CounterEvents, CounterSeries, MemoryEvents
 
-_SPELLED = {"gpu_usgae_ratio": "gpu_usage_ratio", "nr_redunant_tensor": "nr_redundant_tensor"}
-"""Names that the writer misspells; files whose writer does not are read as well."""
+# the writer misspells these names; correct ones work as well
+_CORRECT_NAMES = {"gpu_usgae_ratio": "gpu_usage_ratio", "nr_redunant_tensor": "nr_redundant_tensor"}
 _UNITS = {"gpu_usage_ratio": "%", "train_time_ratio": "%", "device_ahead_ms": "ms", "dtr_overhead_us": "us"}
 _MEMORY = re.compile(r"^(?P<device>(?P<type>[a-z]+?)(?P<number>\d+|x))(?::\d+)?[_ ]alloc_mem(?:_value)?$")
 _TYPES = {"cpu": 0, "gpu": 1, "rocm": 6}
-_OTHER_TYPE = 20
-"""Types of devices as MemoryEvents number them."""
+_OTHER_TYPE = 20  # device types as in MemoryEvents
 MOST_DEVICES = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The counters, and what is known of their series."""
+    """The counters, and facts about their series."""
 
     events: CounterEvents
     series: CounterSeries
-    memory: MemoryEvents
-    """How much of each device was in use: levels without allocations."""
+    memory: MemoryEvents  # memory in use per device: levels without allocations
 
 
 def counters_of(events: CounterEvents, interner: Interner) -> Counted:
-    """Returns the counters with their names mended, their units, and the devices that they are about."""
+    """Returns the counters with corrected names, units and devices."""
     names = np.arange(len(interner.texts), dtype=np.int32)
     for name in np.unique(events.name).tolist():
-        if spelled := _SPELLED.get(interner.texts[name]):
+        if spelled := _CORRECT_NAMES.get(interner.texts[name]):
             names[name] = interner.text(spelled)
     events = replace(events, name=names[events.name])
-    # The argument is called "value" whatever the counter: it says nothing that the name does not.
+    # The argument's name is always "value", so the series takes the counter's name.
     events = replace(events, series=np.where(events.series == interner.names["value"], events.name, events.series))
     known: list[tuple[int, int, int, int, int]] = []
     levels: list[MemoryEvents] = []
@@ -51,9 +49,11 @@ def counters_of(events: CounterEvents, interner: Interner) -> Counted:
             device = interner.text(memory["device"]) if memory else MISSING
             known.append((pid, name, series, interner.text(unit), device))
         if memory:
-            of = (events.pid == pid) & (events.name == name) & (events.series == series)
+            is_series = (events.pid == pid) & (events.name == name) & (events.series == series)
             number = int(memory["number"]) if memory["number"] != "x" else 0
-            levels.append(_levels(events, of, _TYPES.get(memory["type"], _OTHER_TYPE), min(number, MOST_DEVICES)))
+            levels.append(
+                _levels(events, is_series, _TYPES.get(memory["type"], _OTHER_TYPE), min(number, MOST_DEVICES))
+            )
     columns = np.array(known, np.int32).reshape(-1, 5).T
     joined = (
         {f.name: np.concatenate([getattr(each, f.name) for each in levels]) for f in fields(MemoryEvents)}
@@ -63,8 +63,8 @@ def counters_of(events: CounterEvents, interner: Interner) -> Counted:
     return Counted(events, CounterSeries(*columns), MemoryEvents(**joined))
 
 
-def _levels(events: CounterEvents, of: npt.NDArray[np.bool_], kind: int, number: int) -> MemoryEvents:
-    at = np.flatnonzero(of & (events.value >= 0) & (events.value < 2.0**60))
+def _levels(events: CounterEvents, is_series: npt.NDArray[np.bool_], kind: int, number: int) -> MemoryEvents:
+    at = np.flatnonzero(is_series & (events.value >= 0) & (events.value < 2.0**60))
     none, nothing = np.full(len(at), MISSING, np.int64), np.zeros(len(at), np.int64)
     return MemoryEvents(
         time_ns=events.time_ns[at],

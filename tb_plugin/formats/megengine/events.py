@@ -1,4 +1,4 @@
-"""The events of a timeline as columns, in file order: nothing is matched with anything before all are known."""
+"""Timeline events as columns, in file order."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 
-PHASES = "BEXistf"
-"""Phases of the events that become columns; a position here stands for one."""
+PHASES = "BEXistf"  # phases of the events that become columns, by code
 BEGIN, END, COMPLETE, INSTANT, START, STEP, FINISH = range(len(PHASES))
 _CODES = {**{phase: code for code, phase in enumerate(PHASES)}, "I": INSTANT, "R": INSTANT}
 BACKTRACE = "python_backtrace"
-_METADATA = "Metadata"
-"""Event with which older releases begin a file: when the profiler was started, in its arguments."""
+_METADATA = "Metadata"  # first event in files of older releases; its arguments have the start of the profiler
 
 
 class Event(ChromeEvent, gc=False):
@@ -56,7 +54,7 @@ def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """All events that have a place on a lane, in file order. All but phase, times and ``number`` are string ids."""
+    """All events on lanes, in file order. All columns except phase, times and ``number`` are string ids."""
 
     phase: UInt8
     name: Int32
@@ -65,10 +63,8 @@ class Events:
     tid: Int32
     time_ns: Int64
     dur_ns: Int64
-    number: Int64
-    """The id of an end of an arrow; -1 elsewhere."""
-    args: Mapping[str, OpenColumn]
-    """By name, with positions of events for rows."""
+    number: Int64  # id of an arrow's end, else -1
+    args: Mapping[str, OpenColumn]  # by name, with event positions as rows
 
     def __len__(self) -> int:
         return len(self.phase)
@@ -81,15 +77,14 @@ _TYPES: dict[str, type[Any]] = {
 
 
 class Collected:
-    """Everything that a timeline holds, growing by chunks. ``add`` changes nothing when it raises NeedsDigits."""
+    """Columns of a timeline. ``add`` changes nothing when it raises NeedsDigits."""
 
     def __init__(self, log: IssueLog) -> None:
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
         self.names = Names()
         self.seen = self.count = 0
-        self.local_times: dict[str, Any] = {}
-        """Process -> when it was started, as events named Metadata state it."""
+        self.local_times: dict[str, Any] = {}  # process -> its start, from Metadata events
         self._log = log
         self._others = Others(self.interner)
         self._stacks: dict[str, str] = {}
@@ -97,7 +92,7 @@ class Collected:
         self._columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Takes in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
+        """Adds events; with ``digits`` their times are raw text. Raises NeedsDigits before any change."""
         phases = Counter(event.ph for event in events)
         placed = [event for event in events if event.ph in _CODES and event.name != _METADATA]
         counters = [event for event in events if event.ph == COUNTER] if phases[COUNTER] else []
@@ -121,11 +116,11 @@ class Collected:
                 self._not_shown[event.ph] += 1
 
     def take(self) -> Events:
-        """Returns the columns; call once, when all events are in."""
+        """Returns the columns; call once, after the last event."""
         if self._others.left_out:
             self._log.add("other_arguments", "note", count=self._others.left_out)
         for phase, count in self._not_shown.items():
-            text = f"events (phase {phase or 'missing'}) are not shown yet"
+            text = f"events (phase {phase or 'missing'}) are not shown"
             self._log.add("not_shown", "note", count=count, text=text)
         columns = {name: column.take() for name, column in self._columns.items()}
         return Events(**columns, args={column.key: column for column in self._others.take()})
@@ -160,7 +155,7 @@ class Collected:
             self._others.add(key, np.array(places, np.int64) + self.count, values)
 
     def _stack(self, backtrace: str) -> str | None:
-        """Backtraces are long and repeat: each is taken apart once."""
+        """Parses each distinct backtrace once: backtraces are long and repeat."""
         known = self._stacks.get(backtrace)
         if known is None:
             known = self._stacks[backtrace] = stack_of(backtrace)
@@ -168,15 +163,14 @@ class Collected:
 
 
 _FRAME = re.compile(r"^(?:Python Backtrace: ?)?(?P<file>.*?) , line (?P<line>\d+), in (?P<function>.*)$")
-_LONGEST = 1 << 16
-"""Characters of a backtrace that are looked at."""
+_MAX_CHARS = 1 << 16  # characters of a backtrace
 
 
 def stack_of(backtrace: str) -> str:
-    """Returns the frames as ``file(line): function``, the innermost first, with ``;`` between; "" where there are none.
+    """Returns frames as ``file(line): function``, innermost first, with ``;`` between; "" for none.
 
-    Lines that name a scope are left out: scopes are events of their own.
+    Lines with a scope are skipped: scopes are separate events.
     """
-    found = (_FRAME.match(line) for line in backtrace[:_LONGEST].splitlines())
+    found = (_FRAME.match(line) for line in backtrace[:_MAX_CHARS].splitlines())
     frames = [f"{frame['file'].strip()}({frame['line']}): {frame['function'].strip()}" for frame in found if frame]
     return ";".join(frame.replace(";", ",") for frame in reversed(frames))

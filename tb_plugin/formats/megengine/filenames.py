@@ -1,4 +1,4 @@
-"""Which files of a log directory may be MegEngine's timelines, and which run and worker their names speak of."""
+"""MegEngine file names: run and worker."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tb_plugin.formats.base import Candidate
 
 READER_ID = "megengine"
 
-# (?s) and \Z: a file name may hold line breaks.
+# (?s) and \Z: file names may contain line breaks.
 _TIMELINE = re.compile(r"(?s)^(?P<worker>.*)\.chrome_timeline\.json(?:\.gz)?\Z")
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the candidate that a path (relative, forward slashes) stands for; None when it is no JSON file.
+    """Returns the candidate of a path (relative, forward slashes), None if it is not a JSON file.
 
-    MegEngine writes ``<pid>.chrome_timeline.json``: the worker is the process. No part of the name is a time.
+    MegEngine writes ``<pid>.chrome_timeline.json``: the process is the worker. The name contains no time.
     """
     match = _TIMELINE.match(PurePosixPath(path).name)
     if match:

@@ -1,4 +1,4 @@
-"""Lanes: what the numbers of threads in the file stand for. Threads of the host, streams of devices, streams of CUPTI."""
+"""Lanes: host threads, device streams and CUPTI streams."""
 
 from __future__ import annotations
 
@@ -25,15 +25,13 @@ DISPATCH = "OpDispatch"
 LAUNCH = "KernelLaunch"
 TENSOR = "TensorLink"
 PROPERTY = "TensorProp"
-CUPTI = ("KernelLink", "CUPTILink")
-"""Categories that the writer gives; those of arrows but the first."""
+CUPTI = ("KernelLink", "CUPTILink")  # categories of the writer; all but the first are arrows
 
+# device stream in MegEngine's notation (CompNode): ``gpu0:1``, or logical ``gpux:1``
 _NODE = re.compile(r"^([a-z]+(?:\d+|x))(?::\d+)?$")
-"""A stream of a device as MegEngine names it (CompNode): ``gpu0:1``, logically ``gpux:1``."""
+# words for device types; others (cpu, cambricon) have no common word
 _WORDS = {"gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "atlas": "NPU"}
-"""What devices are called, by their types in MegEngine. Others (cpu, cambricon) have no word that everybody knows."""
-_UNNAMED = "unnamed"
-"""The device of lanes of which nothing tells their names: these stand last in the file, which may end early."""
+_UNNAMED = "unnamed"  # device of lanes without a known name: names come last in the file, which may be truncated
 _NUMBERED = re.compile(r"(?!cpu)[a-z]+(\d{1,4})")
 _KIND = re.compile(r"([a-z]+?)(?:\d+|x)(?: of .*)?$")
 _PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
@@ -41,77 +39,71 @@ _PHYSICAL = re.compile(r'^CompNode\("([^"]+)" from "([^"]+)"\)$')
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """Lanes by number of first appearance, and the lane of each event."""
+    """Lanes by first appearance, and the lane of each event."""
 
     of: Int32
-    pid: Int32
-    """String id, as ``tid``."""
+    pid: Int32  # string id, as ``tid``
     tid: Int32
-    node: Bool
-    """Streams of devices, as MegEngine records them."""
-    cupti: Bool
-    """Streams of devices, as CUPTI reports them."""
-    executes: Bool
-    """Threads that execute operators."""
-    titles: Sequence[str]
-    """Names of threads and streams, "" where the file has none."""
+    node: Bool  # device streams recorded by MegEngine
+    cupti: Bool  # device streams reported by CUPTI
+    executes: Bool  # threads that execute operators
+    titles: Sequence[str]  # names of threads and streams, "" if unknown
 
     @property
     def on_device(self) -> Bool:
-        """Returns which lanes are streams of devices."""
+        """Returns flags of the lanes that are device streams."""
         return self.node | self.cupti
 
 
 def numbered_lanes(events: Events) -> tuple[Int32, Int64]:
-    """Returns the number of each event's lane, and where each lane begins."""
+    """Returns the lane of each event, and the first event of each lane."""
     width = int(events.tid.max(initial=0)) + 1
     lanes = group(events.pid.astype(np.int64) * width + events.tid)
     return lanes.of.astype(np.int32), lanes.first
 
 
 def lanes_of(events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> Lanes:
-    """Returns the lanes of a timeline, judged by what is recorded on them, else by their names."""
+    """Returns the lanes of a timeline, recognised by their events, else by their names."""
     of, first = numbered_lanes(events)
     pid, tid = events.pid[first], events.tid[first]
     texts = interner.texts
     titles = [names.get((texts[p], texts[t]), "").strip() for p, t in zip(pid.tolist(), tid.tolist(), strict=True)]
     category = interner.names
 
-    def having(chosen: Bool) -> Bool:
+    def lanes_with(chosen: Bool) -> Bool:
         found = np.zeros(len(first), np.bool_)
         found[of[chosen]] = True
         return found
 
     begins, finishes = events.phase == BEGIN, events.phase == FINISH
-    node = having(begins & (events.category == category[KERNEL]))
-    node |= having(finishes & (events.category == category[LAUNCH]))
+    node = lanes_with(begins & (events.category == category[KERNEL]))
+    node |= lanes_with(finishes & (events.category == category[LAUNCH]))
     node |= np.array([_NODE.match(title) is not None for title in titles], np.bool_)
     links = np.isin(events.category, [category[name] for name in CUPTI])
     timed = np.zeros(len(events), np.bool_)
     if "execution_time" in events.args:
         timed[events.args["execution_time"].row] = True
-    executes = having((events.phase == STEP) & (events.category == category[DISPATCH]))
+    executes = lanes_with((events.phase == STEP) & (events.category == category[DISPATCH]))
     node &= ~executes
-    cupti = (having(finishes & links) | having(begins & timed)) & ~node & ~executes
+    cupti = (lanes_with(finishes & links) | lanes_with(begins & timed)) & ~node & ~executes
     return Lanes(of, pid, tid, node, cupti, executes, titles)
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where rows of devices stand: by lane, string ids of the process and thread that the model knows it by."""
+    """Place of device rows in the model: string ids of process and thread per lane."""
 
     pid: Int32
     tid: Int32
     titles: Mapping[tuple[str, str], str]
-    device: npt.NDArray[np.int16]
-    """Position among ``devices``, -1 for threads of the host."""
+    device: npt.NDArray[np.int16]  # position in ``devices``, -1 for host threads
     devices: list[str]
 
 
 def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32) -> Places:
-    """Returns where the model has each lane: a stream belongs to its device, and not to a process.
+    """Returns the place of each lane in the model: a stream belongs to its device, not to a process.
 
-    ``fed`` is the lane of MegEngine's own whose operators launched most of what is on a stream of CUPTI's, -1 = not known.
+    ``fed`` is the MegEngine lane whose operators launched most work of a CUPTI stream, -1 if unknown.
     """
     texts = interner.texts
     physical = _physical(events, texts)
@@ -127,10 +119,10 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
         title, process = names[lane], texts[int(lanes.pid[lane])]
         if lanes.node[lane]:
             found = _NODE.match(physical.get((process, title), title))
-            named[lane] = found[1] if found else title or _only(physical, process)
+            named[lane] = found[1] if found else title or _single_device(physical, process)
         else:
-            alone = [other for other in named if lanes.pid[other] == lanes.pid[lane] and lanes.node[other]]
-            source = int(fed[lane]) if fed[lane] != MISSING else alone[0] if alone else MISSING
+            same_process = [other for other in named if lanes.pid[other] == lanes.pid[lane] and lanes.node[other]]
+            source = int(fed[lane]) if fed[lane] != MISSING else same_process[0] if same_process else MISSING
             named[lane] = named.get(source, _UNNAMED)
             title = f"CUPTI stream {texts[int(lanes.tid[lane])]}"
         logical = several and named[lane].endswith("x")
@@ -146,7 +138,7 @@ def places_of_lanes(events: Events, lanes: Lanes, interner: Interner, fed: Int32
 
 
 def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str], str]) -> list[str]:
-    """Names of lanes; where a process has one stream without a name, and arguments of tensors name one, it is that one."""
+    """Returns lane names. If a process has one unnamed stream and its tensors name one stream, that is its name."""
     found = list(lanes.titles)
     for process in np.unique(lanes.pid[lanes.node]).tolist():
         mine = np.flatnonzero(lanes.node & (lanes.pid == process)).tolist()
@@ -156,15 +148,15 @@ def _names(lanes: Lanes, texts: Sequence[str], physical: Mapping[tuple[str, str]
     return found
 
 
-def _only(physical: Mapping[tuple[str, str], str], process: str) -> str:
-    """The device of all streams that arguments of tensors of a process name, if it is one."""
+def _single_device(physical: Mapping[tuple[str, str], str], process: str) -> str:
+    """Returns the device of all streams that a process's tensors name, if it is one."""
     matches = {_NODE.match(stream) for (of, _), stream in physical.items() if of == process}
     devices = {match[1] for match in matches if match}
     return devices.pop() if len(devices) == 1 else _UNNAMED
 
 
 def described(devices: Sequence[DeviceInfo]) -> tuple[DeviceInfo, ...]:
-    """Returns the devices with what their names tell: the number (gpu0; CPUs are no devices to allocators) and the word."""
+    """Returns the devices with number (gpu0; allocators do not count CPUs) and word from their names."""
     found = [_NUMBERED.fullmatch(device.id) for device in devices]
     return tuple(
         replace(device, ordinal=int(match[1]) if match else None, word=_word(device.id))
@@ -178,7 +170,7 @@ def _word(device: str) -> str:
 
 
 def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str]:
-    """(Process, logical name of a stream) -> which it is, as the arguments of tensors tell."""
+    """Returns (process, logical stream name) -> physical stream, from the arguments of tensors."""
     found: dict[tuple[str, str], str] = {}
     column = events.args.get("device")
     if column is None or not column.is_text:
@@ -191,6 +183,6 @@ def _physical(events: Events, texts: Sequence[str]) -> dict[tuple[str, str], str
 
 
 def ends_of(events: Events, slices: Slices, lanes: Lanes, chosen: Bool) -> tuple[Int64, Int32]:
-    """Returns the ends of arrows that are chosen, by position, and the slice that each was recorded in, -1 = none."""
+    """Returns the chosen arrow ends by position, and the slice that contains each, -1 for none."""
     at = np.flatnonzero(chosen & (events.phase >= START))
     return at, slices.around(lanes.of[at], at)

@@ -1,4 +1,7 @@
-"""The Reader of MegEngine's timelines. It opens a file whole: a profile of it is a few steps long."""
+"""The Reader of MegEngine's timelines.
+
+It reads files as a whole: a profile has only a few steps.
+"""
 
 from __future__ import annotations
 
@@ -22,51 +25,44 @@ from tb_plugin.profilers import MEGENGINE
 
 
 class MegEngineReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads ``<pid>.chrome_timeline.json`` and what ``merge_trace_events`` makes of several."""
+    """Reads ``<pid>.chrome_timeline.json`` and the output of ``merge_trace_events``."""
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return need_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = _Reading(options)
         with passed(source, options, reading, decode, progress) as (document, stream):
             return reading.finish(document, stream)
 
 
 class _Reading:
-    """One read in progress."""
-
     def __init__(self, options: ReadOptions) -> None:
         self.log = IssueLog()
         self._rules = options.class_rules
         self._collected = Collected(self.log)
-        self._phases_seen = False
+        self._has_phases = False
 
     def take(self, events: Sequence[Event], digits: bool, text_bytes: int) -> None:
-        """Sink of the document."""
         self._collected.add(events, digits)
-        self._phases_seen = self._phases_seen or any(event.ph for event in events)
+        self._has_phases = self._has_phases or any(event.ph for event in events)
 
     def restart(self) -> None:
-        """Forgets everything: a later event list replaces the one read so far."""
         self._collected = Collected(self.log)
 
     def state(self, fraction: float) -> ReadState:
-        """Returns what was read so far, with ``fraction`` of the stored bytes."""
         collected = self._collected
-        # What an event is depends on others: until all are in, none has a kind.
+        # The kind of an event depends on other events, so it is unknown before the end.
         counts = {"counter": collected.counters.count, "other": collected.seen - collected.counters.count}
         return ReadState(fraction, collected.seen, {kind: count for kind, count in counts.items() if count})
 
     def check(self, is_bare_list: bool) -> None:
-        """Raises UnreadableTrace when what was read is JSON but no trace."""
-        if not self._phases_seen and (is_bare_list or self._collected.seen):
+        if not self._has_phases and (is_bare_list or self._collected.seen):
             raise no_events()
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
-        """Returns the finished trace."""
         collected = self._collected
         counters = counters_of(collected.counters.take(), collected.interner)
         timeline = Timeline(collected.take(), collected.interner, collected.names.threads())
@@ -88,14 +84,14 @@ class _Reading:
 
 
 def _local_time_ns(metadata: Mapping[str, Any], of_processes: Mapping[str, Any]) -> int | None:
-    """Epoch nanoseconds of time 0: what the file states, else the earliest of what its processes state."""
+    """Returns epoch nanoseconds of time 0: from the file, else the earliest of its processes."""
     own = metadata.get("metadata")
     stated = own.get("localTime") if isinstance(own, dict) else None
-    found = [_whole(value) for value in ([stated] if stated is not None else of_processes.values())]
+    found = [_integer(value) for value in ([stated] if stated is not None else of_processes.values())]
     return min((value for value in found if value is not None), default=None)
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

@@ -1,4 +1,4 @@
-"""What slices and moments are: kinds, names, the operator behind each, and who launched what."""
+"""Kinds, names, operators and launches of slices and instants."""
 
 from __future__ import annotations
 
@@ -21,52 +21,45 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
-_OF_TENSOR = re.compile(r"^(Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue) \d+$")
-"""Names with the number of a tensor in them, which is also an argument."""
+# names with the number of a tensor, which is also an argument
+_TENSOR_NAME = re.compile(r"^(Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue) \d+$")
+# requests of threads to MegEngine's runtime
 _CALLS = re.compile(
     r"^(?:Input|Output|Put|Del|Drop|RecFree|ReGen|GetValue|OpDispatch|AutoEvict|TensorGetProp|TensorWaitProp)$"
 )
-"""What threads ask of MegEngine's runtime."""
 _OWN = re.compile(r"^(?:Start|Stop)Profile$")
-_DRIVER = re.compile(r"^cu(?:da)?[A-Z]\w*$")
-"""Calls of CUDA's runtime and driver, as CUPTI names them."""
+_DRIVER = re.compile(r"^cu(?:da)?[A-Z]\w*$")  # CUDA runtime and driver calls, named by CUPTI
 _BACKWARD = re.compile(r"^\w+Backward$")
+# scopes of GradManager and Optimizer: parts of a step, not modules
 _PARTS = re.compile(r"^(?:backward|step|clear_grad)$")
-"""Scopes around what GradManager and Optimizer do: parts of a step, and not modules."""
 _COPIED, _COPY, _SET = "HostToDevice", "Memcpy", "Memset"
-_OF_HOST = ("Pageable", "Pinned")
-"""Kinds of memory, without what CUPTI writes before them."""
-WAITS = ("TensorWaitProp", "GetValue")
-"""Calls that wait: the program for a property of a tensor, and the thread that executes for its value on the device."""
+_HOST_MEMORY = ("Pageable", "Pinned")  # memory kinds without CUPTI's prefix
+WAITS = ("TensorWaitProp", "GetValue")  # calls that wait: for a tensor property, and for a value on the device
 DISPATCHED = "OpDispatch"
-LAUNCHED = "KernelLaunch"
-"""Name of the moment at which a thread launched the work of an operator, recorded as the begin of an arrow."""
-BASE_BITS = 40
-"""Numbers of operators and launches count anew in each process: in a file of several they are set apart by so many bits."""
+LAUNCHED = "KernelLaunch"  # name of the launch instant of an operator's work, recorded as the start of an arrow
+BASE_BITS = 40  # bits for operator and launch numbers, which restart in each process of a file
 
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """By slice: what it is."""
+    """Kinds of slices."""
 
     kind: UInt8
-    operation: Int64
-    """Number of the operator that it is, dispatches or does the work of; -1 = none."""
-    launch: Int64
-    """Number that work of a device shares with what launched it; -1 = none."""
+    operation: Int64  # operator that the slice is, dispatches or works for; -1 for none
+    launch: Int64  # launch number shared by device work and its launch; -1 for none
 
 
 def base_names(names: Int32, interner: Interner) -> Int32:
-    """Returns names without the numbers of tensors."""
+    """Returns names without tensor numbers."""
     table = np.arange(len(interner.texts), dtype=np.int32)
     for name in np.unique(names).tolist():
-        if found := _OF_TENSOR.match(interner.texts[name]):
+        if found := _TENSOR_NAME.match(interner.texts[name]):
             table[name] = interner.text(found[1])
     return table[names]
 
 
 def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interner: Interner) -> Kinds:
-    """Returns what the slices are. ``names`` are theirs, without numbers."""
+    """Returns the kinds of the slices. ``names`` are their base names."""
     texts, category = interner.texts, interner.names
     lane = slices.lane
     process = _processes(lanes)[lane]
@@ -89,7 +82,7 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
     for name in of_lanes.CUPTI:
         calls |= _link(events, slices, lanes, launch, operation, category[name], process)
     operation = np.where(operation != MISSING, operation + (process << BASE_BITS), MISSING)
-    # CUPTI's link begins in a slice with the name of the kernel, inside of the call that launches it: the call counts.
+    # CUPTI's link starts in a slice named like the kernel, inside the launching call: the call is the launch.
     linked = calls & (slices.parent != MISSING) & table(_DRIVER)[slices.parent]
     launch[slices.parent[linked]] = launch[linked]
     launch[linked] = MISSING
@@ -105,18 +98,17 @@ def kinds_of(events: Events, slices: Slices, lanes: Lanes, names: Int32, interne
         scope,
     )
     copies, sets = np.isin(names, [category[_COPIED], category[_COPY]]), names == category[_SET]
-    _put(slices, lanes, launch, names, (category[_COPIED], category["Put"]), process)
+    _link_copies(slices, lanes, launch, names, (category[_COPIED], category["Put"]), process)
     work = np.select([copies, sets], [EventKind.MEMCPY, EventKind.MEMSET], EventKind.KERNEL)
-    # What is neither an operator's work nor a copy is a title that a program gave; where CUPTI tells of kernels and copies,
-    # what stands on MegEngine's own lanes is the time that they take together, and not to be counted again.
+    # A slice that is neither an operator's work nor a copy is a title from the program. If CUPTI recorded kernels and
+    # copies, slices on MegEngine's own lanes cover them and are not counted again.
     titles = (events.category[slices.begin] != category[of_lanes.KERNEL]) & ~copies
-    told_by_cupti = np.isin(lanes.pid, lanes.pid[lanes.cupti])[lane]
-    work = np.where(lanes.node[lane] & (titles | told_by_cupti), EventKind.DEVICE_ANNOTATION, work)
+    covered_by_cupti = np.isin(lanes.pid, lanes.pid[lanes.cupti])[lane]
+    work = np.where(lanes.node[lane] & (titles | covered_by_cupti), EventKind.DEVICE_ANNOTATION, work)
     return Kinds(np.where(on_device, work, host).astype(np.uint8), operation, launch)
 
 
 def _processes(lanes: Lanes) -> Int64:
-    """The number of the process of each lane."""
     return np.unique(lanes.pid, return_inverse=True)[1].astype(np.int64)
 
 
@@ -128,9 +120,9 @@ def _is(events: Events, phase: int, category: int) -> Bool:
 def _link(
     events: Events, slices: Slices, lanes: Lanes, launch: Int64, operation: Int64, category: int, process: Int64
 ) -> Bool:
-    """Gives the slices on devices at which arrows of a category end their numbers, and the operators that launched them.
+    """Assigns numbers and launching operators to device slices at the ends of arrows of a category.
 
-    Returns the calls of the host at which such arrows begin; these get the numbers as well, but for those of operators.
+    Returns the host calls at the starts of such arrows; those without an operator get the numbers as well.
     """
     at, owner = ends_of(events, slices, lanes, _is(events, START, category))
     at, owner = at[owner != MISSING], owner[owner != MISSING]
@@ -144,10 +136,10 @@ def _link(
     return calls
 
 
-def _put(
+def _link_copies(
     slices: Slices, lanes: Lanes, launch: Int64, names: Int32, copied_put: tuple[int, int], process: Int64
 ) -> None:
-    """Gives copies to a device and the calls that make them the same numbers: a copy is recorded while its call is open."""
+    """Gives copies to a device and their calls equal numbers: a copy is recorded while its call is open."""
     copied, put = copied_put
     copies = np.flatnonzero((names == copied) & lanes.node[slices.lane] & (launch == MISSING))
     for lane in np.flatnonzero(lanes.executes).tolist():
@@ -160,14 +152,14 @@ def _put(
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Events that last no time: positions among the events, in file order, and the kind of each."""
+    """Events without duration: positions in file order, and kinds."""
 
     at: Int64
     kind: UInt8
 
 
 def moments_of(events: Events, slices: Slices, lanes: Lanes, interner: Interner) -> Moments:
-    """Returns calls without an end, instants, and the launches of work that no call of CUPTI stands for."""
+    """Returns calls without an end, instants, and launches without a CUPTI call."""
     launches = _is(events, START, interner.names[of_lanes.LAUNCH])
     launches &= ~np.isin(events.pid, lanes.pid[lanes.cupti])
     at = np.flatnonzero((events.phase == COMPLETE) | (events.phase == INSTANT) | launches)
@@ -177,15 +169,15 @@ def moments_of(events: Events, slices: Slices, lanes: Lanes, interner: Interner)
 
 
 def copy_names(events: Events, slices: Slices, kinds: Kinds, names: Int32, interner: Interner) -> Int32:
-    """Returns names in which copies say where they go, as other recorders write it; ``names`` are those of slices."""
+    """Returns names of slices with copy directions as in other recorders' traces."""
     source, target = (text_ids(events.args.get(key), len(events)) for key in ("src_kind", "dst_kind"))
     at = np.flatnonzero((kinds.kind == EventKind.MEMCPY) & (source[slices.end] != MISSING))
     if not len(at):
         return names
     names = names.copy()
-    pairs, of = np.unique(np.stack((source[slices.end[at]], target[slices.end[at]])), axis=1, return_inverse=True)
-    told = [interner.text(_copy_name(*(_text(interner.texts, one) for one in pair))) for pair in pairs.T.tolist()]
-    names[at] = np.array(told, np.int32)[of.ravel()]
+    pairs, inverse = np.unique(np.stack((source[slices.end[at]], target[slices.end[at]])), axis=1, return_inverse=True)
+    name_ids = [interner.text(_copy_name(*(_text(interner.texts, one) for one in pair))) for pair in pairs.T.tolist()]
+    names[at] = np.array(name_ids, np.int32)[inverse.ravel()]
     return names
 
 
@@ -197,5 +189,5 @@ def _copy_name(source: str, target: str) -> str:
     ends = [
         text.removeprefix("CUPTI_ACTIVITY_MEMORY_KIND_").replace("_", " ").capitalize() for text in (source, target)
     ]
-    ways = ["H" if end in _OF_HOST else "D" for end in ends]
+    ways = ["H" if end in _HOST_MEMORY else "D" for end in ends]
     return f"Memcpy {ways[0]}to{ways[1]} ({ends[0]} -> {ends[1]})"

@@ -1,6 +1,7 @@
-"""Begins and ends as slices: in the order of the file within a lane, as MegEngine records them, and not by their times.
+"""Slices from begin and end marks, in file order within a lane.
 
-A device's clock is set to the host's by interpolation, so that the times of a lane may go back; its records never do.
+File order is used because device clocks are interpolated to the host's: times of a lane may go back, its records
+never do.
 """
 
 from __future__ import annotations
@@ -23,33 +24,30 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Slices:
-    """Pairs of a begin and an end, in the order of their begins."""
+    """Pairs of begin and end marks, sorted by start."""
 
     lane: Int32
-    begin: Int64
-    """Position of the begin among the events."""
+    begin: Int64  # position of the start among the events
     end: Int64
-    parent: Int32
-    """Position of the slice around each, -1 = none."""
-    unmatched: int
-    """Begins and ends without partner."""
+    parent: Int32  # position of the enclosing slice, -1 for none
+    unmatched: int  # unmatched marks
 
     def __len__(self) -> int:
         return len(self.begin)
 
     def around(self, lane: Int32, position: Int64) -> Int32:
-        """Returns the innermost slice of a lane that was open when the event at each position was recorded, -1 = none."""
+        """Returns the innermost open slice of a lane at each event position, -1 for none."""
         return innermost(self.lane, self.begin, self.end, self.parent, lane, position)
 
     def of_events(self, count: int) -> Int32:
-        """Returns for each event the slice that it begins or ends, -1 = none; one more at the end is for -1."""
+        """Returns the slice that each event starts or ends, -1 for none; an extra last element serves index -1."""
         found = np.full(count + 1, MISSING, np.int32)
         found[self.begin] = found[self.end] = np.arange(len(self), dtype=np.int32)
         return found
 
 
 def slices_of(events: Events, lane: Int32) -> Slices:
-    """Returns the slices of events that stand on these lanes."""
+    """Returns the slices of events on these lanes."""
     marks = np.flatnonzero((events.phase == BEGIN) | (events.phase == END))
     begin, end = matched(lane[marks], marks, events.phase[marks] == BEGIN)
     begin, end = marks[begin], marks[end]
@@ -60,7 +58,7 @@ def slices_of(events: Events, lane: Int32) -> Slices:
 
 
 def numbers(column: OpenColumn | None, count: int) -> Int64:
-    """Returns the whole numbers of a column of arguments by event; -1 where there is none."""
+    """Returns the integers of an argument by event, -1 if missing."""
     found = np.full(count + 1, MISSING, np.int64)
     if column is not None and not column.is_text:
         with np.errstate(invalid="ignore"):
@@ -69,7 +67,7 @@ def numbers(column: OpenColumn | None, count: int) -> Int64:
 
 
 def text_ids(column: OpenColumn | None, count: int) -> Int32:
-    """Returns the string ids of a column of arguments by event; -1 where there is none."""
+    """Returns the string ids of an argument by event, -1 if missing."""
     found = np.full(count + 1, MISSING, np.int32)
     if column is not None and column.is_text:
         found[column.row] = column.value
@@ -77,11 +75,11 @@ def text_ids(column: OpenColumn | None, count: int) -> Int32:
 
 
 def moved(args: Mapping[str, OpenColumn], row_of: Int32) -> dict[str, OpenColumn]:
-    """Returns the columns with rows for events; where both marks of a slice state something, the end's counts."""
+    """Returns the columns by row instead of event; if both marks of a slice have a value, the end wins."""
     columns = {}
     for key, column in args.items():
         row = row_of[column.row]
-        # Of equal rows the last one in the file is kept: reversed, the first that is unique.
+        # For equal rows the last one in the file wins: in reverse order, that is the first unique one.
         unique, first = np.unique(row[::-1], return_index=True)
         place = (len(row) - 1 - first)[unique != MISSING]
         if len(place):

@@ -1,4 +1,4 @@
-"""How MegEngine writes shapes, types and numbers."""
+"""MegEngine's notation of shapes, types and numbers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def dims(shape: str) -> str:
 
 
 def quoted(dtype: str) -> str:
-    """Returns the name of a type as JSON."""
+    """Returns a type name as JSON."""
     return json.dumps(dtype, ensure_ascii=False)
 
 
 def integer_in(text: str) -> int:
-    """Returns the whole number that a text holds, -1 for none."""
+    """Returns the integer of a text, -1 for none."""
     return int(text) if text.isdecimal() and len(text) < 19 else MISSING
 
 
 def width_of(dtype: str) -> int:
-    """Returns the bytes of a number: of ``Float32``, ``Int8``, ``Bool`` ...; 0 where the name of the type does not tell."""
+    """Returns the bytes per element of a type (``Float32``, ``Int8``, ``Bool`` ...), 0 if the name does not show it."""
     if dtype == "Bool":
         return 1
     found = _BITS.search(dtype[:64])

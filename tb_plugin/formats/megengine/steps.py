@@ -1,7 +1,7 @@
-"""Steps of a timeline: what ran between two calls of ``Profiler.step``, or between two steps of the optimizer.
+"""Steps: between calls of ``Profiler.step``, or between optimizer steps.
 
-The program that calls both runs on the thread that dispatches; the thread that executes notes them as well, when it gets
-there. As everywhere, a step is what the program did in it: its forward pass, its backward pass and its update.
+The calls run on the dispatching thread; the executing thread records them as well, later. As in other traces, a step
+is the work that the program requested in it: forward pass, backward pass and update.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPTIMIZER, _RELEASED, _LAST = "step", "Del", "StopProfile"
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Moments at which steps end, and the lane of each."""
+    """Ends of steps, and the lane of each."""
 
     time_ns: Int64
     lane: Int32
@@ -33,7 +33,7 @@ class Marks:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the steps are looked up in; times as in the file."""
+    """Rows in which steps are searched; times as in the file."""
 
     start_ns: Int64
     end_ns: Int64
@@ -43,10 +43,10 @@ class Rows:
 
 
 def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> StatedSteps | None:
-    """Returns the steps, None without any: those that the program marks, else to the end of each update.
+    """Returns the steps, None without any: those marked by the program, else up to the end of each update.
 
-    The first begins with the program's first event. The last ends when the program, the thread that executes and the
-    devices are done with it: the profiler stops later. Tensors that Python comes to release meanwhile are no work.
+    The first step starts with the program's first event. The last step ends when the program, the executing thread
+    and the devices finish it: the profiler stops later. Tensor releases by Python in between are not work.
     """
     own = rows.kind == EventKind.OVERHEAD
     updates = np.flatnonzero(
@@ -54,7 +54,7 @@ def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> Stat
     )
     marked = len(marks.time_ns) > 0
     marks = marks if marked else Marks(rows.end_ns[updates], rows.lane[updates])
-    marks, lane = _of_one(marks, executes)
+    marks, lane = _of_one_lane(marks, executes)
     if lane == MISSING:
         return None
     stops = rows.start_ns[own & (rows.name == names[_LAST])]
@@ -74,8 +74,8 @@ def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> Stat
     return StatedSteps(tuple(str(number) for number in range(len(bounds) - 1)), bounds[:-1], bounds[1:])
 
 
-def _of_one(marks: Marks, executes: Bool) -> tuple[Marks, int]:
-    """The marks of one thread, of one that dispatches where it left any, and which thread that is; -1 = none."""
+def _of_one_lane(marks: Marks, executes: Bool) -> tuple[Marks, int]:
+    """Returns the marks of one thread (a dispatching one if possible) and its lane, -1 for none."""
     dispatched = ~executes[marks.lane]
     lanes = marks.lane[dispatched] if dispatched.any() else marks.lane
     if not len(lanes):

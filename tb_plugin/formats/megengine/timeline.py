@@ -1,4 +1,4 @@
-"""From the events of a timeline to the rows of the model."""
+"""Rows of the model from timeline events."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-_KEPT_ELSEWHERE = frozenset({BACKTRACE, "__id__", "bytes"})
-"""Arguments that have columns of their own."""
+_COLUMN_ARGUMENTS = frozenset({BACKTRACE, "__id__", "bytes"})  # arguments with columns of their own
 
 
 class Timeline:
-    """The rows of a timeline: one for each slice and moment, in the order of the file."""
+    """Rows of a timeline: one per slice and instant, in file order."""
 
     def __init__(self, events: Events, interner: Interner, names: Mapping[tuple[str, str], str]) -> None:
         self.events, self.interner = events, interner
@@ -51,20 +50,18 @@ class Timeline:
         begins = np.concatenate((slices.begin, self.moments.at))
         order = np.argsort(begins, kind="stable")
         self.count = len(begins)
-        self.event = begins[order]
-        """Of each row the event with which it begins."""
+        self.event = begins[order]  # first event of each row
         self._order = order
         place: Int32 = np.empty(self.count, np.int32)
         place[order] = np.arange(self.count, dtype=np.int32)
-        self.row: Int32 = place[: len(slices)]
-        """Of each slice its row."""
+        self.row: Int32 = place[: len(slices)]  # row of each slice
         self.row_of = np.full(len(events) + 1, MISSING, np.int32)
         self.row_of[slices.begin] = self.row_of[slices.end] = self.row
         self.row_of[self.moments.at] = place[len(slices) :]
         self.places = places_of_lanes(events, lanes, interner, self._fed())
 
     def raw(self, log: IssueLog, rules: RuleFile) -> dict[str, Any]:
-        """Returns the columns and sections of the trace; what is irregular goes to the log."""
+        """Returns columns and sections of the trace; irregularities go to the log."""
         if self.slices.unmatched:
             log.add("unmatched_begin", "dropped", count=self.slices.unmatched)
         core = _Core(self)
@@ -89,21 +86,21 @@ class Timeline:
             "strings": StringTable(texts),
         }
 
-    def _of_rows(self, slices: npt.NDArray[Any], moments: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _in_row_order(self, slices: npt.NDArray[Any], moments: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.concatenate((slices, moments))[self._order]
 
     def _fed(self) -> Int32:
-        """Of each lane of CUPTI's the lane of MegEngine's own that the operators run on which launched most of its work."""
+        """Returns for each CUPTI lane the MegEngine lane whose operators launched most of its work."""
         slices, kinds, lanes = self.slices, self.kinds, self.lanes
         fed = np.full(len(lanes.pid), MISSING, np.int32)
         if not lanes.cupti.any():
             return fed
         # operator -> its lane
-        shown = np.flatnonzero(lanes.node[slices.lane] & (kinds.operation != MISSING))
-        lane_of = dict(zip(kinds.operation[shown].tolist(), slices.lane[shown].tolist(), strict=True))
+        operations = np.flatnonzero(lanes.node[slices.lane] & (kinds.operation != MISSING))
+        lane_of = dict(zip(kinds.operation[operations].tolist(), slices.lane[operations].tolist(), strict=True))
         calls = np.flatnonzero((kinds.launch != MISSING) & ~lanes.on_device[slices.lane])
         around = slices.parent[calls]
-        for _ in range(8):  # a call into the driver stands in one or two others
+        for _ in range(8):  # a driver call is nested in one or two others
             inside = (around != MISSING) & (kinds.operation[around] == MISSING)
             if not inside.any():
                 break
@@ -126,7 +123,7 @@ class Timeline:
 
     def _others(self) -> tuple[OpenColumn, ...]:
         columns = moved(self.events.args, self.row_of)
-        found = [column for key, column in columns.items() if key not in _KEPT_ELSEWHERE]
+        found = [column for key, column in columns.items() if key not in _COLUMN_ARGUMENTS]
         owner, shapes = self._tensors_of("Output", "shape", dims)
         if len(owner) and RESULT_SHAPES not in columns:
             found.append(OpenColumn(RESULT_SHAPES, owner, shapes, is_text=True, title="Output shapes"))
@@ -137,8 +134,8 @@ class Timeline:
         stack = np.full(self.count, MISSING, np.int32)
         stacks = events.args.get(BACKTRACE)
         if stacks is not None and stacks.is_text:
-            told = self.row_of[stacks.row]
-            stack[told[told != MISSING]] = stacks.value[told != MISSING]
+            stack_rows = self.row_of[stacks.row]
+            stack[stack_rows[stack_rows != MISSING]] = stacks.value[stack_rows != MISSING]
         shapes = np.full(self.count, MISSING, np.int32)
         types = shapes.copy()
         owner, shape = self._tensors_of("Input", "shape", dims)
@@ -160,7 +157,7 @@ class Timeline:
         )
 
     def _tensors_of(self, which: str, key: str, wrap: Callable[[str], str]) -> tuple[Int32, Int32]:
-        """Rows of operators, and string ids of what is stated (``key``) of their inputs or outputs, as JSON."""
+        """Returns operator rows, and string ids of the values of ``key`` for their inputs or outputs, as JSON."""
         slices = self.slices
         tensors = np.flatnonzero((self.bare == self.interner.names[which]) & (slices.parent != MISSING))
         tensors = tensors[np.argsort(slices.parent[tensors], kind="stable")]
@@ -169,10 +166,10 @@ class Timeline:
         return self.row[owner], self._lists(ids, np.append(first, len(tensors)), wrap)
 
     def _lists(self, ids: Int32, bounds: Int64, wrap: Callable[[str], str]) -> Int32:
-        """String ids of JSON lists of texts that are wrapped one by one: what stands from each bound to the next."""
-        known, of = np.unique(ids, return_inverse=True)
+        """Returns string ids of JSON lists of wrapped texts, one list between two bounds."""
+        known, inverse = np.unique(ids, return_inverse=True)
         texts = pa.array([wrap(self.interner.texts[i] if i != MISSING else "") for i in known.tolist()], pa.string())
-        parts = texts.take(pa.array(of.ravel()))
+        parts = texts.take(pa.array(inverse.ravel()))
         joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), parts), ", ")
         encoded = joined.dictionary_encode()
         made = [self.interner.text(f"[{text}]") for text in encoded.dictionary.to_pylist()]
@@ -213,7 +210,6 @@ class Timeline:
         )
 
     def _collective(self, core: _Core) -> Bool:
-        """Operators that communicate, and their work on devices."""
         texts = self.interner.texts
         hit = np.zeros(len(texts) + 1, np.bool_)
         for name in np.unique(core.name).tolist():
@@ -222,7 +218,6 @@ class Timeline:
         return found
 
     def _collective_args(self, core: _Core) -> CollectiveArgs:
-        """What operators that communicate state of themselves: what they do, and with how many elements."""
         slices, events = self.slices, self.events
         mode = text_ids(events.args.get("mode"), len(events))[slices.end]
         chosen = self._collective(core)[self.row] & (mode != MISSING)
@@ -233,7 +228,7 @@ class Timeline:
         np.maximum.at(total, slices.parent[inputs], elements[inputs])
         kind = np.full(len(slices), MISSING, np.int32)
         kind[slices.parent[inputs]] = dtype[inputs]
-        # Work on devices is of the operator with its number.
+        # Device work belongs to the operator with its number.
         owners = np.flatnonzero(chosen & (self.kinds.kind == EventKind.OPERATOR))
         by_number = np.argsort(self.kinds.operation[owners], kind="stable")
         keys = self.kinds.operation[owners][by_number]
@@ -270,11 +265,11 @@ class Timeline:
         slices, names = self.slices, self.interner.names
         inner = np.isin(self.bare, [names["Input"], names["Output"]])
         meant = operations_around(slices, inner)
-        tail, head, name, lonely = dependencies(self.events, slices, self.lanes, meant, self.interner)
+        tail, head, name, unmatched = dependencies(self.events, slices, self.lanes, meant, self.interner)
         annotations = self.kinds.kind == EventKind.DEVICE_ANNOTATION
         more = launches(self.events, slices, self.lanes, self.interner, annotations)
-        if lonely:
-            log.note("unpaired_arrow", "arrows with one end missing were left out")
+        if unmatched:
+            log.note("unpaired_arrow", "arrows with one end missing were skipped")
         tail, head = (np.concatenate(each) for each in ((tail, more[0]), (head, more[1])))
         name = np.append(name, np.full(len(more[0]), self.interner.text("launch"), np.int32))
         begin, end = self.row[tail], self.row[head]
@@ -292,7 +287,6 @@ class Timeline:
         )
 
     def _forward(self, core: _Core) -> Flows:
-        """The forward operators of scopes of the backward pass."""
         slices, kinds, texts = self.slices, self.kinds, self.interner.texts
         operators = kinds.kind == EventKind.OPERATOR
         nodes = np.flatnonzero(operators & (kinds.operation == MISSING))
@@ -300,7 +294,7 @@ class Timeline:
         if not len(nodes) or not len(forward):
             return Flows()
         mode = text_ids(self.events.args.get("mode"), len(self.events))[slices.end]
-        # An element-wise operator is named by its mode, its scope by what it is.
+        # An element-wise operator is named by its mode, its scope by its type.
         elementwise = self.interner.text("Elemwise")
         kind = np.where(mode == self.bare, elementwise, self.bare)
         kind[nodes] = [self.interner.text(texts[name].removesuffix(SUFFIX)) for name in self.bare[nodes].tolist()]
@@ -318,7 +312,7 @@ class Timeline:
         )
 
     def _tensors(self, operators: Bool) -> list[frozenset[int]]:
-        """Numbers of the tensors that each operator, or an operator directly inside of a scope, reads or makes."""
+        """Returns the tensor numbers that each operator, or an operator directly inside a scope, reads or creates."""
         slices = self.slices
         number = numbers(self.events.args.get("id"), len(self.events))[slices.end]
         names = self.interner.names
@@ -349,27 +343,33 @@ class Timeline:
 
 
 class _Core:
-    """The columns that every row has; its attributes are those of ``RawTrace``."""
+    """Columns of all rows, with the attributes of ``RawTrace``."""
 
-    def __init__(self, of: Timeline) -> None:
-        events, slices, moments, kinds, places = of.events, of.slices, of.moments, of.kinds, of.places
-        names = copy_names(events, slices, kinds, of.bare, of.interner)
-        launched = of.interner.names[of_lanes.LAUNCH]
+    def __init__(self, timeline: Timeline) -> None:
+        events, slices, moments, kinds, places = (
+            timeline.events,
+            timeline.slices,
+            timeline.moments,
+            timeline.kinds,
+            timeline.places,
+        )
+        names = copy_names(events, slices, kinds, timeline.bare, timeline.interner)
+        launched = timeline.interner.names[of_lanes.LAUNCH]
         is_launch = (events.category[moments.at] == launched) & (moments.kind == EventKind.RUNTIME)
-        own = np.where(is_launch, of.interner.text(LAUNCHED), events.name[moments.at])
-        lane = of.lanes.of[of.event]
-        process = np.unique(of.lanes.pid, return_inverse=True)[1].astype(np.int64)[of.lanes.of[moments.at]]
+        own = np.where(is_launch, timeline.interner.text(LAUNCHED), events.name[moments.at])
+        lane = timeline.lanes.of[timeline.event]
+        process = np.unique(timeline.lanes.pid, return_inverse=True)[1].astype(np.int64)[timeline.lanes.of[moments.at]]
         launch = np.where(is_launch, events.number[moments.at] + (process << BASE_BITS), MISSING)
         none = np.full(len(moments.at), MISSING, np.int64)
-        self.start_ns: Int64 = events.time_ns[of.event]
+        self.start_ns: Int64 = events.time_ns[timeline.event]
         span = np.maximum(events.time_ns[slices.end] - events.time_ns[slices.begin], 0)
-        self.dur_ns: Int64 = of._of_rows(span, np.maximum(events.dur_ns[moments.at], 0))
-        self.name: Int32 = of._of_rows(names, own).astype(np.int32)
-        self.category: Int32 = events.category[of.event]
-        self.kind: npt.NDArray[np.uint8] = of._of_rows(kinds.kind, moments.kind)
+        self.dur_ns: Int64 = timeline._in_row_order(span, np.maximum(events.dur_ns[moments.at], 0))
+        self.name: Int32 = timeline._in_row_order(names, own).astype(np.int32)
+        self.category: Int32 = events.category[timeline.event]
+        self.kind: npt.NDArray[np.uint8] = timeline._in_row_order(kinds.kind, moments.kind)
         on_device = of_kind(self.kind, *ON_DEVICE)
-        self.pid: Int32 = np.where(on_device, places.pid[lane], of.lanes.pid[lane]).astype(np.int32)
-        self.tid: Int32 = np.where(on_device, places.tid[lane], of.lanes.tid[lane]).astype(np.int32)
-        self.correlation: Int64 = of._of_rows(kinds.launch, launch)
-        self.external_id: Int64 = of._of_rows(kinds.operation, none)
+        self.pid: Int32 = np.where(on_device, places.pid[lane], timeline.lanes.pid[lane]).astype(np.int32)
+        self.tid: Int32 = np.where(on_device, places.tid[lane], timeline.lanes.tid[lane]).astype(np.int32)
+        self.correlation: Int64 = timeline._in_row_order(kinds.launch, launch)
+        self.external_id: Int64 = timeline._in_row_order(kinds.operation, none)
         self.device = np.where(on_device, places.device[lane], MISSING).astype(np.int16)

@@ -1,4 +1,4 @@
-"""Memory flows: drawings of MegEngine's profiler (``<pid>.memory_flow.svg``) whose rectangles tell a tensor each."""
+"""MegEngine's memory flow drawings (``<pid>.memory_flow.svg``): one rectangle per tensor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARK = re.compile(rb'xmlns:tag="https://megengine\.org\.cn"')
 
 
 def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """The files of that name: the process is the worker, as of the timeline beside it."""
+    """Returns the files with that name; the process is the worker, as for the timeline beside it."""
     names = ((file.path, _NAME.match(PurePosixPath(file.path).name)) for file in listing)
     return [
         Candidate(READER_ID, run_of(path), match["worker"], None, (path,), certain=True)

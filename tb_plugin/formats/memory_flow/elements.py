@@ -1,7 +1,7 @@
-"""Elements out of the text of an SVG, as far as they can be told: nothing outside of the text is ever opened.
+"""Elements of an SVG, without loading anything outside the text.
 
-The writer escapes nothing: a scope named ``a & b`` or ``x<y`` makes text that is no XML. Such values are mended, a rectangle
-that still cannot be told is left out and counted, and reading goes on behind it.
+The writer escapes nothing: a scope named ``a & b`` or ``x<y`` is not valid XML. Such values are escaped. A rectangle
+that stays invalid is skipped and counted, and parsing resumes after it.
 """
 
 from __future__ import annotations
@@ -15,68 +15,62 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
 
 MARK = b"<rect"
-NAME = b'tag:name="'
-"""The attribute that may hold anything: scopes are named by people."""
-MAX_BUFFERED = 1024 * 1024
-"""Text without the beginning of a rectangle: no rectangle is so large."""
+NAME = b'tag:name="'  # its value may be any text: users name scopes
+MAX_BUFFERED = 1024 * 1024  # text without the start of a rectangle; no rectangle is so large
+# parsing resumes with it after damage
 PROLOG = b'<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn">'
-"""Where reading goes on behind damage."""
 
-MOST_DEEP = 64
-"""Elements inside each other: a drawing has two."""
+MOST_DEEP = 64  # nested elements; a drawing has two levels
 
 _SOUND = re.compile(rb'<rect(?:\s+[A-Za-z:]+\s*=\s*"[^"<&]*")*\s*/?>')
 _BEGIN = re.compile(rb'\s[A-Za-z]+(?::[A-Za-z]+)?="')
 _BARE = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_RAW = "names with &, < or quotes, which the profiler does not escape, were read as they stand"
-_LEAVE = "Leave it out of the log directory."
+_RAW = "names with unescaped &, < or quotes were read as written"
+_LEAVE = "Remove the file from the log directory."
 
 
 class Elements:
-    """Tells ``told`` of each element: its name and attributes."""
+    """Calls ``on_element`` with the name and attributes of each element."""
 
-    def __init__(self, told: Callable[[str, dict[str, str]], None], log: IssueLog) -> None:
-        self.is_closed = False
-        """The outermost element has ended."""
-        self._told = told
+    def __init__(self, on_element: Callable[[str, dict[str, str]], None], log: IssueLog) -> None:
+        self.is_closed = False  # the root element has ended
+        self._on_element = on_element
         self._log = log
         self._depth = 0
-        self._fed = 0
-        """Bytes that the parser got."""
-        self._goes_on = False
-        """There is text behind the outermost element."""
-        self._parser = self._new()
+        self._fed = 0  # bytes passed to the parser
+        self._has_trailing_text = False  # the root element is followed by other text
+        self._parser = self._new_parser()
 
     def read(self, stream: TextStream, chunk_bytes: int) -> None:
-        """Takes all of a stream. Raises UnreadableTrace, and what the stream raises."""
-        held, skips = b"", False
+        """Parses a whole stream. Raises UnreadableTrace, and what the stream raises."""
+        pending, skips = b"", False
         while text := stream.read(chunk_bytes):
-            held += text
+            pending += text
             if skips:
-                begin = held.find(MARK, 1)
+                begin = pending.find(MARK, 1)
                 skips = begin < 0
-                held = held[-len(MARK) :] if skips else held[begin:]
-            cut = held.rfind(MARK)
+                pending = pending[-len(MARK) :] if skips else pending[begin:]
+            cut = pending.rfind(MARK)
             if cut > 0:
-                self._take(held[:cut], stream.text_bytes - len(held))
-                held = held[cut:]
-            if len(held) > MAX_BUFFERED:
+                self._take(pending[:cut], stream.text_bytes - len(pending))
+                pending = pending[cut:]
+            if len(pending) > MAX_BUFFERED:
                 self._log.add("event_too_large", "dropped")
-                held, skips = held[-len(MARK) :], True
+                pending, skips = pending[-len(MARK) :], True
         if not skips:
-            self._take(held, stream.text_bytes - len(held))
+            self._take(pending, stream.text_bytes - len(pending))
         if not self.is_closed:
-            self._log.note("truncated_tail", "the file ends inside its drawing")
+            self._log.note("truncated_tail", "the file is truncated inside the drawing")
 
     def _take(self, text: bytes, offset: int) -> None:
-        """Parses a piece; behind a fault reading goes on at the next rectangle."""
-        text = self._mended(text)
+        """Parses a piece; after an error, parsing resumes at the next rectangle."""
+        text = self._repaired(text)
         while text:
             if self.is_closed:
-                if text.strip() and not self._goes_on:
-                    self._log.note("trailing_text", "text behind the drawing was ignored")
-                self._goes_on |= bool(text.strip())
+                if text.strip() and not self._has_trailing_text:
+                    self._log.note("trailing_text", "text after the drawing was ignored")
+                self._has_trailing_text |= bool(text.strip())
                 return
             try:
                 self._parser.Parse(text, False)
@@ -86,7 +80,7 @@ class Elements:
                 place = self._parser.ErrorByteIndex - self._fed
                 if not self.is_closed:
                     self._damaged(text, place, offset, expat.errors.messages.get(error.code, "not well-formed"))
-                    self._parser = self._again()
+                    self._parser = self._resumed()
                 follows = max(place, 0) if self.is_closed else text.find(MARK, max(place + 1, 0))
                 text, offset = (text[follows:], offset + follows) if follows >= 0 else (b"", offset)
 
@@ -94,10 +88,10 @@ class Elements:
         begin = max(text.rfind(MARK, 0, max(place, 0) + 1), 0)
         excerpt = text[begin : begin + 120].decode("utf-8", "replace")
         self._log.add(
-            "bad_element", "dropped", offset + max(place, 0), excerpt, text=f"text that is no XML was left out ({why})"
+            "bad_element", "dropped", offset + max(place, 0), excerpt, text=f"text that is not XML was skipped ({why})"
         )
 
-    def _new(self) -> expat.XMLParserType:
+    def _new_parser(self) -> expat.XMLParserType:
         self._depth = self._fed = 0
         parser = expat.ParserCreate("UTF-8")
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
@@ -107,9 +101,8 @@ class Elements:
         parser.EndElementHandler = self._end
         return parser
 
-    def _again(self) -> expat.XMLParserType:
-        """A parser inside of a drawing."""
-        parser = self._new()
+    def _resumed(self) -> expat.XMLParserType:
+        parser = self._new_parser()
         parser.StartElementHandler = None
         parser.Parse(PROLOG, False)
         parser.StartElementHandler = self._start
@@ -119,26 +112,26 @@ class Elements:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth > MOST_DEEP:
-            raise UnreadableTrace("Its elements lie too deep in each other: no profiler draws so.", do=_LEAVE)
-        self._told(name, attributes)
+            raise UnreadableTrace("The elements are nested too deeply; no profiler writes such a file.", do=_LEAVE)
+        self._on_element(name, attributes)
 
     def _end(self, _: str) -> None:
         self._depth -= 1
         self.is_closed = self._depth == 0
 
     def _doctype(self, _: str, system: str | None, public: str | None, has_own: bool) -> None:
-        """That of SVG names a file of the W3C, which nobody fetches."""
+        """Ignores SVG's own doctype, which names a W3C file that is never fetched."""
         if has_own:
             self._refuse()
 
     def _refuse(self, *_: object) -> None:
-        raise UnreadableTrace("It declares entities or types of its own, which no profiler writes.", do=_LEAVE)
+        raise UnreadableTrace("The file declares its own entities or types; no profiler writes them.", do=_LEAVE)
 
-    def _mended(self, text: bytes) -> bytes:
-        """The text with values escaped that are not, and without what no XML may hold."""
+    def _repaired(self, text: bytes) -> bytes:
+        """Returns the text with unescaped values escaped, and without bytes that XML forbids."""
         if _CONTROL.search(text):
             text, count = _CONTROL.subn(b"?", text)
-            self._log.add("control_character", "repaired", count=count, text="control characters became question marks")
+            self._log.add("control_character", "repaired", count=count, text="control characters were replaced by ?")
         whole = text.decode("utf-8", "replace")
         if count := whole.count("\ufffd") - text.count("\ufffd".encode()):
             text = whole.encode()
@@ -158,7 +151,7 @@ class Elements:
 
 
 def _escaped(piece: bytes) -> bytes:
-    """A rectangle with its names escaped: each reaches to the last quote ahead of the next attribute."""
+    """Returns a rectangle with escaped names; a name ends at the last quote before the next attribute."""
     begins = [match.span() for match in _BEGIN.finditer(piece)]
     if not begins:
         return piece

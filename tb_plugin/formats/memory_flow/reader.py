@@ -1,4 +1,7 @@
-"""The Reader of memory flows. What is drawn is scaled and cut to whole units; what counts are the attributes ``tag:*``."""
+"""The Reader of memory flows.
+
+The drawing is scaled and rounded, so the data comes from the attributes ``tag:*``.
+"""
 
 from __future__ import annotations
 
@@ -22,61 +25,57 @@ from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
 
-PER_TEXT_BYTE = 2.5
-"""Memory at the peak of a read and of what is made of it, per byte of text: 2.0 was measured on a million tensors."""
-MOST_BYTES = 2**50
-"""A petabyte: no tensor is larger."""
-_SUM = 2.0**62
-FLUSH = 20_000
-"""Tensors whose attributes are held as texts."""
+PER_TEXT_BYTE = 2.5  # peak memory of reading and summing, per byte of text (2.0 was measured on a million tensors)
+MOST_BYTES = 2**50  # a petabyte: no tensor is larger
+_MAX_TOTAL_BYTES = 2.0**62
+FLUSH = 20_000  # tensors whose attributes are still texts
 
 Int64 = npt.NDArray[np.int64]
 _TAGS = ("name", "address", "size", "layout", "produced", "erased", "duration", "group")
-_AGAIN = "Record it anew: Profiler(..., formats=['memory_flow.svg'])."
+_AGAIN = "Record a new one: Profiler(..., formats=['memory_flow.svg'])."
 
 
 class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):
     """Reads what MegEngine's profiler draws as ``memory_flow.svg``, packed or not, in bounded memory."""
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawMemoryFlow:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         log = IssueLog()
         tensors = _Tensors(log)
 
-        def tell(done: float) -> None:
+        def report_progress(done: float) -> None:
             progress(ReadState(done, tensors.seen, {"memory": tensors.seen} if tensors.seen else {}))
 
-        with text_of(source, tell, log) as stream:
+        with text_of(source, report_progress, log) as stream:
             Elements(tensors.take, log).read(stream, options.chunk_bytes)
-            made = tensors.finish(stream)
-        tell(1.0)
-        return made
+            flow = tensors.finish(stream)
+        report_progress(1.0)
+        return flow
 
 
 class _Tensors:
-    """The tensors so far: attributes as texts, and columns of those that were taken before."""
+    """The tensors so far: the latest attributes as texts, earlier ones as columns."""
 
     def __init__(self, log: IssueLog) -> None:
         self.seen = 0
         self._log = log
-        self._kept = 0
+        self._loaded = 0
         self._drawing = False
         self._texts: dict[str, list[str | None]] = {tag: [] for tag in _TAGS}
         self._numbers: list[tuple[Int64, ...]] = []
         self._names: dict[str, list[pa.Array]] = {"name": [], "layout": []}
 
     def take(self, element: str, attributes: Mapping[str, str]) -> None:
-        """Takes an element: of rectangles those that are a tensor."""
         self._drawing |= element == "svg"
         kind = attributes.get("tag:type")
         if kind != "tensor":
             if kind is not None:
                 self._log.add(
-                    "unknown_type", "unknown", example=kind, text="rectangles that are no tensors are not shown"
+                    "unknown_type", "unknown", example=kind, text="rectangles that are not tensors are not shown"
                 )
             return
         self.seen += 1
@@ -93,48 +92,47 @@ class _Tensors:
         size, has_size = _numbers_of(texts["size"], _SIZES)
         start, has_start = _numbers_of(texts["produced"], _TIMES)
         end, has_end = _numbers_of(texts["erased"], _TIMES)
-        told = pc.fill_null(pc.match_substring_regex(texts["group"], "^[0-9]{1,18}$"), False)
-        operator = pc.if_else(told, texts["group"], str(MISSING)).cast(pa.int64()).to_numpy()
+        has_operator = pc.fill_null(pc.match_substring_regex(texts["group"], "^[0-9]{1,18}$"), False)
+        operator = pc.if_else(has_operator, texts["group"], str(MISSING)).cast(pa.int64()).to_numpy()
         bad = ~(has_address & has_size & has_start & has_end) | (size > MOST_BYTES)
-        self._left_out(bad, texts, "tensors whose address, size or time cannot be read were left out")
+        self._drop_rows(bad, texts, "tensors without a readable address, size or time were skipped")
         empty = ~bad & ((size == 0) | texts["address"].is_null().to_numpy(zero_copy_only=False))
-        self._left_out(empty, texts, "tensors without any memory were left out")
+        self._drop_rows(empty, texts, "tensors without memory were skipped")
         good = ~(bad | empty)
-        # An empty end is no end; one before the begin stands for a tensor that was not released while recording.
+        # An empty end is no end. An end before the start means that the tensor was not released while recording.
         end = np.where((end == 0) | (end < start), MISSING, end)
         keep = pa.array(good)
         for tag, parts in self._names.items():
             parts.append(pc.fill_null(texts[tag], "").filter(keep))
         self._numbers.append(tuple(column[good] for column in (address, size, start, end, operator)))
-        self._kept += int(good.sum())
+        self._loaded += int(good.sum())
 
-    def _left_out(self, rows: npt.NDArray[np.bool_], texts: Mapping[str, pa.Array], why: str) -> None:
+    def _drop_rows(self, rows: npt.NDArray[np.bool_], texts: Mapping[str, pa.Array], why: str) -> None:
         if count := int(rows.sum()):
             first = int(np.flatnonzero(rows)[0])
             example = ", ".join(f"{tag}={texts[tag][first].as_py()}" for tag in ("name", "address", "size", "produced"))
             self._log.add("bad_tensor", "dropped", None, example, count, why)
 
     def finish(self, stream: TextStream) -> RawMemoryFlow:
-        """Returns all of it. Raises UnreadableTrace when it is no drawing of tensors."""
         self._flush()
         if not self.seen and not self._drawing:
-            raise UnreadableTrace("It is no SVG.", do=_AGAIN)
+            raise UnreadableTrace("The file is not an SVG drawing.", do=_AGAIN)
         if not self.seen:
-            raise UnreadableTrace("It shows no tensor.", do=_AGAIN)
+            raise UnreadableTrace("The drawing contains no tensors.", do=_AGAIN)
         encoded = pa.chunked_array([*self._names["name"], *self._names["layout"]]).combine_chunks().dictionary_encode()
         ids = encoded.indices.to_numpy()
         address, size, start, end, operator = (np.concatenate(parts) for parts in zip(*self._numbers, strict=True))
-        if size.sum(dtype=np.float64) > _SUM:
-            raise UnreadableTrace("Its sizes add up to more than there can be.", do=_AGAIN)
+        if size.sum(dtype=np.float64) > _MAX_TOTAL_BYTES:
+            raise UnreadableTrace("The sum of the tensor sizes is impossibly large.", do=_AGAIN)
         issues = self._log.issues()
         dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
-        lost = dropped - (self.seen - self._kept)
+        unreadable = dropped - (self.seen - self._loaded)
         report = ReadReport(
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=self.seen + lost,
-            events_kept=self._kept,
+            events_seen=self.seen + unreadable,
+            events_kept=self._loaded,
             events_repaired=sum(issue.count for issue in issues if issue.code == "raw_markup"),
             events_dropped=dropped,
             complete=not is_packed_badly(issues) and not any(issue.code == "truncated_tail" for issue in issues),
@@ -147,8 +145,8 @@ class _Tensors:
             start,
             end,
             operator,
-            name=ids[: self._kept].astype(np.int32),
-            layout=ids[self._kept :].astype(np.int32),
+            name=ids[: self._loaded].astype(np.int32),
+            layout=ids[self._loaded :].astype(np.int32),
             strings=StringTable(encoded.dictionary),
             report=report,
         )
@@ -158,12 +156,11 @@ Bool = npt.NDArray[np.bool_]
 
 _SIZES = (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10), ("B", 1))
 _TIMES = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
-MOST = 2**62
-"""Larger numbers are none."""
+MOST = 2**62  # larger numbers are invalid
 
 
 def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[Int64, Bool]:
-    """Returns the numbers of some texts and which of them could be read; missing and empty ones are 0, and read."""
+    """Returns the numbers and which texts were readable; missing and empty texts are readable zeros."""
     pattern = "^ *" + "".join(rf"(?:(?P<{unit}>[0-9]{{1,18}}){unit} *)?" for unit, _ in units) + "$"
     texts = pc.fill_null(texts, "")
     found = pc.extract_regex(texts, pattern)
@@ -179,7 +176,7 @@ def _numbers_of(texts: pa.Array, units: tuple[tuple[str, int], ...]) -> tuple[In
 
 
 def _addresses_of(texts: pa.Array) -> tuple[Int64, Bool]:
-    """Returns hexadecimal numbers below 2**62 and which of the texts are such."""
+    """Returns hexadecimal numbers below 2**62, and which texts are such numbers."""
     known = pc.fill_null(pc.match_substring_regex(texts, "^0x[0-9a-fA-F]{1,16}$"), False).to_numpy(zero_copy_only=False)
     low = np.array([int(text, 16) if ok else 0 for text, ok in zip(texts.to_pylist(), known, strict=True)], np.uint64)
     known &= low < MOST

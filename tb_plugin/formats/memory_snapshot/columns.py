@@ -1,4 +1,4 @@
-"""Columns that grow piece by piece, and the table of distinct stacks."""
+"""Growing columns, and the table of distinct stacks."""
 
 from __future__ import annotations
 
@@ -18,19 +18,17 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
-_MOST = 2**63 - 1
-MAX_TEXT = 16 * 1024
-"""Characters of a text that are kept."""
-MAX_FRAMES = 4096
-"""Frames of a stack that are kept."""
+_MAX_NUMBER = 2**63 - 1
+MAX_TEXT = 16 * 1024  # characters of a text
+MAX_FRAMES = 4096  # frames of a stack
 
 
 class TooMany(Exception):
-    """References multiply what the file holds beyond any real snapshot."""
+    """References expand the file's content far beyond any real snapshot."""
 
 
 class Columns(Generic[T]):
-    """Gathers the columns of a dataclass of arrays. Arrays grow in place: pieces would leave holes in the memory."""
+    """Collects the columns of a dataclass of arrays. Arrays grow in place, which avoids memory fragmentation."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
@@ -38,13 +36,13 @@ class Columns(Generic[T]):
         self._length = 0
 
     def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Takes columns of equal length; those that are not named are -1."""
+        """Takes columns of equal length; missing columns are -1."""
         part = self._room(len(next(iter(columns.values()))))
         for name, column in self._columns.items():
             column[part] = columns.get(name, MISSING)
 
     def add_rows(self, rows: Sequence[Sequence[int]]) -> None:
-        """Takes rows with a value for each column."""
+        """Takes rows with a value per column."""
         if rows:
             part = self._room(len(rows))
             for column, values in zip(self._columns.values(), zip(*rows, strict=True), strict=True):
@@ -58,7 +56,7 @@ class Columns(Generic[T]):
         return slice(begin, self._length)
 
     def made(self) -> T:
-        """Returns the columns, and holds them no more."""
+        """Returns the columns and drops them here."""
         columns, self._columns = self._columns, {}
         for column in columns.values():
             column.resize(self._length, refcheck=False)
@@ -66,12 +64,12 @@ class Columns(Generic[T]):
 
 
 def is_number(value: object) -> TypeGuard[int]:
-    """Returns whether a value is a whole number that fits a column."""
-    return type(value) is int and -_MOST <= value <= _MOST
+    """Returns True for an integer that fits a column."""
+    return type(value) is int and -_MAX_NUMBER <= value <= _MAX_NUMBER
 
 
 class Texts:
-    """Every text once."""
+    """Distinct texts."""
 
     def __init__(self, log: IssueLog) -> None:
         self.all: list[str] = []
@@ -79,33 +77,33 @@ class Texts:
         self._ids: dict[str, int] = {}
 
     def of(self, value: object) -> int:
-        """Returns the id of a text, -1 for what is none."""
+        """Returns the id of a text, -1 for other values."""
         if type(value) is Taken and value.what == TEXT_ID:
             return value.code
         if not isinstance(value, str):
             return MISSING
         number = self._ids.get(value)
         if number is None:
-            kept = value
-            if len(kept) > MAX_TEXT:
-                self._log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT:,} characters were cut")
-                kept = kept[:MAX_TEXT]
-            if not kept.isascii():
-                kept = kept.encode("utf-8", "replace").decode("utf-8")
+            shortened = value
+            if len(shortened) > MAX_TEXT:
+                self._log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT:,} characters were shortened")
+                shortened = shortened[:MAX_TEXT]
+            if not shortened.isascii():
+                shortened = shortened.encode("utf-8", "replace").decode("utf-8")
             number = self._ids[value] = len(self.all)
-            self.all.append(kept)
+            self.all.append(shortened)
         return number
 
 
 class Numbered:
-    """Distinct values by number, as many as a column of 16 bits can name."""
+    """Distinct values by number, up to the limit of a 16-bit column."""
 
     def __init__(self, first: Any) -> None:
         self.all = [first]
         self._ids = {first: 0}
 
     def of(self, value: Any) -> int:
-        """Returns the number of a value, -1 for one too many."""
+        """Returns the number of a value, -1 beyond the limit."""
         number = self._ids.get(value)
         if number is None:
             if len(self.all) >= 2**15 - 1:
@@ -116,7 +114,7 @@ class Numbered:
 
 
 class StackTable:
-    """Every frame and every stack once. ``spend`` counts the frames that are looked at."""
+    """Distinct frames and stacks. ``spend`` counts the frames that are read."""
 
     def __init__(self, texts: Texts, spend: Callable[[int], None]) -> None:
         self._texts = texts
@@ -125,7 +123,7 @@ class StackTable:
         self._stacks: dict[tuple[int, ...], int] = {}
 
     def frame(self, frame: object) -> int:
-        """Returns the id of a frame; one that says nothing has an id as well."""
+        """Returns the id of a frame; an empty frame has an id as well."""
         values = frame if isinstance(frame, dict) else {}
         line = values.get("line")
         key = (
@@ -136,7 +134,7 @@ class StackTable:
         return self._frames.setdefault(key, len(self._frames))
 
     def of(self, frames: object) -> int:
-        """Returns the id of a list of frames, -1 for what is none."""
+        """Returns the id of a list of frames, -1 for other values."""
         if type(frames) is Taken and frames.what == STACK:
             return frames.code
         if not isinstance(frames, list):
@@ -145,7 +143,7 @@ class StackTable:
         return self.numbered(tuple(self.frame(frame) for frame in frames[:MAX_FRAMES]))
 
     def numbered(self, frames: tuple[int, ...]) -> int:
-        """Returns the id of a stack by the ids of its frames, innermost first."""
+        """Returns the id of a stack from the ids of its frames, innermost first."""
         return self._stacks.setdefault(frames, len(self._stacks))
 
     def made(self) -> Stacks:

@@ -1,4 +1,7 @@
-"""Runs of events: what ``scan`` found in the bytes becomes columns and numbers of the memo, or is left to the machine."""
+"""Runs of scanned events as columns and memo numbers.
+
+Events with unusual parts are left to the opcode machine.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# keys of an event with a column; others are skipped
 KEYS = (
     *(
         "action",
@@ -46,20 +50,17 @@ KEYS = (
     ),
     "device_free",
 )
-"""Keys of an event that have a column; all others are left out."""
 ACTION, ADDRESS, SIZE, STREAM, TIME, CONTEXT, METADATA, POOL, FRAMES, CATEGORY, FREE = range(len(KEYS))
-_FIELD_OF = {key: number for number, key in enumerate(KEYS)}
-_FIRST_PIECE = 64 * 1024
-_LAST_PIECE = 4 * 1024 * 1024
-_MISSES = 8
-"""Events in a row that the machine reads before the bytes are scanned anew, with the keys that are known by then."""
-_SHORT = 16
-"""A run of fewer events takes longer than the machine would."""
-_MOST_REST = 4096
+_FIELD_NUMBERS = {key: number for number, key in enumerate(KEYS)}
+_MIN_PIECE_BYTES = 64 * 1024
+_MAX_PIECE_BYTES = 4 * 1024 * 1024
+_MISSES = 8  # consecutive events read by the machine before a new scan with the keys known by then
+_MIN_RUN = 16  # for shorter runs the machine is faster
+_MAX_MACHINE_EVENTS = 4096
 
 
 class Runs:
-    """Takes events of one file run by run."""
+    """Takes the events of one file in runs."""
 
     def __init__(self, rows: Store) -> None:
         self._rows = rows
@@ -67,14 +68,13 @@ class Runs:
         self._base = 0
         self._end = 0
         self._misses = 0
-        self._piece = _FIRST_PIECE
-        self._rest = self._pause = 0
-        """Events that are left to the machine after short runs."""
+        self._piece = _MIN_PIECE_BYTES
+        self._rest = self._pause = 0  # events left to the machine after short runs
         self._keys = np.full(1, -1, np.int8)
         self._stacks: dict[int, int] = {}
 
     def take(self, device: int, machine: Machine) -> None:
-        """Takes events from where the machine is, as far as they follow each other."""
+        """Takes consecutive events from the machine's position on."""
         if self._rest:
             self._rest -= 1
             return
@@ -89,32 +89,31 @@ class Runs:
                 self._misses += 1
                 return
             self._misses = 0
-            self._pause = min(2 * self._pause + _SHORT, _MOST_REST) if taken < _SHORT else 0
+            self._pause = min(2 * self._pause + _MIN_RUN, _MAX_MACHINE_EVENTS) if taken < _MIN_RUN else 0
             self._rest = self._pause
             machine.at = int(found.end[first + taken - 1])
             machine.look_ahead()
 
     def _scanned(self, machine: Machine) -> Scan:
-        """The events around the place of the machine."""
         known = self._scan is not None and self._base == machine.base and machine.at < self._end
         if self._scan is not None and known and self._misses < _MISSES:
             return self._scan
-        self._piece = _FIRST_PIECE if self._misses else min(8 * self._piece, _LAST_PIECE)
+        self._piece = _MIN_PIECE_BYTES if self._misses else min(8 * self._piece, _MAX_PIECE_BYTES)
         self._misses = 0
         keys = machine.memo.words
         self._keys = np.full(max(keys, default=0) + 1, -1, np.int8)
         for number, text in keys.items():
-            self._keys[number] = _FIELD_OF.get(text, len(KEYS))
+            self._keys[number] = _FIELD_NUMBERS.get(text, len(KEYS))
         end = min(len(machine.buffer), machine.at + self._piece)
         self._scan = scan(machine.buffer, machine.at, end, self._keys)
         self._base = machine.base
-        # What reaches beyond the piece is found in the next one.
+        # Events that cross the piece's end are found in the next piece.
         is_cut = end < len(machine.buffer) and len(self._scan.end)
         self._end = int(self._scan.end[-1]) if is_cut else end
         return self._scan
 
     def _run(self, device: int, machine: Machine, found: Scan, first: int, last: int) -> int:
-        """Takes events ``first`` to ``last``, or as many of them as make sense; returns how many."""
+        """Takes events ``first`` to ``last``, or the valid ones at the start; returns how many."""
         explicit = bool(found.is_explicit[first])
         counts = found.memoized[first:last]
         odd = found.is_explicit[first:last] != explicit
@@ -129,7 +128,7 @@ class Runs:
             return 0
         memo = machine.memo
         own = found.memo[first:last]
-        # A reference is to something that was memoized before its event.
+        # A reference is to an object memoized before its event.
         if explicit:
             base = np.zeros(len(counts), np.int64)
             before = np.append(memo.top - 1, highest[: len(counts) - 1])
@@ -141,14 +140,14 @@ class Runs:
         columns = run.columns()
         good = len(counts) if not run.bad.any() else int(np.argmax(run.bad))
         if good:
-            self._keep(device, columns, good)
+            self._add_events(device, columns, good)
             memo.codes((own + base)[:good][own[:good] >= 0], ROW, np.zeros(int((own[:good] >= 0).sum()), np.int32))
             memo.count += sum(int((values.memo[:good] >= 0).sum()) for values in fields.values()) + int(
                 (own[:good] >= 0).sum()
             )
         return good
 
-    def _keep(self, device: int, columns: dict[str, npt.NDArray[Any]], good: int) -> None:
+    def _add_events(self, device: int, columns: dict[str, npt.NDArray[Any]], good: int) -> None:
         rows = self._rows
         rows.spend(good)
         rows.kept += good
@@ -163,7 +162,7 @@ class Runs:
 
 @dataclass
 class _Run:
-    """Events that follow each other, on their way into columns; ``bad`` are those that the machine has to look at."""
+    """Consecutive events on their way into columns; ``bad`` flags those that the machine has to read."""
 
     rows: Store
     stacks: dict[int, int]
@@ -171,8 +170,7 @@ class _Run:
     buffer: bytes
     fields: dict[int, Values]
     base: Int64
-    known: Int64
-    """Numbers of the memo below it may be referred to."""
+    known: Int64  # only smaller memo numbers may be referenced
 
     def __post_init__(self) -> None:
         self.bad: Bool = np.zeros(len(self.base), np.bool_)
@@ -206,30 +204,30 @@ class _Run:
             "category": self._texts(CATEGORY),
         }
 
-    def _of(self, field: int) -> Values:
+    def _field(self, field: int) -> Values:
         return self.fields.get(field) or Values.none(len(self.base))
 
     def _numbers(self, field: int) -> tuple[Int64, Bool]:
-        values = self._of(field)
-        there = values.form == NUMBER
-        # What is no number, or stands behind a reference, is for the machine.
-        self.bad |= ~(there | (values.form == ABSENT))
-        return values.value, there
+        values = self._field(field)
+        is_number = values.form == NUMBER
+        # The machine reads everything that is not a plain number.
+        self.bad |= ~(is_number | (values.form == ABSENT))
+        return values.value, is_number
 
     def _streams(self) -> Int64:
-        value, there = self._numbers(STREAM)
-        return self._numbered(value, there, self.rows.stream)
+        value, is_number = self._numbers(STREAM)
+        return self._numbered(value, is_number, self.rows.stream)
 
-    def _numbered(self, value: Int64, there: Bool, number: Any) -> Int64:
+    def _numbered(self, value: Int64, is_number: Bool, number: Any) -> Int64:
         made = np.full(len(value), MISSING, np.int64)
-        distinct, which = np.unique(value[there], return_inverse=True)
-        made[there] = (
+        distinct, which = np.unique(value[is_number], return_inverse=True)
+        made[is_number] = (
             np.array([number(each) for each in distinct.tolist()], np.int64)[which.ravel()] if len(distinct) else 0
         )
         return made
 
     def _pools(self) -> Int64:
-        values = self._of(POOL)
+        values = self._field(POOL)
         pair = values.form == PAIR
         made = np.full(len(self.base), MISSING, np.int64)
         if pair.any():
@@ -244,7 +242,7 @@ class _Run:
         return self._referred(values, pair, POOL_ID, made)
 
     def _texts(self, field: int) -> Int64:
-        values = self._of(field)
+        values = self._field(field)
         text = values.form == TEXT
         made = np.full(len(self.base), MISSING, np.int64)
         if text.any():
@@ -255,7 +253,7 @@ class _Run:
         return self._referred(values, text, TEXT_ID, made)
 
     def _stack_ids(self) -> Int64:
-        values = self._of(FRAMES)
+        values = self._field(FRAMES)
         inline = values.form == LIST
         made = np.full(len(self.base), MISSING, np.int64)
         if inline.any():
@@ -268,7 +266,7 @@ class _Run:
         return self._referred(values, inline, STACK, made)
 
     def _stack(self, key: int, at: int) -> int:
-        """The stack of a list of references that begins at a place of the buffer; -1 when it is none."""
+        """Returns the stack of a list of references at a buffer position, -1 if it is not one."""
         found = self.stacks.get(key)
         if found is None:
             frames = []
@@ -286,7 +284,6 @@ class _Run:
         self.memo.codes((values.memo + self.base)[chosen], kind, made[chosen])
 
     def _referred(self, values: Values, done: Bool, kind: int, made: Int64) -> Int64:
-        """Fills in what references stand for."""
         rows = np.flatnonzero(values.form == REFERENCE)
         self.bad |= ~(done | (values.form == REFERENCE) | (values.form == ABSENT) | (values.form == NONE))
         if not len(rows):
@@ -303,7 +300,6 @@ class _Run:
         return made
 
     def _resolve(self, number: int, kind: int) -> None:
-        """Gives an object of the memo its number as a text, stack or pool."""
         value = self.memo.objects.get(number)
         code = MISSING
         if kind == TEXT_ID and type(value) is str:
@@ -317,7 +313,7 @@ class _Run:
 
 
 def _cut(buffer: bytes, begin: Int64, size: Int64) -> pa.Array:
-    """Texts at places of a buffer as an Arrow array of bytes."""
+    """Returns texts at buffer positions as an Arrow array of bytes."""
     offsets = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
     source = np.frombuffer(buffer, np.uint8)
     at = np.repeat(begin - offsets[:-1], size) + np.arange(offsets[-1])
@@ -327,7 +323,7 @@ def _cut(buffer: bytes, begin: Int64, size: Int64) -> pa.Array:
 
 
 def references(buffer: bytes, at: int) -> list[int]:
-    """Returns the numbers of a list of references as ``scan`` found it; empty for an empty list."""
+    """Returns the numbers of a list of references that ``scan`` found; empty for an empty list."""
     found: list[int] = []
     many = buffer[at] == ord("(")
     at += many

@@ -1,8 +1,8 @@
-"""Many events at once: dicts of a common shape are found and taken apart in whole pieces of a pickle.
+"""Vectorised scan for many events of one shape in a pickle.
 
-What is decoded here is what the opcode machine would have made of the same bytes, or it is left to that: a property test
-compares both. An event is ``}`` [memo] ``(`` (key value)* ``u``, its keys are references to texts that were seen before,
-and its values numbers, texts, references, pairs of numbers, or lists of references.
+The result equals that of the opcode machine, or the bytes are left to the machine; a property test compares both. An
+event is ``}`` [memo] ``(`` (key value)* ``u``. Its keys are references to earlier texts. Its values are numbers,
+texts, references, pairs of numbers, or lists of references.
 """
 
 from __future__ import annotations
@@ -18,32 +18,25 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
-MAX_KEYS = 24
-"""Keys of an event that are looked at; longer ones are left to the machine."""
+MAX_KEYS = 24  # keys per event; longer events are left to the machine
 MAX_FRAMES = 4096
-_PAD = 32
-"""Zeros behind a piece: looking ahead never leaves it."""
+_PAD = 32  # zeros after a piece, so that lookahead stays inside
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
-_SALT = np.uint64(secrets.randbits(64))
-"""Nobody can make up lists of one hash."""
+_SALT = np.uint64(secrets.randbits(64))  # random, so that nobody can construct lists with equal hashes
 
-
+# forms of a value; no Enum, because member lookup is slower than the work itself
 ABSENT, NUMBER, REFERENCE, TEXT, PAIR, LIST, NONE, OTHER = range(8)
-"""How a value is written. No enumeration: looking its members up takes longer than what is done with them."""
 
 
 @dataclass
 class Values:
-    """One field of the events of a scan."""
+    """One field of the scanned events."""
 
     form: Bytes
-    value: Int64
-    """The number, number of the memo, hash of a list, or where a text begins in the buffer."""
-    extra: Int64
-    """The second number, the length of a text, or where a list begins."""
-    memo: Int64
-    """Its number in the memo, counted from the event's first where that is implicit; -1 = not memoized."""
+    value: Int64  # number, memo number, hash of a list, or start of a text in the buffer
+    extra: Int64  # second number, length of a text, or start of a list
+    memo: Int64  # memo number, relative to the event's first if implicit; -1 if not memoized
 
     @classmethod
     def none(cls, count: int) -> Values:
@@ -56,36 +49,33 @@ class Values:
         )
 
     def at(self, rows: Any) -> Values:
-        """Returns those of some events."""
+        """Returns the values of some events."""
         return Values(self.form[rows], self.value[rows], self.extra[rows], self.memo[rows])
 
 
 @dataclass
 class Scan:
-    """Events that lie in a piece of a pickle, by where they begin. They need not follow each other."""
+    """Events in a piece of a pickle, by start. They may have gaps."""
 
     start: Int64
     end: Int64
-    memo: Int64
-    """Number of the event itself, as ``Values.memo``."""
-    memoized: Int64
-    """How many implicit numbers each takes."""
-    is_explicit: Bool
-    """Its numbers stand in the file."""
+    memo: Int64  # memo number of the event, as in ``Values.memo``
+    memoized: Int64  # implicit memo numbers that each event uses
+    is_explicit: Bool  # memo numbers are in the file
     fields: dict[int, Values] = field(default_factory=dict)
 
     def run_from(self, at: int) -> tuple[int, int]:
-        """Returns the events ``[first, last)`` that follow each other without a gap from a place on; equal: none does."""
+        """Returns the range ``[first, last)`` of gapless events from a position on; empty if none starts there."""
         first = int(np.searchsorted(self.start, at))
         if first == len(self.start) or self.start[first] != at:
             return first, first
-        apart = np.flatnonzero(self.start[first + 1 :] != self.end[first:-1])
-        last = first + 1 + int(apart[0]) if len(apart) else len(self.start)
+        gaps = np.flatnonzero(self.start[first + 1 :] != self.end[first:-1])
+        last = first + 1 + int(gaps[0]) if len(gaps) else len(self.start)
         return first, last
 
 
 class _Piece:
-    """Bytes with numbers at any place."""
+    """Bytes with access to numbers at any position."""
 
     def __init__(self, buffer: bytes, begin: int, end: int) -> None:
         self.bytes = np.frombuffer(buffer[begin:end] + bytes(_PAD), np.uint8)
@@ -95,15 +85,15 @@ class _Piece:
         )
 
     def unsigned(self, at: Int64, size: int) -> Int64:
-        """Returns unsigned numbers of up to four bytes at places."""
+        """Returns unsigned numbers of up to four bytes at positions."""
         mask = np.uint64((1 << (8 * size)) - 1)
         return (self.longs[at] & mask).astype(np.int64)
 
 
 def scan(buffer: bytes, begin: int, end: int, keys: npt.NDArray[np.int8]) -> Scan:
-    """Returns the events in ``buffer[begin:end]``; ``keys`` says of each number of the memo which field it names.
+    """Returns the events in ``buffer[begin:end]``; ``keys`` maps memo numbers to fields.
 
-    -1 there: no text; a number that is not there is none either. What reaches beyond the end is left out.
+    -1 means no text, as do missing numbers. Events that cross the end are skipped.
     """
     piece = _Piece(buffer, begin, end)
     reading = _Reading(piece, keys)
@@ -119,7 +109,7 @@ def scan(buffer: bytes, begin: int, end: int, keys: npt.NDArray[np.int8]) -> Sca
 
 
 class _Reading:
-    """A scan in progress: ``at`` is where each candidate is, ``good`` whether it is still one."""
+    """A scan in progress: ``at`` is the position of each candidate, ``good`` whether it is still valid."""
 
     def __init__(self, piece: _Piece, keys: npt.NDArray[np.int8]) -> None:
         self.piece = piece
@@ -140,7 +130,7 @@ class _Reading:
         self.at += 1  # the mark
 
     def read(self) -> Scan:
-        """Returns all events that could be read."""
+        """Returns all readable events."""
         active = np.arange(len(self.start))
         for _ in range(MAX_KEYS):
             active = self._one_key(active)
@@ -148,7 +138,7 @@ class _Reading:
                 break
         self.good[active] = False
         kept = np.flatnonzero(self.good & (self.at <= self.piece.size))
-        # What lies inside of an event is none: texts and numbers may hold any bytes.
+        # Candidates inside an event are invalid: texts and numbers may contain any bytes.
         start, stop = self.start[kept], self.at[kept]
         reach = np.maximum.accumulate(np.append(0, stop))[:-1]
         kept = kept[start >= reach]
@@ -166,7 +156,7 @@ class _Reading:
         self.at[rows] = 0
 
     def _memoize(self, rows: Int64, memo: Int64) -> None:
-        """Reads the memo opcode that may follow, into ``memo`` (by candidate)."""
+        """Reads an optional memo opcode into ``memo`` (by candidate)."""
         op = self.piece.bytes[self.at[rows]]
         implicit = rows[op == 0x94]
         memo[implicit] = self.memoized[implicit]
@@ -180,7 +170,7 @@ class _Reading:
                 self.at[stated] += 1 + size
 
     def _one_key(self, active: Int64) -> Int64:
-        """Reads the next key and value of some candidates; returns those that go on."""
+        """Reads the next key and value of some candidates; returns those that continue."""
         text, piece = self.piece.bytes, self.piece
         op = text[self.at[active]]
         ends = op == ord("u")
@@ -206,14 +196,13 @@ class _Reading:
         form = _FORM[op]
         for one in np.unique(form).tolist():
             chosen = rows[form == one]
-            if one == ABSENT or (values.form[chosen] != ABSENT).any():  # a key twice is left to the machine
+            if one == ABSENT or (values.form[chosen] != ABSENT).any():  # repeated keys are left to the machine
                 self._drop(chosen)
                 continue
             values.form[chosen] = one
             _READ[one](self, chosen, values)
 
     def _number(self, rows: Int64) -> Int64:
-        """Reads numbers, and drops the rows where none stands."""
         text, longs = self.piece.bytes, self.piece.longs
         at = self.at[rows]
         op = text[at]
@@ -260,11 +249,11 @@ class _Reading:
         size = np.where(short, self.piece.unsigned(at + 1, 1), self.piece.unsigned(at + 1, 4))
         begin = at + np.where(short, 2, 5)
         values.value[rows], values.extra[rows] = begin, size
-        self._go(rows, begin + size)
+        self._advance(rows, begin + size)
         self._memoize(rows[self.good[rows]], values.memo)
 
-    def _go(self, rows: Int64, to: Int64) -> None:
-        """Moves on, and drops what leaves the piece."""
+    def _advance(self, rows: Int64, to: Int64) -> None:
+        """Advances, and drops candidates that leave the piece."""
         outside = to >= self.piece.size
         self.at[rows] = np.where(outside, 0, to)
         self.good[rows[outside]] = False
@@ -272,10 +261,10 @@ class _Reading:
     def _plain(self, rows: Int64, values: Values) -> None:
         op = self.piece.bytes[self.at[rows]]
         values.form[rows] = np.where(op == ord("N"), NONE, OTHER)
-        self._go(rows, self.at[rows] + np.where(op == ord("G"), 9, 1))
+        self._advance(rows, self.at[rows] + np.where(op == ord("G"), 9, 1))
 
     def _list(self, rows: Int64, values: Values) -> None:
-        """Lists of references: their hash, which tells them apart, and where they begin."""
+        """Reads lists of references: hash and start."""
         text, piece = self.piece.bytes, self.piece
         self.at[rows] += 1
         self._memoize(rows, values.memo)
@@ -283,7 +272,7 @@ class _Reading:
         values.extra[rows] = at
         op = text[at]
         several = op == ord("(")
-        # A reference behind an empty list is the next key.
+        # A reference after an empty list is the next key.
         single = (_FORM[op] == REFERENCE) & (text[at + np.where(op == ord("h"), 2, 5)] == ord("a"))
         hashed = np.full(len(rows), _SALT, np.uint64)
         self.at[rows[several]] += 1
@@ -291,17 +280,17 @@ class _Reading:
         for _ in range(MAX_FRAMES):
             if not len(left):
                 break
-            here = self.at[rows[left]]
-            op = text[here]
+            position = self.at[rows[left]]
+            op = text[position]
             closes = op == np.where(single[left], ord("a"), ord("e"))
             self.at[rows[left[closes]]] += 1
             goes = _FORM[op] == REFERENCE
             self._drop(rows[left[~(closes | goes)]])
-            left, here, short = left[goes], here[goes], op[goes] == ord("h")
-            key = np.where(short, piece.unsigned(here + 1, 1), piece.unsigned(here + 1, 4))
+            left, position, short = left[goes], position[goes], op[goes] == ord("h")
+            key = np.where(short, piece.unsigned(position + 1, 1), piece.unsigned(position + 1, 4))
             mixed = (hashed[left] ^ (key.astype(np.uint64) + np.uint64(1))) * _MIX
             hashed[left] = mixed ^ (mixed >> _SHIFT)
-            self._go(rows[left], here + np.where(short, 2, 5))
+            self._advance(rows[left], position + np.where(short, 2, 5))
             left = left[self.good[rows[left]]]
         self._drop(rows[left])
         values.value[rows] = hashed.view(np.int64)
@@ -310,7 +299,6 @@ class _Reading:
 
 
 def _memo_length(op: Bytes) -> Int64:
-    """How many bytes the memo opcode takes that may follow."""
     found: Int64 = _MEMO[op]
     return found
 

@@ -1,4 +1,4 @@
-"""Which files may be snapshots, and which run, worker and span their paths speak of."""
+"""Snapshot file names: run, worker and span."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _NAME = re.compile(r"(?s)^(?P<worker>.*)\.(?:(?:pickle|pkl)(?:\.gz|\.zst)?|html)
 
 
 def find_candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns one uncertain candidate for each file whose ending a snapshot may have."""
+    """Returns an uncertain candidate per file with a possible extension."""
     found = (candidate_of(file.path) for file in listing)
     return [candidate for candidate in found if candidate is not None]
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the candidate that a path (relative, forward slashes) stands for; None when its ending is another one.
+    """Returns the candidate of a path (relative, forward slashes), None for other extensions.
 
-    A folder that counts steps is the span, and the folder around it the run.
+    A folder that counts steps is the span, and its parent the run.
     """
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:

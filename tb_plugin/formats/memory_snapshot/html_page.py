@@ -1,4 +1,7 @@
-"""Web pages of PyTorch's memory viewer that hold a snapshot as base64 in a line of script. Nothing of them is run."""
+"""Pages of PyTorch's memory viewer with an embedded base64 snapshot.
+
+No script of a page is executed.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from collections.abc import Callable
 _START = re.compile(rb'"base64"\s*:\s*"')
 _VIEWER = re.compile(rb"MemoryViz|local_files")
 _HTML = re.compile(rb"(?i)\A\s*<(?:!doctype\s+html|html)\b")
-_BLOCK = 1024 * 1024
+_BLOCK_BYTES = 1024 * 1024
 
 
 def is_page(head: bytes) -> bool:
-    """Returns whether a file begins as such a page."""
+    """Returns True if a file starts like such a page."""
     return _HTML.match(head) is not None and _VIEWER.search(head) is not None and _START.search(head) is not None
 
 
@@ -28,7 +31,7 @@ class Embedded:
 
     def _find(self) -> bool:
         text = b""
-        while block := self._read(_BLOCK):
+        while block := self._read(_BLOCK_BYTES):
             text = text[-4096:] + block
             if match := _START.search(text):
                 self._pending = text[match.end() :]
@@ -36,7 +39,7 @@ class Embedded:
         return False
 
     def read(self, size: int) -> bytes:
-        """Returns the next bytes, about ``size``; none at the end. Raises ValueError for what is no base64."""
+        """Returns about ``size`` further bytes, empty at the end. Raises ValueError for invalid base64."""
         while self._is_open:
             block = self._pending or self._read(size)
             self._pending = b""

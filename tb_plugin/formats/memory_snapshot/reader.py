@@ -1,4 +1,7 @@
-"""The Reader of allocator snapshots. It reads the pickle with an opcode machine of its own: nothing is ever executed."""
+"""The Reader of allocator snapshots.
+
+An own opcode machine reads the pickle, so nothing is executed.
+"""
 
 from __future__ import annotations
 
@@ -24,28 +27,24 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.strings import StringTable
 from tb_plugin.profilers import PYTORCH
 
-PER_BYTE = 1.2
-"""Memory at the peak of a read for each byte of the pickle: 0.3 to 0.9 were measured."""
-PACKED = 12
-"""Bytes of a pickle for each stored byte of an archive."""
-_CUDA = 1
-"""c10 DeviceType of the allocator that writes snapshots, under ROCm as well."""
-_RECORD = "Record another one: torch.cuda.memory._dump_snapshot(path)."
+PER_BYTE = 1.2  # peak memory per byte of the pickle (0.3 to 0.9 were measured)
+PACKED = 12  # bytes of a pickle per stored byte of an archive
+_CUDA = 1  # c10 DeviceType of the allocator that writes snapshots, also under ROCm
+_RECORD = "Record a new one: torch.cuda.memory._dump_snapshot(path)."
 
 
 class MemorySnapshotReader(DeclaredReader, entry=FORMATS[0]):
     """Reads what ``torch.cuda.memory._dump_snapshot`` writes, in protocols 0 to 5, and pages that embed it."""
 
     def __init__(self, is_fast: bool = True) -> None:
-        self._is_fast = is_fast
-        """False: the opcode machine reads every event, which the result must not depend on."""
+        self._is_fast = is_fast  # False: the opcode machine reads every event, with the same result
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return int(PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawSnapshot:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         reading = _Reading(self._is_fast)
         with text_of(source, lambda done: progress(reading.state(done)), reading.log) as stream:
             root = reading.read(stream)
@@ -54,8 +53,6 @@ class MemorySnapshotReader(DeclaredReader, entry=FORMATS[0]):
 
 
 class _Reading:
-    """One read in progress."""
-
     def __init__(self, is_fast: bool) -> None:
         self.log = IssueLog()
         self.rows = Rows(self.log)
@@ -63,11 +60,9 @@ class _Reading:
         self._is_fast = is_fast
 
     def state(self, fraction: float) -> ReadState:
-        """Returns how far it is."""
         return ReadState(fraction, self.rows.events_kept, {"memory": self.rows.events_kept})
 
     def read(self, stream: TextStream) -> Any:
-        """Returns the root of the pickle. Raises UnreadableTrace."""
         head = stream.read(64 * 1024)
         pending = [head]
 
@@ -85,38 +80,39 @@ class _Reading:
         try:
             return machine.run()
         except Ended:
-            self._broken("truncated_tail", "the file ends inside the snapshot", machine)
+            self._stop("truncated_tail", "the file is truncated inside the snapshot", machine)
         except TooMany:
-            self._broken("too_many", "references multiply what the file holds: the rest was left out", machine)
+            self._stop("too_many", "references expand far beyond the file's content; the rest was skipped", machine)
         except TooLarge as error:
-            self._broken("too_many", f"{error}: the rest was left out", machine)
+            self._stop("too_many", f"{error}; the rest was skipped", machine)
         except Damaged as error:
-            self._broken("damaged", f"the pickle is damaged ({error}): what follows was left out", machine)
-        except ValueError as error:  # of a page
-            self._broken("damaged", f"{error}: what follows was left out", machine)
+            self._stop("damaged", f"the pickle is damaged ({error}); the rest was skipped", machine)
+        except ValueError as error:  # from a page
+            self._stop("damaged", f"{error}; the rest was skipped", machine)
         try:
             return machine.unwound()
         except TooMany:
             return {}
 
-    def _broken(self, code: str, text: str, machine: Machine) -> None:
+    def _stop(self, code: str, text: str, machine: Machine) -> None:
         self.is_complete = False
         self.rows.dropped += 1
         self.log.add(code, "dropped", machine.offset, text=valid_unicode(text[:1000]))
 
     def finish(self, root: Any, stream: TextStream, name: str) -> RawSnapshot:
-        """Returns the finished snapshot. Raises UnreadableTrace when there is none."""
         try:
             self._rest(root)
         except TooMany:
             self.is_complete = False
-            self.log.add("too_many", "dropped", text="references multiply what the file holds: the rest was left out")
+            self.log.add(
+                "too_many", "dropped", text="references expand far beyond the file's content; the rest was skipped"
+            )
         found = root if isinstance(root, dict) else {}
         is_snapshot = any(key in found for key in ("segments", "device_traces", "host_segments"))
         if not self.rows.kept and not (is_snapshot and self.is_complete):
-            told = "" if self.is_complete else self.log.issues()[0].text
-            why = f" {told[0].upper()}{told[1:]}." if told else ""
-            raise UnreadableTrace(f"The pickle holds no allocator snapshot.{why}", name, _RECORD)
+            problem = "" if self.is_complete else self.log.issues()[0].text
+            why = f" {problem[0].upper()}{problem[1:]}." if problem else ""
+            raise UnreadableTrace(f"The pickle contains no allocator snapshot.{why}", name, _RECORD)
         annotations = self._annotations(found.get("external_annotations"))
         rows = self.rows
         events, segments, blocks, stacks = (
@@ -151,14 +147,14 @@ class _Reading:
                 records="events, segments and blocks",
             ),
             recorder=PYTORCH,
-            # Snapshots that were made from a profile state categories and no settings, and may be of any device.
+            # Snapshots made from a profile have categories but no settings, and may be of any device.
             device_type=_CUDA if "allocator_settings" in found or not (events.category != MISSING).any() else MISSING,
             overflowed=flags,
             max_entries=entries,
         )
 
     def _rest(self, root: Any) -> None:
-        """Takes what did not go to the sink on the way: lists of one item, and of other protocols."""
+        """Takes what did not go to the sink: lists of one item, and lists of other protocols."""
         if isinstance(root, list):
             self.rows.take_segments(root)
         if not isinstance(root, dict):
@@ -187,13 +183,13 @@ class _Reading:
                 rows.append((min(max(device, HOST), 2**15 - 1), name, int(stage == "START"), 1000 * time))
             else:
                 self.rows.dropped += 1
-                self.log.add("bad_annotation", "dropped", text="annotations without name, time or stage")
+                self.log.add("bad_annotation", "dropped", text="annotations without name, time or stage were skipped")
         columns.add_rows(rows)
         return columns.made()
 
 
 def _settings(found: Any) -> dict[str, Any]:
-    """Settings of the allocator that are plain: texts, numbers and flags, and tables of such."""
+    """Returns plain settings of the allocator: texts, numbers, flags, and tables of these."""
     plain = (str, int, float, bool)
     kept: dict[str, Any] = {}
     for key, value in list(found.items())[:200] if isinstance(found, dict) else []:
@@ -209,12 +205,12 @@ def _settings(found: Any) -> dict[str, Any]:
 
 
 def abs_fits(value: str | float | bool) -> bool:
-    """Returns whether a setting can be kept: numbers that JSON knows."""
+    """Returns True for a setting that JSON can represent."""
     return not isinstance(value, int | float) or abs(value) < 2**63
 
 
 def _overflow(root: Mapping[str, Any]) -> tuple[tuple[int, ...], int | None]:
-    """Devices whose history is trimmed, and how many events it may have, where newer files state them."""
+    """Returns devices with a trimmed history, and its maximum number of events, if newer files have them."""
     settings = root.get("allocator_settings")
     places = [root, settings if isinstance(settings, dict) else {}]
     flags = next((place["trace_alloc_overflowed"] for place in places if "trace_alloc_overflowed" in place), None)

@@ -1,4 +1,4 @@
-"""The sink of the opcode machine: events, segments and blocks become columns while the pickle is read."""
+"""Sink of the opcode machine: columns of events, segments and blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATES = {
 
 
 class Rows(Store):
-    """The sink: what the machine gives it becomes rows."""
+    """Turns items of the machine into rows."""
 
     def __init__(self, log: IssueLog) -> None:
         super().__init__(log)
@@ -35,10 +35,10 @@ class Rows(Store):
         self._segment_count = 0
 
     def role(self, key: object, lists: list[list[Any]]) -> Role | None:
-        """Returns which events or segments the last of some nested lists under a key holds; None where it holds none."""
+        """Returns the role of the last of nested lists under a key: events or segments; None for other lists."""
         if key == "device_traces" and len(lists) > 1:
             return Role(EVENTS, len(lists[0]) + len(lists) - 2)
-        # A snapshot of old is nothing but its segments.
+        # An old snapshot consists only of segments.
         kind = {
             None: "segments",
             "segments": "segments",
@@ -50,24 +50,24 @@ class Rows(Store):
         return None
 
     def run(self, role: Role, machine: Machine) -> None:
-        """Takes events straight from the buffer as long as they follow each other."""
+        """Takes consecutive events directly from the buffer."""
         self.devices = max(self.devices, role.device + 1)
         self._runs.take(role.device, machine)
 
     def take(self, role: Role, items: list[Any], memo: Memo) -> int | None:
-        """Takes events or segments that the machine has built; see ``Sink``. Of segments the memo holds all."""
-        held = None
+        """Takes events or segments that the machine has built; see ``Sink``. The memo retains all segments."""
+        memo_words = None
         if role.kind in ("segments", "host_segments"):
             self.take_segments(items, role.kind == "host_segments")
         else:
             self.take_events(HOST if role.kind == "host_events" else role.device, items)
-            held = self._forget(items, memo)
+            memo_words = self._drop_events(items, memo)
         memo.fresh.clear()
-        return held
+        return memo_words
 
-    def _forget(self, items: list[Any], memo: Memo) -> int:
-        """Lets go of events; of what else they brought into the memo the numbers stay. Returns the words of the rest."""
-        held = 0
+    def _drop_events(self, items: list[Any], memo: Memo) -> int:
+        """Drops events and replaces their stacks and pools in the memo by numbers. Returns the words of the rest."""
+        memo_words = 0
         events = {id(item) for item in items}
         stacks = {id(item["frames"]) for item in items if type(item) is dict and type(item.get("frames")) is list}
         for key in memo.fresh:
@@ -79,10 +79,10 @@ class Rows(Store):
             elif type(value) is tuple and (pool := self.pool(value)) != MISSING:
                 memo.replace(key, POOL_ID, pool)
             elif (words := _words(value, 2)) is not None:
-                held += words
-            else:  # no stack is nested deeper
+                memo_words += words
+            else:  # stacks are not nested as deeply
                 memo.replace(key, ROW, 0)
-        return held
+        return memo_words
 
     # -- events
 
@@ -104,7 +104,9 @@ class Rows(Store):
         size, time = values.get("size"), values.get("time_us")
         if text == MISSING or not is_number(address) or not is_number(size) or not size >= 0:
             example = valid_unicode(", ".join(key[:20] for key in list(values)[:10]))
-            self.log.add("bad_event", "dropped", example=example, text="events without action, address or size")
+            self.log.add(
+                "bad_event", "dropped", example=example, text="events without action, address or size were skipped"
+            )
             return None
         if code == Action.UNKNOWN:
             self.unknown_actions(text, 1)
@@ -130,7 +132,7 @@ class Rows(Store):
             self.spend(1)
             if not isinstance(item, dict) or not self._segment(item, is_host):
                 self.dropped += 1
-                self.log.add("bad_segment", "dropped", text="segments without a size")
+                self.log.add("bad_segment", "dropped", text="segments without a size were skipped")
 
     def _segment(self, item: dict[str, Any], is_host: bool) -> bool:
         size, address = item.get("total_size", item.get("size")), item.get("address")
@@ -163,25 +165,29 @@ class Rows(Store):
             size = block.get("size") if isinstance(block, dict) else None
             if not is_number(size) or size < 0:
                 self.dropped += 1
-                self.log.add("bad_block", "dropped", text="blocks without a size")
+                self.log.add("bad_block", "dropped", text="blocks without a size were skipped")
                 continue
             at = block["address"] if is_number(block.get("address")) else at
-            frames, asked = _context(block)
+            frames, requested_bytes = _context(block)
             state = block.get("state")
             code = STATES.get(state) if isinstance(state, str) else None
             if code is None:
                 self.log.add("unknown_state", "unknown", text="blocks in an unknown state count as free")
                 code = State.INACTIVE
-            requested = asked if code != State.INACTIVE and is_number(asked) and asked >= 0 else MISSING
+            requested = (
+                requested_bytes
+                if code != State.INACTIVE and is_number(requested_bytes) and requested_bytes >= 0
+                else MISSING
+            )
             rows.append((self._segment_count, at, size, requested, code, self.stacks.of(frames)))
-            # Old files leave addresses out: blocks follow each other.
+            # Old files have no addresses: blocks are contiguous.
             at = at + size if at != MISSING else at
         self.kept += len(rows)
         self.blocks.add_rows(rows)
 
 
 def _context(block: dict[str, Any]) -> tuple[object, object]:
-    """Stack and requested bytes of a block; old files keep them in a history."""
+    """Returns stack and requested bytes of a block; old files store them in a history."""
     history = block.get("history")
     if "frames" not in block and isinstance(history, list) and history and isinstance(history[0], dict):
         return history[0].get("frames"), history[0].get("real_size")
@@ -189,7 +195,7 @@ def _context(block: dict[str, Any]) -> tuple[object, object]:
 
 
 def _words(value: object, levels: int) -> int | None:
-    """Words of 8 bytes that a container takes, beside texts; None when it holds containers in so many levels."""
+    """Returns the words of 8 bytes of a container without texts, None if it is nested deeper than ``levels``."""
     if type(value) is dict:
         values: Iterable[Any] = value.values()
     elif type(value) in (list, tuple):

@@ -1,4 +1,4 @@
-"""What is gathered while a snapshot is read: columns of events, and every text, stack, stream and pool once."""
+"""Columns of events, with distinct texts, stacks, streams and pools."""
 
 from __future__ import annotations
 
@@ -21,14 +21,12 @@ ACTIONS = {
     "oom": Action.OOM,
     "annotate": Action.ANNOTATE,
 }
-MAX_US = 2**63 // 1000 - 1
-"""The latest time that nanoseconds in 64 bits can hold."""
-_PER_BYTE = 4
-"""Rows and frames that a byte of a file may stand for, by references; real files stay below 1."""
+MAX_US = 2**63 // 1000 - 1  # the latest time whose nanoseconds fit into 64 bits
+_MAX_ROWS_PER_BYTE = 4  # rows and frames per byte of a file, with repeated references; real files stay below 1
 
 
 class Store:
-    """Columns of events, and what they refer to."""
+    """Columns of events, and the values that they refer to."""
 
     def __init__(self, log: IssueLog) -> None:
         self.log = log
@@ -44,21 +42,21 @@ class Store:
         self._actions: dict[int, int] = {}
 
     def earn(self, size: int) -> None:
-        """Counts bytes of the file: no more rows are made than so many can hold."""
-        self._budget += _PER_BYTE * size
+        """Raises the limit of rows by the bytes of the file that were read."""
+        self._budget += _MAX_ROWS_PER_BYTE * size
 
     def spend(self, count: int) -> None:
-        """Counts rows and frames that are made. Raises TooMany."""
+        """Counts rows and frames. Raises TooMany."""
         self._budget -= count
         if self._budget < 0:
             raise TooMany
 
     def stream(self, value: object) -> int:
-        """Returns the number of a stream, -1 for what is none."""
+        """Returns the number of a stream, -1 for an invalid one."""
         return self.streams.of(value) if is_number(value) else MISSING
 
     def pool(self, value: object) -> int:
-        """Returns the number of a pool, -1 for what is none."""
+        """Returns the number of a pool, -1 for an invalid one."""
         if type(value) is Taken and value.what == POOL_ID:
             return value.code
         if isinstance(value, tuple | list) and len(value) == 2 and all(map(is_number, value)):
@@ -66,7 +64,7 @@ class Store:
         return MISSING
 
     def action(self, text: int) -> int:
-        """Returns what the action with this text id does."""
+        """Returns the Action of a text id."""
         code = self._actions.get(text)
         if code is None:
             name = self.texts.all[text]
@@ -74,6 +72,6 @@ class Store:
         return code
 
     def unknown_actions(self, text: int, count: int) -> None:
-        """Counts events of an action that nobody knows."""
-        what = f"events of the unknown action '{self.texts.all[text][:60]}' change nothing"
+        """Counts events of an unknown action."""
+        what = f"events of the unknown action '{self.texts.all[text][:60]}' have no effect"
         self.log.add("unknown_action", "unknown", count=count, text=what)

@@ -1,4 +1,4 @@
-"""Files of ``torch.profiler.profile.export_memory_timeline``: JSON and raw JSON. Its HTML is a picture, told as such."""
+"""Files of ``torch.profiler.profile.export_memory_timeline``: JSON and raw JSON."""
 
 from __future__ import annotations
 

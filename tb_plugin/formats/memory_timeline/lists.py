@@ -1,4 +1,4 @@
-"""Lists of whole numbers out of a stream of JSON text, a piece at a time: no list has to fit into memory as text."""
+"""Lists of integers from a stream of JSON text, in pieces."""
 
 from __future__ import annotations
 
@@ -16,36 +16,34 @@ from tb_plugin.formats.stream import TextStream
 Int64 = npt.NDArray[np.int64]
 
 _BLANK = b" \t\r\n"
-_LONGEST_ROW = 4096
-"""Text of a row beyond which it is none: nine numbers take 200 bytes."""
+_MAX_ROW_BYTES = 4096  # nine numbers take 200 bytes, so longer text is not a row
 _END = re.compile(rb"\][ \t\r\n]*\]")
-OTHER = "It is no file of export_memory_timeline: leave it out of the log directory, or export it again."
+OTHER = "This is not an export_memory_timeline file. Remove it from the log directory, or export it again."
 
 
 class Lists:
-    """The text of a stream, taken from its front."""
+    """The text of a stream, consumed from its start."""
 
     def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog) -> None:
-        self.ended = False
-        """The text is over."""
+        self.ended = False  # no text is left
         self._stream = stream
-        self._chunk_bytes = max(chunk_bytes, 2 * _LONGEST_ROW)
+        self._chunk_bytes = max(chunk_bytes, 2 * _MAX_ROW_BYTES)
         self._log = log
         self._text = b""
 
     @property
     def offset(self) -> int:
-        """Returns where what is left begins in the text."""
+        """Returns the position of the remaining text."""
         return self._stream.text_bytes - len(self._text)
 
     def head(self, size: int) -> bytes:
-        """Returns the first bytes of what is left, and takes none."""
+        """Returns the first bytes of the remaining text without consuming them."""
         while len(self._text) < size and self._more():
             pass
         return self._text[:size]
 
     def skip(self, sign: bytes) -> bool:
-        """Returns whether the next byte that is not blank is this one, and takes it if so."""
+        """Consumes the next non-blank byte if it equals ``sign``; returns whether it does."""
         while True:
             self._text = self._text.lstrip(_BLANK)
             if self._text:
@@ -58,7 +56,7 @@ class Lists:
         return True
 
     def numbers(self) -> Iterator[Int64]:
-        """Yields the numbers up to the end of a list whose bracket was taken. Raises UnreadableTrace for anything else."""
+        """Yields the numbers up to the end of an opened list. Raises UnreadableTrace for other values."""
         while True:
             end = self._text.find(b"]")
             cut = end if end >= 0 else self._text.rfind(b",")
@@ -67,15 +65,16 @@ class Lists:
                 self._text = self._text[cut + 1 :]
                 if end >= 0:
                     return
-            elif len(self._text) > _LONGEST_ROW:
-                raise UnreadableTrace("A list of numbers holds something else.", do=OTHER)
+            elif len(self._text) > _MAX_ROW_BYTES:
+                raise UnreadableTrace("A list of numbers contains another value.", do=OTHER)
             if not self._more():
                 return
 
     def rows(self, width: int) -> Iterator[tuple[Int64, Int64]]:
-        """Yields lists of ``width`` numbers up to the end of a list whose bracket was taken, with their places in it.
+        """Yields lists of ``width`` numbers up to the end of an opened list, with their positions.
 
-        What is no such list is counted as dropped; its place stays empty. Text that is no list at all ends it.
+        Invalid entries are counted as dropped, and their position stays empty. Text that is not a list ends the
+        iteration.
         """
         place = 0
         while True:
@@ -88,7 +87,7 @@ class Lists:
                 return
 
     def _next_rows(self) -> tuple[bytes, bool]:
-        """Whole rows, and whether they were the last ones."""
+        """Returns complete rows, and whether they were the last ones."""
         end = _END.search(self._text)
         if end is not None:
             body, self._text = self._text[: end.start() + 1], self._text[end.end() :]
@@ -100,26 +99,27 @@ class Lists:
         if not cut and left.startswith(b"]"):
             self._text = left[1:]
             return b"", True
-        if len(left) > 2 * _LONGEST_ROW and not cut:
-            self._damaged("text that is no list of numbers: nothing after it was read")
+        if len(left) > 2 * _MAX_ROW_BYTES and not cut:
+            self._damaged("text that is not a list of numbers; the rest was skipped")
             return b"", True
-        # The bracket that ends the list may come alone.
+        # The closing bracket of the list may follow separately.
         if cut and left.startswith(b"]"):
             self._text = left[1:]
             return body, True
         if not self._more():
-            self._log.add("truncated_tail", "dropped", self.offset, text="the file ends inside its list of numbers")
+            self._log.add(
+                "truncated_tail", "dropped", self.offset, text="the file is truncated inside its list of numbers"
+            )
             return body, True
         return body, False
 
     def _decoded(self, body: bytes, width: int) -> tuple[Int64, Int64, int]:
-        """Rows, their places, and how many places there are."""
         try:
             rows = np.array(_decoder(width).decode(b"[" + body + b"]"), np.int64).reshape(-1, width)
             return rows, np.arange(len(rows)), len(rows)
         except (msgspec.MsgspecError, OverflowError, UnicodeDecodeError):
             pass
-        # Each list on its own.
+        # Decodes each list separately.
         one = re.compile(rb"\[\s{0,64}(-?\d{1,19}(?:\s{0,64},\s{0,64}-?\d{1,19}){%d})\s{0,64}\Z" % (width - 1))
         places: list[int] = []
         found: list[list[int]] = []
@@ -132,7 +132,7 @@ class Lists:
                 places.append(i)
                 found.append(numbers)
             if not is_row or (match is not None and piece[: match.start()].strip(_BLANK + b",")):
-                self._damaged(f"entries that are no list of {width} whole numbers were left out", piece)
+                self._damaged(f"entries that are not lists of {width} integers were skipped", piece)
         return np.array(found, np.int64).reshape(-1, width), np.array(places, np.int64), len(pieces)
 
     def _flat(self, body: bytes) -> Int64:
@@ -140,7 +140,7 @@ class Lists:
             return np.array(_NUMBERS.decode(b"[" + body + b"]"), np.int64)
         except (msgspec.MsgspecError, OverflowError) as error:
             raise UnreadableTrace(
-                f"The list of times holds something that is no whole number (before byte {self.offset + len(body)}).",
+                f"The list of times contains a value that is not an integer (before byte {self.offset + len(body)}).",
                 do=OTHER,
             ) from error
 

@@ -1,4 +1,7 @@
-"""The Reader of memory timelines: ``[times, sizes]``, or a list of ``[time, action, bytes, category]`` (raw)."""
+"""The Reader of memory timelines: ``[times, sizes]``, or raw rows.
+
+Raw rows are ``[time, action, bytes, category]``.
+"""
 
 from __future__ import annotations
 
@@ -23,43 +26,42 @@ from tb_plugin.model.trace.report import ReadReport
 Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 
+# peak memory of reading and summing, per byte of text (2.0 was measured on 10 million short raw rows)
 PER_TEXT_BYTE = 2.5
-"""Memory at the peak of a read and of what is made of it, per byte of text: 2.0 was measured on 10 million short raw rows."""
 HEAD_BYTES = 64 * 1024
-MOST_BYTES = 2**50
-"""A petabyte: no row is about more."""
-_LAST_ROWS = 2.0**62
+MOST_BYTES = 2**50  # a petabyte: no row is larger
+_MAX_TOTAL_BYTES = 2.0**62
 _UNKNOWN = CATEGORIES.index("unknown")
-_EMPTY = "Nothing was allocated on the device that export_memory_timeline was asked about: name the one that is used."
+_EMPTY = "export_memory_timeline got a device without allocations. Pass the device that the training uses."
 
 
 class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads JSON and raw JSON of ``export_memory_timeline``, packed or not, of any size in bounded memory."""
+    """Reads JSON and raw JSON of ``export_memory_timeline``, of any size in bounded memory."""
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawCategoryMemory:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         log = IssueLog()
         rows = _Rows(log)
 
-        def tell(done: float) -> None:
+        def report_progress(done: float) -> None:
             progress(ReadState(done, rows.count, {"memory": rows.count} if rows.count else {}))
 
-        with text_of(source, tell, log) as stream:
+        with text_of(source, report_progress, log) as stream:
             lists = Lists(stream, options.chunk_bytes, log)
             lists.skip(BOM)
             form = form_of(lists.head(HEAD_BYTES))
             if form is None:
-                raise UnreadableTrace("It holds no memory timeline.", do=OTHER)
+                raise UnreadableTrace("The file contains no memory timeline.", do=OTHER)
             (_read_raw if form == "raw" else _read_levels)(lists, rows, log)
             if lists.skip(b"]") is False and form == "levels" and not lists.ended:
                 log.note("trailing_text", "text after the lists was ignored", lists.offset)
-            made = rows.finish(stream)
-        tell(1.0)
-        return made
+            timeline = rows.finish(stream)
+        report_progress(1.0)
+        return timeline
 
 
 def _read_raw(lists: Lists, rows: _Rows, log: IssueLog) -> None:
@@ -68,14 +70,14 @@ def _read_raw(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         time, action, size, category = found.T
         bad = (action < 1) | (action > 4) | (category < 0) | (category >= len(CATEGORIES)) | (abs(size) > MOST_BYTES)
         if bad.any():
-            text = "rows of an unknown action or category, or of more than a petabyte, were left out"
+            text = "rows with an unknown action or category, or over a petabyte, were skipped"
             log.add("unknown_row", "dropped", None, str(found[bad][0].tolist()), int(bad.sum()), text)
         odd = ~bad & (((action == Action.CREATE) & (size < 0)) | ((action == Action.DESTROY) & (size > 0)))
         if odd.any():
-            text = "rows that allocate less than nothing, or release it, count as they are"
+            text = "rows whose sign contradicts their action were loaded unchanged"
             log.add("odd_sign", "unknown", None, str(found[odd][0].tolist()), int(odd.sum()), text)
         rows.count += len(found)
-        rows.seen_until(time)
+        rows.extend_to(time)
         good = ~bad
         rows.add(np.where(action == Action.PREEXISTING, BEFORE, time)[good], category[good], action[good], size[good])
 
@@ -86,16 +88,16 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
     pieces = list(lists.numbers())
     times = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
     if not lists.skip(b",") or not lists.skip(b"["):
-        raise UnreadableTrace("It ends before the sizes, which stand behind the times.", do="Export it again.")
+        raise UnreadableTrace("The file ends before the sizes, which follow the times.", do="Export it again.")
     if not len(times):
-        raise UnreadableTrace("It holds no moment.", do=_EMPTY)
+        raise UnreadableTrace("The file contains no times.", do=_EMPTY)
     if (np.diff(times) < 0).any():
-        raise UnreadableTrace("Its times go backwards.", do=OTHER)
+        raise UnreadableTrace("The times go backwards.", do=OTHER)
     if int(times[-1]) > np.iinfo(np.int64).max // 1000:
-        raise UnreadableTrace("Its times are no microseconds since 1970.", do=OTHER)
+        raise UnreadableTrace("The times are not microseconds since 1970.", do=OTHER)
     times = np.where(times < 0, BEFORE, times * 1000)
     if len(times) > 1 and times[0] == times[1]:
-        times[0] = BEFORE  # of what was there before, PyTorch puts the first time that it knows
+        times[0] = BEFORE  # PyTorch gives memory from before the recording the first known time
     last = np.zeros((1, len(CATEGORIES)), np.int64)
     odd = moments = 0
     beyond = 0
@@ -106,7 +108,7 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         odd += int((found[known][:, 0] != 0).sum())
         large = (abs(level) > MOST_BYTES).any(1)
         if large.any():
-            text = "moments with more than a petabyte were left out"
+            text = "times with more than a petabyte were skipped"
             log.add("unknown_row", "dropped", None, count=int(large.sum()), text=text)
             level, place = level[~large], place[~large]
         change = level - np.concatenate((last, level[:-1]))
@@ -114,56 +116,51 @@ def _read_levels(lists: Lists, rows: _Rows, log: IssueLog) -> None:
         at, category = np.nonzero(change)
         rows.count += len(found)
         moments = max(moments, int(place.max(initial=-1)) + 1)
-        rows.seen_until(times[place])
+        rows.extend_to(times[place])
         rows.add(times[place][at], category, np.full(len(at), Action.LEVEL), change[at, category])
     if odd:
-        log.note("sentinel", f"the first size of {odd} moments, which PyTorch leaves 0, was ignored")
+        log.note("sentinel", f"the first size of {odd} times was ignored; PyTorch writes 0 there")
     if beyond:
-        log.add("unknown_row", "dropped", count=beyond, text="sizes without a time were left out")
+        log.add("unknown_row", "dropped", count=beyond, text="sizes without a time were skipped")
     missing = len(times) - moments
     if missing > 0:
-        log.add("missing_sizes", "dropped", count=missing, text="moments whose sizes are not in the file were left out")
+        log.add("missing_sizes", "dropped", count=missing, text="times without sizes were skipped")
 
 
 class _Rows:
-    """The rows so far."""
-
     def __init__(self, log: IssueLog) -> None:
-        self.count = 0
-        """Lists that were read."""
+        self.count = 0  # lists that were read
         self._log = log
-        self._kept: list[tuple[Int64, Int8, Int8, Int64]] = []
+        self._parts: list[tuple[Int64, Int8, Int8, Int64]] = []
         self._end_ns = 0
         self._sum = 0.0
 
-    def seen_until(self, time: Int64) -> None:
-        """Takes the times that the file speaks of."""
+    def extend_to(self, time: Int64) -> None:
+        """Updates the end of the recording."""
         self._end_ns = max(self._end_ns, int(time.max(initial=0)))
 
     def add(self, time: Int64, category: Int64, action: Int64, size: Int64) -> None:
-        """Takes changes. Raises UnreadableTrace when they cannot be added up."""
         self._sum += float(np.abs(size).sum(dtype=np.float64))
-        if self._sum > _LAST_ROWS:
-            raise UnreadableTrace("Its sizes add up to more than there can be.", do=OTHER)
+        if self._sum > _MAX_TOTAL_BYTES:
+            raise UnreadableTrace("The sum of the sizes is impossibly large.", do=OTHER)
         time = np.maximum(time, BEFORE)
-        self._kept.append((time, category.astype(np.int8), action.astype(np.int8), size))
+        self._parts.append((time, category.astype(np.int8), action.astype(np.int8), size))
 
     def finish(self, stream: TextStream) -> RawCategoryMemory:
-        """Returns all of it. Raises UnreadableTrace when there is none."""
         if not self.count:
-            raise UnreadableTrace("It holds no rows.", do=_EMPTY)
-        columns = [np.concatenate([kept[i] for kept in self._kept]) for i in range(4)]
-        self._kept.clear()
+            raise UnreadableTrace("The file contains no rows.", do=_EMPTY)
+        columns = [np.concatenate([part[i] for part in self._parts]) for i in range(4)]
+        self._parts.clear()
         time, category, action, size = columns
         issues = self._log.issues()
         dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
-        lost = sum(issue.count for issue in issues if issue.code in ("missing_sizes", "truncated_tail"))
+        unread = sum(issue.count for issue in issues if issue.code in ("missing_sizes", "truncated_tail"))
         report = ReadReport(
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=self.count + lost,
-            events_kept=max(0, self.count + lost - dropped),
+            events_seen=self.count + unread,
+            events_kept=max(0, self.count + unread - dropped),
             events_dropped=dropped,
             events_unknown=sum(issue.count for issue in issues if issue.outcome == "unknown"),
             complete=not is_packed_badly(issues) and not any(issue.code in _CUT for issue in issues),

@@ -1,4 +1,4 @@
-"""Which files may be memory timelines, by name and by first bytes, and which of the two forms they have."""
+"""Recognition of memory timelines by name and first bytes."""
 
 from __future__ import annotations
 
@@ -12,33 +12,31 @@ from tb_plugin.formats.base import Candidate
 
 READER_ID = "memory_timeline"
 Form = Literal["raw", "levels"]
-LEVEL_COLUMNS = 9
-"""One that is always 0, and one for each category."""
+LEVEL_COLUMNS = 9  # one that is always 0, and one per category
 
 _NAME = re.compile(r"(?s)^(?P<stem>.*?)(?:\.json(?:\.gz)?|(?<=\.raw)\.gz|\.html)\Z")
+# a time in ms, us or ns since 1970, as in the names of trace handlers
 _SPAN = re.compile(r"[._-](\d{13}|\d{16}|\d{19})(?=[._-]|\Z)")
-"""A time in ms, us or ns since 1970, as trace handlers put it into names."""
 _SPACE = rb"[ \t\r\n]{0,64}"
 _COMMA = _SPACE + rb"," + _SPACE
 _RAW = re.compile(
     rb"\[" + _SPACE + rb"\[" + _SPACE + rb"(?:-1|\d{18,19})" + _COMMA + rb"[1-4]" + _COMMA + rb"-?\d{1,19}" + _COMMA
     + rb"[0-7]" + _SPACE + rb"\]"
 )  # fmt: skip
+# microseconds since 1970, for 1973 and later
 _TIMES = re.compile(rb"\[" + _SPACE + rb"\[" + _SPACE + rb"((?:-1|\d{15,17})" + rb"(?:" + _COMMA + rb"\d{15,17})*)")
-"""Microseconds since 1970, from 1973 on."""
 _SIZES = re.compile(
     _SPACE + rb"\]" + _COMMA + rb"\[" + _SPACE + rb"\[" + _SPACE + rb"-?\d{1,19}"
     + rb"(?:" + _COMMA + rb"-?\d{1,19}){%d}" % (LEVEL_COLUMNS - 1) + _SPACE + rb"\]"
 )  # fmt: skip
 _NOTHING = re.compile(rb"\[" + _SPACE + rb"\[" + _SPACE + rb"\]" + _COMMA + rb"\[" + _SPACE + rb"\]" + _SPACE + rb"\]")
-_MAY_GO_ON = re.compile(rb"[ \t\r\n,\d]{0,100}\Z")
-"""All that is in sight is times."""
+_TIMES_CUT = re.compile(rb"[ \t\r\n,\d]{0,100}\Z")  # only times fit into the examined bytes
+# the first sizes cross the end of the examined bytes
 _SIZES_CUT = re.compile(_SPACE + rb"\]" + _SPACE + rb"(?:,[ \t\r\n,\[\d-]{0,300})?\Z")
-"""The first sizes lie across the end of what is in sight."""
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the uncertain candidate that a path stands for; None where the extension speaks against it."""
+    """Returns the uncertain candidate of a path, None for other extensions."""
     match = _NAME.match(PurePosixPath(path).name)
     if match is None:
         return None
@@ -49,7 +47,7 @@ def candidate_of(path: str) -> Candidate | None:
 
 
 def form_of(head: bytes) -> Form | None:
-    """Returns the form of a file with these first bytes, None when it is no memory timeline."""
+    """Returns the form of a file with these first bytes, None if it is not a memory timeline."""
     text = beginning(head)
     if _RAW.match(text):
         return "raw"
@@ -59,5 +57,5 @@ def form_of(head: bytes) -> Form | None:
     if times is None:
         return None
     end = times.end()
-    follows = _SIZES.match(text, end) or _MAY_GO_ON.match(text, end) or _SIZES_CUT.match(text, end)
+    follows = _SIZES.match(text, end) or _TIMES_CUT.match(text, end) or _SIZES_CUT.match(text, end)
     return "levels" if follows else None

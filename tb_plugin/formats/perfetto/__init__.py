@@ -1,4 +1,4 @@
-"""Perfetto's protobuf traces (``.pftrace``): those that PyTorch writes, and those of any other tool."""
+"""Perfetto's protobuf traces (``.pftrace``) of PyTorch and other tools."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Begins and ends as PyTorch writes them: a run of all begins, then a run of their ends in the same order.
+"""PyTorch's runs of begins and ends.
 
-All ranges of the host may be one such run, so what waits for its end is kept as compressed text.
+PyTorch writes a run of all begins, then a run of their ends in the same order. All host ranges may be one such run,
+so open begins are stored as compressed text.
 """
 
 from __future__ import annotations
@@ -12,38 +13,33 @@ from collections.abc import Iterator
 import numpy as np
 from isal import isal_zlib
 
-_PIECE = 4096
-"""Begins that are compressed together."""
-_PLAIN = 4
-"""Pieces that are kept as they are: a short recording is never compressed."""
+_PIECE_BEGINS = 4096  # begins compressed in one piece
+_UNCOMPRESSED_PIECES = 4  # pieces that stay uncompressed: a short recording is never compressed
 
 
 class Waiting:
-    """The begins of a run, oldest first."""
+    """The open begins of a run, oldest first."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
-        """Those that came last."""
+        self._texts: list[str] = []  # the latest ones
         self._starts = array("Q")
         self._tracks = array("Q")
         self._pieces: deque[tuple[array[int], array[int], list[str] | bytes]] = deque()
-        self._head: tuple[list[str], array[int], array[int]] = ([], array("Q"), array("Q"))
-        """Those whose ends come first, and of them..."""
-        self._at = 0
-        """... the first that still waits."""
+        self._head: tuple[list[str], array[int], array[int]] = ([], array("Q"), array("Q"))  # the next ones to end
+        self._next = 0  # the first open one of them
 
     def add(self, begun: list[tuple[int, int, str]]) -> None:
-        """Appends begins: start, track and text, which holds no line break."""
+        """Appends begins: start, track and text (without line breaks)."""
         starts, tracks, texts = zip(*begun, strict=True)
         self._texts += texts
         self._starts.extend(starts)
         self._tracks.extend(tracks)
-        if len(self._texts) >= _PIECE:
+        if len(self._texts) >= _PIECE_BEGINS:
             self._seal()
 
     def _seal(self) -> None:
         texts: list[str] | bytes = self._texts
-        if len(self._pieces) >= _PLAIN:
+        if len(self._pieces) >= _UNCOMPRESSED_PIECES:
             texts = isal_zlib.compress("\n".join(self._texts).encode(), 1)
         self._pieces.append((self._starts, self._tracks, texts))
         self._texts, self._starts, self._tracks = [], array("Q"), array("Q")
@@ -56,33 +52,33 @@ class Waiting:
         starts, tracks, texts = self._pieces.popleft()
         if isinstance(texts, bytes):
             texts = isal_zlib.decompress(texts).decode().split("\n")
-        self._head, self._at = (texts, starts, tracks), 0
+        self._head, self._next = (texts, starts, tracks), 0
         return True
 
     def ended(self, ends: list[int], tracks: list[int]) -> tuple[list[str], list[int]]:
-        """Takes the begins of some ends, in their order: their texts and durations.
+        """Takes the begins of some ends, in order. Returns their texts and durations.
 
-        It stops at an end that is on another track than its begin, or before it, and where no begin is left.
+        Stops at an end on another track than its begin or before its begin, and if no begin is left.
         """
         texts: list[str] = []
         durations: list[int] = []
-        while len(texts) < len(ends) and (self._at < len(self._head[0]) or self._refill()):
-            done, at = len(texts), self._at
+        while len(texts) < len(ends) and (self._next < len(self._head[0]) or self._refill()):
+            done, at = len(texts), self._next
             begun = np.frombuffer(self._head[1], np.uint64)[at : at + len(ends) - done]
             on = np.frombuffer(self._head[2], np.uint64)[at : at + len(begun)]
-            here = slice(done, done + len(begun))
-            lasted = (np.array(ends[here], np.uint64) - begun).view(np.int64)
-            fits = (lasted >= 0) & (on == np.array(tracks[here], np.uint64))
+            part = slice(done, done + len(begun))
+            duration = (np.array(ends[part], np.uint64) - begun).view(np.int64)
+            fits = (duration >= 0) & (on == np.array(tracks[part], np.uint64))
             count = len(begun) if fits.all() else int(np.argmin(fits))
             texts += self._head[0][at : at + count]
-            durations += lasted[:count].tolist()
-            self._at += count
+            durations += duration[:count].tolist()
+            self._next += count
             if count < len(begun):
                 break
         return texts, durations
 
     def take(self) -> Iterator[str]:
-        """Yields the text of every begin that still waits; none waits afterwards."""
-        while self._at < len(self._head[0]) or self._refill():
-            at, self._at = self._at, self._at + 1
+        """Yields the texts of all open begins and removes them."""
+        while self._next < len(self._head[0]) or self._refill():
+            at, self._next = self._next, self._next + 1
             yield self._head[0][at]

@@ -1,8 +1,8 @@
-"""PyTorch's packets to columns, without an event on the way: for traces that are read whole.
+"""PyTorch's packets as columns, for traces that are read whole.
 
-Only what is written as PyTorch writes it: ranges of the host in runs of begins and ends, annotations with a name and a value.
-What is rarer (collectives, waits, work of a device, counters) becomes JSON as in torch.py; where anything else is found the
-trace is read that way from the beginning.
+This fast path covers host ranges in runs of begins and ends, with annotations of name and value. Rarer packets
+(collectives, waits, device work, counters) become JSON as in torch.py. Anything else makes the reader start again
+without this path.
 """
 
 from __future__ import annotations
@@ -28,23 +28,22 @@ from tb_plugin.model.trace.table import RawTrace
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-_PLAIN = frozenset({"cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver"})
-"""Categories of ranges of the host."""
+# categories of host ranges
+_HOST_CATEGORIES = frozenset({"cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver"})
 _TIMESTAMP, _TRACK_EVENT = 8, 11
 _CATEGORY, _ANNOTATION, _TYPE, _NAME, _TRACK, _LAUNCHED = 3, 4, 9, 10, 11, 3000
-_KEY, _WHOLE = 10, 4
-"""Name and whole number of an annotation."""
+_KEY, _INTEGER = 10, 4  # name and integer of an annotation
 _COLLECTIVE = b"Collective name"
 _NUMBERING = frozenset({b"Ev Idx", b"Record function id"})
-_LONGEST_NAME = 256
-_WORD = 8
-_MASKS = np.array([2 ** (8 * kept) - 1 for kept in range(_WORD + 1)], np.uint64)
-"""What keeps so many bytes of a word."""
+_MAX_NAME_BYTES = 256
+_WORD_BYTES = 8
+# masks for the first n bytes of a word
+_MASKS = np.array([2 ** (8 * kept) - 1 for kept in range(_WORD_BYTES + 1)], np.uint64)
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Reading(Protocol):
-    """A read of PyTorch's events that takes them from elsewhere."""
+    """A read of PyTorch events that the caller fills."""
 
     log: IssueLog
 
@@ -57,15 +56,15 @@ class Reading(Protocol):
         ...
 
     def take_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
-        """Takes ranges without their durations. Returns the first row."""
+        """Takes ranges without durations. Returns the first row."""
         ...
 
     def set_durations(self, first: int, dur_ns: Int64) -> None:
-        """Sets the durations of rows that follow each other."""
+        """Sets the durations of consecutive rows."""
         ...
 
     def state(self, fraction: float) -> ReadState:
-        """Returns what was read so far."""
+        """Returns the progress."""
         ...
 
     def finish(self, document: Any, stream: Any) -> RawTrace:
@@ -74,25 +73,23 @@ class Reading(Protocol):
 
 
 class TorchColumns:
-    """One read in progress. Raises Malformed where a trace is not as PyTorch writes it."""
+    """One read in progress. Raises Malformed if a trace differs from PyTorch's layout."""
 
     def __init__(self, base_ns: int, reading: Reading, log: IssueLog) -> None:
         self._base = base_ns
         self._reading = reading
         self._text = TorchText(base_ns, log)
-        self._begins: list[tuple[Int64, Int64]] = []
-        """Times and tracks of all begins, and..."""
+        self._begins: list[tuple[Int64, Int64]] = []  # times and tracks of all begins
+        # times and tracks of all ends; runs alternate, so the k-th end belongs to the k-th begin
         self._ends: list[tuple[Int64, Int64]] = []
-        """... of all ends: one run after the other, so the k-th of all ends is that of the k-th begin."""
         self._begun = self._ended = 0
         self._is_ending = False
+        # first row of ranges taken as columns, and the numbers of their begins
         self._rows: list[tuple[int, Int64]] = []
-        """First row of ranges that were taken as columns, and which begins they are."""
-        self._apart: list[tuple[int, str]] = []
-        """Other begins, and the text of their events."""
+        self._text_begins: list[tuple[int, str]] = []  # other begins, and the text of their events
 
     def take(self, text: bytes, ends: list[int], packets: Packets, offset: int) -> None:
-        """Takes in undecoded packets, which end at ``ends``."""
+        """Takes undecoded packets, which end at ``ends``."""
         data = np.frombuffer(text + PADDING, np.uint8)
         end = np.array(ends, np.int64)
         begin = contents(data, np.append(0, end[:-1]))
@@ -116,16 +113,16 @@ class TorchColumns:
                 self._others(packets.decoded(text[start : int(end[last - 1])], offset + start))
 
     def finish(self) -> None:
-        """Gives all ranges their durations, and hands over what is left."""
+        """Sets the durations of all ranges, and passes on the remaining events."""
         if self._begun != self._ended:
             raise Malformed
-        (start, on), (end, ended_on) = (_joined(each) for each in (self._begins, self._ends))
+        (start, on), (end, ended_on) = (_concatenated(each) for each in (self._begins, self._ends))
         durations = end - start
         if (durations < 0).any() or (on != ended_on).any():
             raise Malformed
         for first, which in self._rows:
             self._reading.set_durations(first, durations[which])
-        texts = [f'{{"ph":"X","dur":{durations[which]}e-3,{text}}}' for which, text in self._apart]
+        texts = [f'{{"ph":"X","dur":{durations[which]}e-3,{text}}}' for which, text in self._text_begins]
         self._hand_over([*texts, *self._text.finish()])
 
     def _hand_over(self, texts: list[str]) -> None:
@@ -139,7 +136,7 @@ class TorchColumns:
         self._hand_over([text for text in self._text.events(batch) if text])
 
     def _events(self, text: bytes, data: npt.NDArray[np.uint8], begin: Int64, end: Int64, times: Int64) -> None:
-        """Takes in track events that follow each other."""
+        """Adds consecutive track events."""
         found = fields(data, begin, end)
         kind, track, name, category = (
             _column(found, number, len(begin)) for number in (_TYPE, _TRACK, _NAME, _CATEGORY)
@@ -152,8 +149,7 @@ class TorchColumns:
         annotations = found.of(_ANNOTATION)
         if (annotations.begin < 0).any() or (~is_begin[annotations.message]).any():
             raise Malformed
-        ordinal = self._begun - int(is_begin.sum()) + np.cumsum(is_begin) - 1
-        """Which begin of the trace each is."""
+        ordinal = self._begun - int(is_begin.sum()) + np.cumsum(is_begin) - 1  # number of each begin in the trace
         self._begins.append((times[is_begin], track[is_begin]))
         if not is_begin.any():
             return
@@ -162,21 +158,21 @@ class TorchColumns:
         if _COLLECTIVE in args:
             is_plain[args[_COLLECTIVE][0]] = False
         for place in np.flatnonzero(is_begin & ~is_plain).tolist():
-            said, raw = self._text.apart(text[int(begin[place]) : int(end[place])])
-            if said.kind != BEGIN:
+            description, raw = self._text.apart(text[int(begin[place]) : int(end[place])])
+            if description.kind != BEGIN:
                 raise Malformed
-            self._apart.append((int(ordinal[place]), self._text.body(int(times[place]), said, raw)))
+            self._text_begins.append((int(ordinal[place]), self._text.body(int(times[place]), description, raw)))
         self._note_launches(text, found.of(_LAUNCHED), args)
         row = np.cumsum(is_plain) - 1
         kept = {}
         for key, (places, values) in args.items():
-            mine = is_plain[places]
-            if not mine.all():
-                places = places[mine]
+            is_own = is_plain[places]
+            if not is_own.all():
+                places = places[is_own]
                 values = (
-                    values[mine]
+                    values[is_own]
                     if isinstance(values, np.ndarray)
-                    else [v for v, m in zip(values, mine, strict=True) if m]
+                    else [v for v, m in zip(values, is_own, strict=True) if m]
                 )
             if len(places) and key not in _NUMBERING:
                 kept[key.decode("utf-8", "replace")] = (row[places], values)
@@ -192,7 +188,7 @@ class TorchColumns:
         self._rows.append((first, ordinal[is_plain]))
 
     def _count_runs(self, is_begin: npt.NDArray[np.bool_]) -> None:
-        """Checks that all begins so far have ended wherever a run begins behind ends."""
+        """Checks that all begins have ended whenever a new run starts."""
         cuts = [0, *(np.flatnonzero(np.diff(is_begin)) + 1).tolist(), len(is_begin)]
         for first, last in pairwise(cuts):
             if is_begin[first]:
@@ -204,11 +200,11 @@ class TorchColumns:
             self._is_ending = not is_begin[first]
 
     def _args(self, text: bytes, data: npt.NDArray[np.uint8], annotations: Fields) -> dict[bytes, tuple[Int64, Values]]:
-        """Name -> the events that state it (as positions), and what they state."""
+        """Returns name -> positions of the events with the annotation, and its values."""
         if not len(annotations.message):
             return {}
         found = fields(data, annotations.begin, annotations.end)
-        names, whole = found.of(_KEY), found.of(_WHOLE)
+        names, whole = found.of(_KEY), found.of(_INTEGER)
         count = len(annotations.message)
         if (
             len(names.message) != count
@@ -218,21 +214,21 @@ class TorchColumns:
             raise Malformed
         begin, end = np.empty(count, np.int64), np.empty(count, np.int64)
         begin[names.message], end[names.message] = names.begin, names.end
-        values, is_whole = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-        values[whole.message], is_whole[whole.message] = whole.value, whole.begin < 0
+        values, is_integer = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        values[whole.message], is_integer[whole.message] = whole.value, whole.begin < 0
         args: dict[bytes, tuple[Int64, Values]] = {}
         for which in _alike(data, begin, end):
             name = text[int(begin[which[0]]) : int(end[which[0]])]
             if name in args:
                 raise Malformed
             stated: Values = values[which]
-            if not is_whole[which].all() and name not in _NUMBERING:
+            if not is_integer[which].all() and name not in _NUMBERING:
                 stated = self._texts(text, annotations.begin[which], annotations.end[which], name)
             args[name] = (annotations.message[which], stated)
         return args
 
     def _texts(self, text: bytes, begin: Int64, end: Int64, name: bytes) -> list[bytes]:
-        """The values of annotations of one name, as JSON."""
+        """Returns the values of annotations of one name, as JSON."""
         known, head = self._text.annotations, f"{quoted(name.decode('utf-8', 'replace'))}:"
         members = [known[text[first:last]] for first, last in zip(begin.tolist(), end.tolist(), strict=True)]
         distinct = {member: member[len(head) :].encode() for member in set(members)}
@@ -254,7 +250,7 @@ class TorchColumns:
                 self._text.note_launched(text[begin:end], known[place])
 
     def _is_plain(self, category: int) -> int:
-        return self._text.interned.categories.get(category, "") in _PLAIN
+        return self._text.interned.categories.get(category, "") in _HOST_CATEGORIES
 
     def _name(self, name: int) -> int:
         return self._id(self._text.interned.names.get(name, f"(name {name})"))
@@ -270,13 +266,13 @@ class TorchColumns:
         return int(self._reading.text_ids([text])[0])
 
 
-def _joined(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+def _concatenated(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
     none = np.empty(0, np.int64)
     return np.concatenate([none, *(time for time, _ in parts)]), np.concatenate([none, *(track for _, track in parts)])
 
 
 def _column(found: Fields, number: int, count: int) -> Int64:
-    """What each message states under a number, 0 where it does not; of several the last."""
+    """Returns a field per message, 0 if missing; the last of several wins."""
     chosen = found.of(number)
     column = np.zeros(count, np.int64)
     column[chosen.message] = chosen.value
@@ -284,21 +280,21 @@ def _column(found: Fields, number: int, count: int) -> Int64:
 
 
 def _mapped(values: Int64, make: Callable[[int], int]) -> Int64:
-    """What is made of each value: once of equal ones."""
+    """Maps each distinct value once."""
     distinct, which = np.unique(values, return_inverse=True)
     made: Int64 = np.array([make(value) for value in distinct.tolist()], np.int64)[which] if len(distinct) else values
     return made
 
 
 def _alike(data: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> list[Int64]:
-    """Positions of equal texts, those of each in ascending order. Raises Malformed where one is too long for a name."""
+    """Returns positions of equal texts, ascending. Raises Malformed for a text too long for a name."""
     length = end - begin
-    if int(length.max()) > _LONGEST_NAME:
+    if int(length.max()) > _MAX_NAME_BYTES:
         raise Malformed
-    every = np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
+    every = np.ndarray((len(data) - _WORD_BYTES + 1,), "<u8", data, strides=(1,))
     words = [length.astype(np.uint64)]
-    for offset in range(0, int(length.max()), _WORD):
-        words.append(every[np.minimum(begin + offset, end)] & _MASKS[np.clip(length - offset, 0, _WORD)])
+    for offset in range(0, int(length.max()), _WORD_BYTES):
+        words.append(every[np.minimum(begin + offset, end)] & _MASKS[np.clip(length - offset, 0, _WORD_BYTES)])
     mixed = np.zeros(len(begin), np.uint64)
     for word in words:
         mixed = (mixed ^ word) * _MIXER

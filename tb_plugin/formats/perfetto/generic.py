@@ -1,7 +1,7 @@
-"""Traces of any tool as events of Chrome's JSON: slices, instants, counters and flows on their tracks.
+"""Any tool's trace as Chrome events: slices, instants, counters, flows.
 
-Packets of different writers are in no order, and a track may be described behind its first event: the packets are looked
-through once for descriptions and clocks, before any event is made.
+Packets of different writers are not in order, and a track may be described after its first event. So a first pass
+collects descriptions and clocks.
 """
 
 from __future__ import annotations
@@ -17,31 +17,28 @@ from tb_plugin.formats.perfetto.schema import BEGIN, COUNTER, END, INSTANT, Trac
 from tb_plugin.formats.perfetto.skipped_packets import Unshown
 from tb_plugin.formats.perfetto.tracks import CounterTrack, Tracks, name_event
 
-_CLEARED, _NEEDS_STATE = 1, 2
-"""Flags of packets: the sequence's state begins anew, and the packet refers to it."""
+_CLEARED, _NEEDS_STATE = 1, 2  # packet flags: the sequence's state restarts, and the packet refers to the state
 _PHASES = {BEGIN: "B", END: "E", INSTANT: "i"}
 _LEGACY = {**{phase: phase for phase in "BEXbneSTFpstf"}, "i": "i", "I": "i", "R": "i"}
-"""Phases of Chrome's JSON that a packet may state in place of a type; marks and old instants are instants."""
+"""Chrome phases that a packet may have instead of a type; marks and old instants become instants."""
 
 
 class _Sequence:
-    """A writer of packets and what it said before."""
+    """A writer of packets, and its state."""
 
     def __init__(self, log: IssueLog) -> None:
         self._log = log
         self.clear()
-        self.is_known = False
-        """Its state is complete: nothing was lost since it began."""
+        self.is_known = False  # the state is complete: no packet was lost since its start
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Drops the state."""
         self.interned = Interned(self._log, of_torch=False)
         self.track = 0
         self.extra_counters: list[int] = []
         self.extra_doubles: list[int] = []
         self.clock_id = BOOT
-        self.totals: dict[int, int] = {}
-        """Counter -> the sum of its changes."""
+        self.totals: dict[int, int] = {}  # counter -> sum of its changes
         self.delta_ns = 0
         self.is_known = True
 
@@ -56,18 +53,17 @@ class ToolText:
         self._stages = Stages(0, log)
         self._sequences: dict[int, _Sequence] = {}
         self._unshown = Unshown(log)
-        self._flows: set[int] = set()
-        """Flows that began and did not end."""
+        self._flows: set[int] = set()  # flows that started and did not end
 
     messages = Trace
 
     @property
     def base_ns(self) -> int | None:
-        """Returns the time since 1970 of time 0; None where the trace does not say it."""
+        """Returns time 0 as a time since 1970, None if unknown."""
         return self._clocks.real_ns()
 
     def look(self, batch: list[Any]) -> None:
-        """Takes in what describes events, in the first pass."""
+        """Collects track descriptions and clocks in the first pass."""
         for packet in batch:
             if packet.HasField("track_descriptor"):
                 self._tracks.add(packet.track_descriptor)
@@ -75,7 +71,7 @@ class ToolText:
                 self._clocks.add(packet)
 
     def root(self) -> dict[str, Any]:
-        """Returns what stands ahead of the events."""
+        """Returns the metadata before the events."""
         return {}
 
     def events(self, batch: list[Any]) -> Iterator[str]:
@@ -92,7 +88,7 @@ class ToolText:
             if flags & _NEEDS_STATE and not sequence.is_known:
                 self._log.add("lost_state", "dropped")
                 continue
-            yield from self._events_of(packet, sequence)
+            yield from self._packet_events(packet, sequence)
 
     def finish(self) -> Iterator[str]:
         """Yields the names of processes and threads."""
@@ -103,7 +99,7 @@ class ToolText:
         yield from self._stages.names(described)
         self._unshown.report()
 
-    def _events_of(self, packet: Any, sequence: _Sequence) -> Iterator[str]:
+    def _packet_events(self, packet: Any, sequence: _Sequence) -> Iterator[str]:
         has = packet.HasField
         is_known = False
         if has("clock_snapshot"):
@@ -149,9 +145,9 @@ class ToolText:
                 yield self._counter(counter, value, time)
         if event.type == COUNTER:
             is_double = event.HasField("double_counter_value")
-            stated = event.double_counter_value if is_double else event.counter_value
+            reported = event.double_counter_value if is_double else event.counter_value
             counter = self._tracks.counter(uuid)
-            yield self._counter(counter, _value(counter, stated, sequence), time)
+            yield self._counter(counter, _value(counter, reported, sequence), time)
             return
         legacy = event.legacy_event if event.HasField("legacy_event") else None
         phase = _PHASES.get(event.type)
@@ -181,7 +177,7 @@ class ToolText:
         return quoted(sequence.interned.names.get(iid, f"(name {iid})") if iid else plain(event.name, self._log))
 
     def _legacy(self, legacy: Any, phase: str) -> str:
-        """What Chrome's JSON says besides of an event that was recorded as one of it."""
+        """Returns Chrome fields of an event that was recorded as a Chrome event."""
         more = f',"dur":{max(0, legacy.duration_us)}' if phase == "X" else ""
         for field, form in (
             ("unscoped_id", '"id":"{}"'),
@@ -195,7 +191,7 @@ class ToolText:
         return more
 
     def _extra_counters(self, event: Any, sequence: _Sequence) -> Iterator[tuple[CounterTrack, float]]:
-        """The counters whose values an event of another track states, and those values."""
+        """Yields counters and values in an event of another track."""
         for uuids, values in (
             (event.extra_counter_track_uuids or sequence.extra_counters, event.extra_counter_values),
             (event.extra_double_counter_track_uuids or sequence.extra_doubles, event.extra_double_counter_values),
@@ -209,7 +205,9 @@ class ToolText:
         return f'{{"ph":"C","name":{counter.name},"pid":{counter.pid},"ts":{_us(time)},"args":{{"":{text}}}}}'
 
     def _flow_ends(self, event: Any, place: str) -> Iterator[str]:
-        """The first event of a flow is its source; all later ones are ends, and after a terminating one it begins anew."""
+        """Yields arrows: the first event of a flow is its source, later ones are ends; a terminating end closes the
+        flow.
+        """
         passing = {*event.flow_ids, *event.old_flow_ids}
         ending = {*event.ending_flow_ids, *event.old_ending_flow_ids}
         for flow in sorted(passing | ending):
@@ -223,14 +221,14 @@ class ToolText:
             yield f'{{"ph":"{phase}","cat":"flow","name":"flow","id":"{flow}",{place}{bound}}}'
 
 
-def _value(counter: CounterTrack, stated: float, sequence: _Sequence) -> float:
-    """The value of a counter, of which a trace may state the changes."""
-    if counter.is_incremental and isinstance(stated, int):
-        stated = sequence.totals[counter.uuid] = sequence.totals.get(counter.uuid, 0) + stated
-    return stated * counter.multiplier
+def _value(counter: CounterTrack, reported: float, sequence: _Sequence) -> float:
+    """Returns the value of a counter, which may be stored as changes."""
+    if counter.is_incremental and isinstance(reported, int):
+        reported = sequence.totals[counter.uuid] = sequence.totals.get(counter.uuid, 0) + reported
+    return reported * counter.multiplier
 
 
 def _us(time: int) -> str:
-    """A time in microseconds, as text that holds every nanosecond."""
+    """Returns a time in microseconds, as text with nanosecond digits."""
     whole, part = divmod(abs(time), 1000)
     return f"{'-' if time < 0 else ''}{whole}.{part:03d}"

@@ -1,4 +1,4 @@
-"""Work of a GPU as Chrome's events: what a device ran (render stages), what it waited for, and its counters."""
+"""GPU work as Chrome events: render stages, waits and counters."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.interned import Interned, counter_names, number, plain, quoted, remember
 from tb_plugin.formats.perfetto.schema import Extra, Launch
 
+# PyTorch's stage name -> category in its JSON
 _CATEGORIES = {
     "Kernel": "kernel",
     "Memcpy": "gpu_memcpy",
@@ -24,21 +25,18 @@ _CATEGORIES = {
     "EventRecord": "graph_event_node",
     "HostNode": "graph_host_node",
 }
-"""PyTorch's name of a stage -> the category of the same work in its JSON."""
-_LANE = re.compile(r"\[0*(\d+)\] ?(.*)", re.DOTALL)
-"""How PyTorch calls a queue: its number in brackets, then its name."""
+_LANE = re.compile(r"\[0*(\d+)\] ?(.*)", re.DOTALL)  # PyTorch's queue name: number in brackets, then the name
+# names of these arguments in PyTorch's JSON
 _ARGUMENTS = {
     "device id": "device", "context id": "context", "stream id": "stream", "registers_per_thread": "registers per thread",
     "shared_mem_dynamic": "dynamic shared memory",
 }  # fmt: skip
-"""Arguments that PyTorch's JSON has under another name."""
-_CONSTANT = frozenset({"arch", "process_id", "process_name", "thread_count"})
-"""What PyTorch repeats in every stage of a trace, and the product of the sizes of a block."""
+# repeated in every stage of a trace, or derived from block sizes
+_DROPPED_ARGUMENTS = frozenset({"arch", "process_id", "process_name", "thread_count"})
 _STREAM = re.compile(r'"stream":(\d+)\b', re.ASCII)
 _NO_CORRELATION = re.compile(r'\A(?!.*"correlation":[1-9])', re.DOTALL)
 _HOST_FUNCTION = re.compile(r'"host fn":"((?:[^"\\]|\\.)*)"')
-_ARROW = 1 << 40
-"""Ids of arrows between device work begin here in PyTorch's JSON."""
+_FIRST_ARROW_ID = 1 << 40  # first id of arrows between device work in PyTorch's JSON
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?\Z", re.ASCII)
 
 
@@ -48,25 +46,21 @@ class Stages:
     def __init__(self, base_ns: int, log: IssueLog) -> None:
         self._base = base_ns
         self._log = log
-        self._lanes: dict[tuple[int, int], tuple[int, str]] = {}
-        """Device and number of a queue -> its number among threads, and its name."""
-        self._calls = (array("Q"), array("q"))
-        """Event that a call launched, and the correlation of that call."""
+        self._lanes: dict[tuple[int, int], tuple[int, str]] = {}  # (device, queue number) -> thread number and name
+        self._calls = (array("Q"), array("q"))  # events that calls launched, and the correlations of the calls
         self._correlation: dict[int, int] = {}
         self._noted = 0
         self._extras = _Extras(log)
-        self._seen = array("q")
-        """Of each stage its event, start, end, device and lane."""
-        self._waited = array("Q")
-        """Pairs of an event and one that it waited for."""
+        self._stage_rows = array("q")  # per stage: event, start, end, device, lane
+        self._waits = array("Q")  # pairs of an event and an event that it waited for
 
     def launched(self, event_ids: Iterable[int], correlations: Iterable[int]) -> None:
-        """Notes events, and the correlation of the call that launched each."""
+        """Notes launched events and the correlations of their calls."""
         self._calls[0].extend(event_ids)
         self._calls[1].extend(correlations)
 
     def stage(self, packet: Any, interned: Interned, time_ns: int) -> str:
-        """Returns the event of one render stage."""
+        """Returns the event of a render stage."""
         stage = packet.render_stage
         key = (stage.stage_iid, stage.name_iid, stage.kernel_iid, stage.gpu_id, stage.queue_iid)
         head, lane, is_host = interned.stages.get(key) or self._head(key, interned)
@@ -75,21 +69,21 @@ class Stages:
             arguments.append(self._launch(stage.launch, interned))
         event, device, start = stage.event_id, key[3], time_ns - self._base
         duration = stage.duration
-        with suppress(OverflowError):  # no time that anybody believes, and no arrow to it
-            self._seen.extend(array("q", (event, start, start + duration, device, lane)))
+        with suppress(OverflowError):  # an implausible time gets no arrow
+            self._stage_rows.extend(array("q", (event, start, start + duration, device, lane)))
         for waited in stage.waited_event_ids:
-            self._waited.extend((event, waited))
+            self._waits.extend((event, waited))
         args = self._named_lane(",".join(arguments), lane)
         if _NO_CORRELATION.search(args):
             known = self._correlations().get(event)
             args += f',"correlation":{known}' if known is not None else ""
         if is_host:
-            called = _HOST_FUNCTION.search(args)
-            head = head.replace('"HostNode"', f'"HostNode: {called[1]}"') if called else head
+            function_name = _HOST_FUNCTION.search(args)
+            head = head.replace('"HostNode"', f'"HostNode: {function_name[1]}"') if function_name else head
         return f'{{"ph":"X",{head},"ts":{start}e-3,"dur":{duration}e-3,"args":{{{args.lstrip(",")}}}}}'
 
     def counters(self, packet: Any, interned: Interned, time_ns: int) -> list[str]:
-        """Returns the events of one sample of counters."""
+        """Returns the events of a counter sample."""
         event = packet.gpu_counter_event
         device, names = interned.counters.get(event.descriptor_iid, (event.gpu_id, {}))
         if event.HasField("descriptor"):
@@ -103,7 +97,7 @@ class Stages:
         return events
 
     def names(self, described: set[str]) -> list[str]:
-        """Returns the events that name devices (but those in ``described``) and their queues."""
+        """Returns the naming events of devices (except ``described``) and their queues."""
         events = [
             f'{{"ph":"M","name":"process_name","pid":{device},"tid":0,"args":{{"name":"GPU {device}"}}}}'
             for device in sorted({device for device, _ in self._lanes})
@@ -116,30 +110,31 @@ class Stages:
         return events
 
     def arrows(self) -> list[str]:
-        """Returns the arrows between device work that waited for each other, as PyTorch's JSON has them."""
-        if not self._waited:
+        """Returns arrows between device work with waits, as in PyTorch's JSON."""
+        if not self._waits:
             return []
-        event, *others = np.frombuffer(self._seen, np.int64).reshape(-1, 5).T
-        seen = dict(zip(("start", "end", "device", "lane"), others, strict=True))
+        event, *others = np.frombuffer(self._stage_rows, np.int64).reshape(-1, 5).T
+        stage_columns = dict(zip(("start", "end", "device", "lane"), others, strict=True))
         order = np.argsort(event, kind="stable")
-        ids = np.frombuffer(self._waited, np.uint64).astype(np.int64).reshape(-1, 2)
+        ids = np.frombuffer(self._waits, np.uint64).astype(np.int64).reshape(-1, 2)
         place = np.minimum(np.searchsorted(event[order], ids), len(order) - 1)
         later, earlier = np.where(event[order][place] == ids, order[place], -1).T
         known = (later >= 0) & (earlier >= 0)
         if not known.all():
             self._log.add("unpaired_wait", "note", count=int((~known).sum()))
         events = []
-        for number_, (after, before) in enumerate(zip(later[known].tolist(), earlier[known].tolist(), strict=True)):
+        pairs = zip(later[known].tolist(), earlier[known].tolist(), strict=True)
+        for arrow_id, (after, before) in enumerate(pairs, _FIRST_ARROW_ID):
             for phase, row, time in (("s", before, "end"), ("f", after, "start")):
                 bound = ',"bp":"e"' if phase == "f" else ""
                 events.append(
-                    f'{{"ph":"{phase}","cat":"ac2g","name":"ac2g","id":{_ARROW + number_},"pid":{seen["device"][row]},'
-                    f'"tid":{seen["lane"][row]},"ts":{seen[time][row]}e-3{bound}}}'
+                    f'{{"ph":"{phase}","cat":"ac2g","name":"ac2g","id":{arrow_id},"pid":{stage_columns["device"][row]},'
+                    f'"tid":{stage_columns["lane"][row]},"ts":{stage_columns[time][row]}e-3{bound}}}'
                 )
         return events
 
     def _lane(self, device: int, queue: int, interned: Interned) -> int:
-        """The number of a queue among threads. In PyTorch 2.14 queues of two devices that have one name have one number."""
+        """Returns the thread number of a queue. In PyTorch 2.14 queues of equal name on two devices share a number."""
         lane = self._lanes.get((device, queue))
         if lane is None:
             stated = interned.specifications.get(queue, f"queue {queue}")
@@ -148,17 +143,19 @@ class Stages:
         return lane[0]
 
     def _head(self, key: tuple[int, ...], interned: Interned) -> tuple[str, int, bool]:
-        """What events of one stage, name and queue share, their lane, and whether they are calls of the host in a graph."""
+        """Returns the common part of events of a stage, name and queue, their lane, and whether they are host calls
+        in a graph.
+        """
         stage, name, kernel, device, queue = key
         kind = interned.specifications.get(stage, "")
         lane = self._lane(device, queue, interned)
-        called = interned.names.get(name) or interned.kernels.get(kernel) or kind or "(no name)"
-        text = f'"cat":{quoted(_CATEGORIES.get(kind, kind))},"name":{quoted(called)},"pid":{device},"tid":{lane}'
-        made = interned.stages[key] = (text, lane, kind == called == "HostNode")
+        label = interned.names.get(name) or interned.kernels.get(kernel) or kind or "(no name)"
+        text = f'"cat":{quoted(_CATEGORIES.get(kind, kind))},"name":{quoted(label)},"pid":{device},"tid":{lane}'
+        made = interned.stages[key] = (text, lane, kind == label == "HostNode")
         return made
 
     def _named_lane(self, args: str, lane: int) -> str:
-        """The arguments of work on a lane that a person named, as those of its JSON: ``stream`` is the lane."""
+        """Returns the arguments of work on a user-named lane as in PyTorch's JSON: ``stream`` is the lane."""
         stated = _STREAM.search(args)
         if stated is None or int(stated[1]) == lane:
             return args
@@ -176,13 +173,13 @@ class Stages:
             stated = [f'"{key}":[{size.x},{size.y},{size.z}]' for key, size in sizes]
             for argument in launch.args:
                 name = interned.launch_arguments.get(argument.name_iid, f"(argument {argument.name_iid})")
-                if name not in _CONSTANT:
+                if name not in _DROPPED_ARGUMENTS:
                     stated.append(f"{quoted(_ARGUMENTS.get(name, name))}:{argument.uint_value}")
             known = remember(interned.launches, raw, ",".join(stated))
         return known
 
     def _correlations(self) -> dict[int, int]:
-        """Event -> correlation of the call that launched it. Calls stand before device work."""
+        """Returns event -> correlation of its launch. Calls precede device work."""
         events, correlations = self._calls
         if len(self._correlation) < len(events) and self._noted < len(events):
             new = slice(self._noted, None)
@@ -192,7 +189,7 @@ class Stages:
 
 
 class _Extras(dict[bytes, str]):
-    """Undecoded fact of a stage -> a member of a JSON object; empty for what says nothing."""
+    """Undecoded fact of a stage -> member of a JSON object, empty for a fact without information."""
 
     def __init__(self, log: IssueLog) -> None:
         super().__init__()
@@ -205,13 +202,13 @@ class _Extras(dict[bytes, str]):
             self._log.add("unreadable_annotation", "note")
             return ""
         name = plain(extra.name, self._log)
-        if name in _CONSTANT:
+        if name in _DROPPED_ARGUMENTS:
             return remember(self, raw, "")
-        return remember(self, raw, f"{quoted(_ARGUMENTS.get(name, name))}:{_stated(plain(extra.value, self._log))}")
+        return remember(self, raw, f"{quoted(_ARGUMENTS.get(name, name))}:{_json_value(plain(extra.value, self._log))}")
 
 
-def _stated(value: str) -> str:
-    """A text as the JSON that it was made of: numbers, and lists or objects of collectives."""
+def _json_value(value: str) -> str:
+    """Returns a text as its original JSON: numbers, and lists or objects of collectives."""
     if _NUMBER.match(value):
         return value
     if value[:1] in ("[", "{"):

@@ -1,6 +1,6 @@
-"""What a trace says once and refers to by number: names, categories and the like, as JSON text, and annotations.
+"""Interned names, categories and annotations as JSON text.
 
-A number belongs to a sequence of packets (a writer) and holds until that sequence clears its state.
+A number belongs to a sequence of packets (a writer) and is valid until the sequence clears its state.
 """
 
 from __future__ import annotations
@@ -15,33 +15,29 @@ from tb_plugin.formats.perfetto.schema import Annotation
 
 Value = TypeVar("Value")
 
-MAX_DEPTH = 20
-"""So deep lists and objects in an annotation are kept."""
-MAX_TEXT_BYTES = 1 << 20
-"""Bytes of a text that are kept: names of events are cut to as many characters."""
-_REMEMBERED = 50_000
-"""Annotations that are remembered as text: shapes and the like repeat, numbers of calls do not."""
-_LONGEST_REMEMBERED = 4096
-_NAME_TAG, _INT_TAG = 10 << 3 | 2, 4 << 3
-"""Tags of the name and of a whole number in an annotation."""
+MAX_DEPTH = 20  # nested lists and objects in an annotation
+MAX_TEXT_BYTES = 1 << 20  # bytes of a text; event names are shortened to as many characters
+_MAX_CACHED = 50_000  # annotations cached as text: shapes repeat, call numbers do not
+_MAX_CACHED_BYTES = 4096
+_NAME_TAG, _INT_TAG = 10 << 3 | 2, 4 << 3  # tags of the name and the integer of an annotation
+# annotations that number PyTorch's own lists: distinct in every event, and not loaded
 _NUMBERING = (b"R\x06Ev Idx", b"R\x12Record function id")
-"""How annotations begin that number PyTorch's own lists: different in every event, and nobody keeps them."""
 
 
 def remember(known: dict[bytes, Value], raw: bytes, value: Value) -> Value:
-    """Returns the value, which ``known`` holds afterwards unless it is long: not much else, where very many differ."""
-    if len(raw) > _LONGEST_REMEMBERED:
+    """Returns the value, and caches short ones in ``known``, which is cleared when full."""
+    if len(raw) > _MAX_CACHED_BYTES:
         return value
-    if len(known) >= _REMEMBERED:
+    if len(known) >= _MAX_CACHED:
         known.clear()
     known[raw] = value
     return value
 
 
 def plain(raw: bytes, log: IssueLog) -> str:
-    """Returns a text of the trace. Bytes that are no UTF-8 are replaced and counted, and so are texts that are cut."""
+    """Returns a text of the trace. Invalid UTF-8 and shortened texts are counted."""
     if len(raw) > MAX_TEXT_BYTES:
-        log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT_BYTES:,} bytes were cut")
+        log.add("long_text", "repaired", text=f"texts of over {MAX_TEXT_BYTES:,} bytes were shortened")
         return raw[:MAX_TEXT_BYTES].decode(errors="replace")
     try:
         return raw.decode()
@@ -64,17 +60,14 @@ class Interned:
         self.specifications: dict[int, str] = {}
         self.kernels: dict[int, str] = {}
         self.launch_arguments: dict[int, str] = {}
-        self.counters: dict[int, tuple[int, dict[int, str]]] = {}
-        """Descriptor -> the device and the names of its counters."""
-        self.launches: dict[bytes, str] = {}
-        """What launches state, as members of a JSON object."""
-        self.stages: dict[tuple[int, ...], tuple[str, int, bool]] = {}
-        """What stages have in common; see stages.py."""
+        self.counters: dict[int, tuple[int, dict[int, str]]] = {}  # descriptor -> device and counter names
+        self.launches: dict[bytes, str] = {}  # launch facts, as members of a JSON object
+        self.stages: dict[tuple[int, ...], tuple[str, int, bool]] = {}  # common parts of stages; see gpu_stages.py
         self.annotations = Annotations(log, of_torch=of_torch)
         self._log = log
 
     def add(self, data: Any) -> None:
-        """Takes in one message of interned data."""
+        """Adds a message of interned data."""
         self.launches.clear()
         self.stages.clear()
         for kept, messages in (
@@ -92,14 +85,13 @@ class Interned:
 
 
 def counter_names(descriptor: Any, log: IssueLog) -> dict[int, str]:
-    """Returns number -> name of the counters that a descriptor lists."""
+    """Returns number -> name of the counters in a descriptor."""
     return {spec.counter_id: plain(spec.name, log) for spec in descriptor.specs}
 
 
 class Annotations(dict[bytes, str]):
-    """Undecoded annotation -> the member ``"name":value`` of a JSON object; a lookup of a new one decodes it.
-
-    Empty for what is not kept.
+    """Undecoded annotation -> member ``"name":value`` of a JSON object, empty for skipped ones. New ones are decoded
+    once.
     """
 
     def __init__(self, log: IssueLog, *, of_torch: bool) -> None:
@@ -111,13 +103,13 @@ class Annotations(dict[bytes, str]):
         self._quoted: dict[bytes, str] = {}
 
     def name(self, names: dict[int, str]) -> None:
-        """Takes in numbered names."""
+        """Adds numbered names."""
         if names:
             self._names |= names
             self.clear()
 
     def value(self, strings: dict[int, str]) -> None:
-        """Takes in numbered values."""
+        """Adds numbered values."""
         if strings:
             self._strings |= strings
             self.clear()
@@ -126,7 +118,7 @@ class Annotations(dict[bytes, str]):
         if self._of_torch:
             if raw.startswith(_NUMBERING):
                 return ""
-            if whole := self._whole(raw):
+            if whole := self._small_integer(raw):
                 return whole
         try:
             decoded = Annotation.FromString(raw)
@@ -135,8 +127,10 @@ class Annotations(dict[bytes, str]):
             return ""
         return remember(self, raw, f"{self._name_of(decoded)}:{self._value_of(decoded, 0)}")
 
-    def _whole(self, raw: bytes) -> str:
-        """A small whole number, read without the runtime and not remembered: it differs in every event; empty for others."""
+    def _small_integer(self, raw: bytes) -> str:
+        """Returns a small integer without the runtime and the cache (it differs in every event); empty for other
+        annotations.
+        """
         if len(raw) < 4 or raw[0] != _NAME_TAG or raw[1] > 127:
             return ""
         at = raw[1] + 2
@@ -187,10 +181,10 @@ class Annotations(dict[bytes, str]):
             return quoted(plain(decoded.legacy_json_value, self._log))
         if has("nested_value"):
             return self._nested(decoded.nested_value, depth)
-        return "[]" if self._of_torch else "null"  # PyTorch writes empty lists, of shapes for instance, as no value
+        return "[]" if self._of_torch else "null"  # PyTorch writes empty lists, such as shapes, without a value
 
     def _nested(self, nested: Any, depth: int) -> str:
-        """A value in the form of traces before 2021."""
+        """Returns a value in the form of traces before 2021."""
         if depth >= MAX_DEPTH:
             return '"..."'
         if nested.dict_keys:
@@ -209,5 +203,5 @@ class Annotations(dict[bytes, str]):
 
 
 def number(value: float) -> str:
-    """Returns a float as JSON; what JSON has no number for as text, as PyTorch does."""
+    """Returns a float as JSON; NaN and infinity become text, as in PyTorch."""
     return repr(value) if value - value == 0 else f'"{value}"'

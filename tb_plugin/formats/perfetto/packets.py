@@ -1,7 +1,7 @@
-"""Bytes to packets: a bounded batch at a time, and what is damaged left out and counted.
+"""Packets from bytes, in bounded batches.
 
-A trace is a row of packets, each with its length ahead of it and nothing between them. A packet that does not decode costs
-itself alone; where the row itself is lost nothing tells the next packet, and the rest is left.
+A trace is a sequence of packets, each after its length, without gaps. A packet that does not decode is skipped. If
+the sequence itself is damaged, the next packet cannot be found, and the rest is skipped.
 """
 
 from __future__ import annotations
@@ -19,19 +19,16 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.schema import Trace
 from tb_plugin.formats.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
+# writers limit packets to 256 KiB to 1 MiB; PyTorch writes all names, also those of all kernels, into one packet
 MAX_PACKET_BYTES = 32 * 1024 * 1024
-"""Writers bound a packet by 256 KiB to 1 MiB; PyTorch has one with all names, one of which it makes of every kernel."""
+# unpacked bytes of a bundle of compressed packets; stored bundles stay below 512 KiB
 MAX_BUNDLE_BYTES = 16 * 1024 * 1024
-"""A bundle of compressed packets is unpacked so far; writers keep each below 512 KiB as it is stored."""
-_PACKET = 0x0A
-"""Field 1, with a length: the tag of a packet."""
-_BUNDLE = b"\x92\x03"
-"""Field 50, with a length: the tag of a bundle of compressed packets."""
+_PACKET = 0x0A  # tag of a packet: field 1, with a length
+_BUNDLE = b"\x92\x03"  # tag of a bundle of compressed packets: field 50, with a length
 _MAX_VARINT = 10
-_EMPTY = re.compile(rb"(?:\x0a\x80{0,9}\x00)+")
-"""Packets without content, of which a small file may hold millions."""
-_LEAST_HEAD = 4096
-"""A packet may be longer than what is looked at of a file, but no text is that begins so."""
+_EMPTY = re.compile(rb"(?:\x0a\x80{0,9}\x00)+")  # empty packets; a small file may contain millions
+_MIN_PARTIAL_BYTES = 4096
+"""A packet may be longer than the examined bytes, but no text starts like this."""
 _LENGTH_SHIFTS = range(0, 7 * _MAX_VARINT, 7)
 
 
@@ -39,8 +36,7 @@ class Packets:
     """The packets of a stream, once, in batches of about ``chunk_bytes``."""
 
     def __init__(self, stream: TextStream, chunk_bytes: int, log: IssueLog, messages: Any = Trace) -> None:
-        self.complete = True
-        """The file ended where a packet does."""
+        self.complete = True  # the file ended at a packet's end
         self._stream = stream
         self._chunk_bytes = max(chunk_bytes, 64)
         self._log = log
@@ -53,27 +49,27 @@ class Packets:
             yield self.decoded(text, offset)
 
     def texts(self) -> Iterator[tuple[bytes, list[int], int]]:
-        """Yields undecoded packets: a text of whole ones, where each ends in it, and its place in the file.
+        """Yields undecoded packets: a text of complete ones, their ends in it, and its position in the file.
 
         Empty packets are skipped.
         """
         data = bytearray()
-        offset, want = 0, self._chunk_bytes
+        offset, wanted_bytes = 0, self._chunk_bytes
         while True:
-            while len(data) < want and (block := self._stream.read(want - len(data))):
+            while len(data) < wanted_bytes and (block := self._stream.read(wanted_bytes - len(data))):
                 data += block
-            at_end = len(data) < want
+            at_end = len(data) < wanted_bytes
             ends: list[int] = []
             size = len(data)
-            end, need, intact = _whole_packets(data, ends)
+            end, next_bytes, intact = _complete_packets(data, ends)
             skipped = size - len(data)
             if end:
                 yield bytes(memoryview(data)[:end]), ends, offset
                 del data[:end]
             offset += end + skipped
-            if not intact or need > MAX_PACKET_BYTES:
-                what = "what follows is no packet of a trace" if not intact else "a packet states an impossible length"
-                self._log.add("lost_packets", "dropped", offset, text=f"{what}: the rest of the file was left out")
+            if not intact or next_bytes > MAX_PACKET_BYTES:
+                what = "the following bytes are not a packet" if not intact else "a packet has an impossible length"
+                self._log.add("lost_packets", "dropped", offset, text=f"{what}; the rest of the file was skipped")
                 self.complete = False
                 return
             if at_end:
@@ -81,10 +77,9 @@ class Packets:
                     self._log.add("truncated_packet", "dropped", offset)
                     self.complete = False
                 return
-            want = max(self._chunk_bytes, need)
+            wanted_bytes = max(self._chunk_bytes, next_bytes)
 
     def _unbundled(self, packets: list[Any]) -> list[Any]:
-        """The packets, and in the place of a bundle of compressed ones those that it holds."""
         unpacked = []
         for packet in packets:
             unpacked += self._bundled(packet.compressed_packets) if packet.compressed_packets else [packet]
@@ -99,17 +94,15 @@ class Packets:
             return []
         self._inflated += len(text)
         if self._inflated > BOMB_BYTES and self._inflated > BOMB_RATIO * self._stream.text_bytes:
-            raise UnreadableTrace(
-                "Its packets unpack without end, which those of no trace do.", do="Record another one."
-            )
+            raise UnreadableTrace("The packets unpack to an impossible size.", do="Record a new trace.")
         data = bytearray(text)
-        end, _, intact = _whole_packets(data, [])
+        end, _, intact = _complete_packets(data, [])
         if not intact or end < len(data) or not unpacking.eof:
             self._log.add("bad_bundle", "dropped")
         return self._parsed(bytes(memoryview(data)[:end]), 0)
 
     def decoded(self, text: bytes, offset: int) -> list[Any]:
-        """Returns the packets of a text, those of bundles among them."""
+        """Returns the packets of a text, including those of bundles."""
         packets = self._parsed(text, offset)
         return self._unbundled(packets) if _BUNDLE in text else packets
 
@@ -120,7 +113,7 @@ class Packets:
             packets = []
             ends: list[int] = []
             data = bytearray(text)
-            _whole_packets(data, ends)
+            _complete_packets(data, ends)
             for start, end in pairwise([0, *ends]):
                 try:
                     packets += self._messages.FromString(bytes(data[start:end])).packet
@@ -129,22 +122,23 @@ class Packets:
             return packets
 
 
-def _whole_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
-    """Where the last whole packet ends, how many bytes from there the next takes (0: not known), and whether it is one.
+def _complete_packets(data: bytearray, ends: list[int]) -> tuple[int, int, bool]:
+    """Returns the end of the last complete packet, the bytes that the next one needs (0: unknown), and whether it is
+    valid.
 
-    ``ends`` gets where each whole packet ends. Empty packets are removed from the data.
+    ``ends`` gets the end of each complete packet. Empty packets are removed from the data.
     """
     empty: list[tuple[int, int]] = []
-    end, need, intact = _scanned(data, ends, empty)
+    end, next_bytes, intact = _scanned(data, ends, empty)
     if not empty:
-        return end, need, intact
+        return end, next_bytes, intact
     kept = pairwise([0, *(place for run in empty for place in run), end])
     data[:end] = b"".join([data[start:stop] for start, stop in islice(kept, 0, None, 2)])
-    return end - sum(stop - start for start, stop in empty), need, intact
+    return end - sum(stop - start for start, stop in empty), next_bytes, intact
 
 
 def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> tuple[int, int, bool]:
-    """As ``_whole_packets``, but with the data as they are: ``empty`` gets where runs of empty packets begin and end."""
+    """Scans like ``_complete_packets``, but leaves the data unchanged: ``empty`` gets the runs of empty packets."""
     removed = 0
     position, size = 0, len(data)
     add = ends.append
@@ -152,7 +146,7 @@ def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> 
         while position < size:
             if data[position] != _PACKET:
                 return position, 0, False
-            # Lengths of one and two bytes, spelled out: a trace has a packet for each end of a range.
+            # Lengths of one and two bytes are spelled out: a trace has a packet for each end of a range.
             length, body = data[position + 1], position + 2
             if length > 127:
                 length, body = length & 127 | data[body] << 7, body + 1
@@ -177,7 +171,7 @@ def _scanned(data: bytearray, ends: list[int], empty: list[tuple[int, int]]) -> 
 
 
 def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    """A number and where it ends. Raises IndexError at the end of the data, ValueError for one without end."""
+    """Returns a number and its end. Raises IndexError at the end of the data, ValueError for an endless number."""
     value = 0
     for shift in _LENGTH_SHIFTS:
         byte = data[position]
@@ -189,16 +183,16 @@ def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
 
 
 def looks_like_packets(head: bytes) -> bool:
-    """Returns True for bytes that begin with whole packets, the first of which decodes, or with a part of one."""
+    """Returns True for bytes that start with complete packets of which the first decodes, or with a partial packet."""
     data = bytearray(head)
     ends: list[int] = []
-    end, _, intact = _whole_packets(data, ends)
+    end, _, intact = _complete_packets(data, ends)
     if not intact or not head:
         return False
     if _EMPTY.match(head):
         return True
     if not end:
-        return data[0] == _PACKET and len(data) > _LEAST_HEAD
+        return data[0] == _PACKET and len(data) > _MIN_PARTIAL_BYTES
     try:
         Trace.FromString(bytes(data[: ends[0]]))
     except DecodeError:

@@ -1,6 +1,7 @@
-"""The Reader of Perfetto's traces. What their events mean is told by the readers of the JSON that they stand for.
+"""The Reader of Perfetto's traces.
 
-What decodes packets is imported when there are some: the protobuf runtime takes as long as all other readers together.
+Readers of JSON give the events their meaning. The packet decoder is imported on first use: the protobuf runtime loads
+as slowly as all other readers together.
 """
 
 from __future__ import annotations
@@ -23,29 +24,28 @@ if TYPE_CHECKING:
     from tb_plugin.formats.perfetto.columns import Reading
     from tb_plugin.formats.perfetto.translate import Translated
 
+# bytes of packets per stored byte of a gzip file without a usable trailer (measured: PyTorch 5, Chromium 12)
 PACKED = 8
-"""Bytes of packets per stored byte of a gzip file whose trailer says nothing: PyTorch's pack 5 times, Chromium's 12."""
-TEXT = 3
-"""Bytes of JSON per byte of packets: PyTorch's become 1.4, Chromium's, which say nothing twice, up to 5."""
+TEXT = 3  # bytes of JSON per byte of packets (measured: PyTorch 1.4, Chromium, which repeats nothing, up to 5)
 
 
 class OfTorch(Reader[RawTrace], Protocol):
-    """Who reads PyTorch's JSON, and takes columns of its ranges as well."""
+    """The reader of PyTorch's JSON, which also takes columns."""
 
     def reading(self, options: ReadOptions) -> Reading:
-        """Returns a read whose events are handed over."""
+        """Returns an empty read that the caller fills."""
         ...
 
 
 class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
-    """Reads packets; ``of_torch`` reads the JSON of PyTorch that they stand for, ``of_tools`` that of any other tool."""
+    """Reads packets as JSON: ``of_torch`` reads PyTorch's events, ``of_tools`` those of other tools."""
 
     def __init__(self, of_torch: OfTorch, of_tools: Reader[RawTrace]) -> None:
         self._of_torch = of_torch
         self._of_tools = of_tools
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         text = {name: FileSize(TEXT * size.text_bytes(PACKED)) for name, size in sizes.items()}
         return self._of_torch.need_bytes(text)
 
@@ -58,7 +58,7 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         if translated.is_of_torch and options.window is None:
             try:
                 return self._columns(translated, options)
-            except Malformed:  # not as PyTorch writes it: more is read the slow way
+            except Malformed:  # not PyTorch's layout: use the slow path
                 translated = Translated(source, options.chunk_bytes, progress)
         reader = self._of_torch if translated.is_of_torch else self._of_tools
         trace = reader.read(translated, options, translated.told)
@@ -67,31 +67,31 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         return replace(trace, report=_report(trace.report, translated), base_time_ns=base_ns, recorder=recorder)
 
     def _columns(self, translated: Translated, options: ReadOptions) -> RawTrace:
-        """A whole trace of PyTorch. Raises Malformed where it is not as PyTorch writes it."""
+        """Returns a whole PyTorch trace. Raises Malformed if it differs from PyTorch's layout."""
         reading = self._of_torch.reading(options)
         translated.take_columns(reading)
         trace = reading.finish(translated, translated)
         return replace(trace, report=_report(trace.report, translated), recorder=PYTORCH_PACKETS)
 
     def survey(self, source: Source, options: ReadOptions, progress: Progress) -> Survey:
-        """Returns what is when in the source's one file. Raises what ``read`` raises."""
+        """Returns bounds, steps and work of the file. Raises what ``read`` raises."""
         from tb_plugin.formats.perfetto.translate import Translated
 
         translated = Translated(source, options.chunk_bytes, progress)
         able = windowed(self._of_torch if translated.is_of_torch else self._of_tools)
         if able is None:
-            what = "It takes more memory than is allowed, and only a trace of PyTorch can be opened as a window."
+            what = "It needs more memory than allowed, and only PyTorch traces open as a window."
             raise UnreadableTrace(what, source.names()[0], "Allow more memory, or record less.")
         return able.survey(translated, options, translated.told)
 
     def room_bytes(self, memory_bytes: int) -> int:
-        """Returns how many bytes of JSON a read can keep in so much memory."""
+        """Returns how many bytes of JSON fit into ``memory_bytes`` when read."""
         able = windowed(self._of_torch)
         return memory_bytes if able is None else able.room_bytes(memory_bytes)
 
 
 def _report(report: ReadReport, translated: Translated) -> ReadReport:
-    """What the reader of the JSON says, and what was met on the way there; offsets are those of the packets."""
+    """Returns the report of the JSON reader plus the issues of the packets; offsets are those of the packets."""
     ours = translated.log.issues()
     lost = sum(issue.count for issue in ours if issue.outcome == "dropped")
     issues = (*(replace(issue, first_offset=None) for issue in report.issues), *ours)

@@ -1,8 +1,8 @@
-"""The part of Perfetto's public schema that is read, as message classes of the protobuf runtime.
+"""Message classes for the used part of Perfetto's public schema.
 
-Built in code, so that nothing is generated and no field is decoded that nobody asks for: the runtime skips what it does not
-know. Texts are bytes here, because a trace may hold any. Annotations stay undecoded (a message and bytes look the same on
-the wire): most of them repeat, and are decoded once (annotations.py).
+The classes are built in code, so nothing is generated and no unused field is decoded: the runtime skips unknown
+fields. Texts are bytes, because a trace may contain any. Annotations stay undecoded (messages and bytes look the same
+on the wire): most repeat and are decoded once (interned.py).
 """
 
 from __future__ import annotations
@@ -70,12 +70,11 @@ _SCHEMA = {
     "Thread": "1 pid int32; 2 tid int64; 5 name bytes",
     "Counter": "1 type uint32; 3 unit uint32; 6 unit_name bytes; 4 unit_multiplier int64; 5 is_incremental bool",
 }  # fmt: skip
-"""Fields as "number name type", a list where a star follows. Names are ours; numbers and types are Perfetto's."""
+"""Fields as "number name type"; a star marks a list. Names are ours; numbers and types are Perfetto's."""
 
-BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
-"""Types of track events."""
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4  # types of track events
 
-# PyTorch's traces are decoded no further than to the bytes of a track event, most of which repeat (torch.py).
+# PyTorch's traces are decoded down to the bytes of a track event, most of which repeat (torch.py).
 _SCHEMA["TorchTrace"] = "1 packet TorchPacket*"
 _SCHEMA["TorchPacket"] = _SCHEMA["TracePacket"].replace("11 track_event TrackEvent", "11 track_event bytes")
 _SCHEMA["AnnotationList"] = "4 annotations bytes*"

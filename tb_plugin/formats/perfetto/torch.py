@@ -1,4 +1,7 @@
-"""What PyTorch writes (Cuspy in 2.15, cupti_monitor in 2.14) as the events of its own Chrome JSON."""
+"""PyTorch's packets as the events of its Chrome JSON.
+
+Cuspy writes them in 2.15, cupti_monitor in 2.14.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +20,17 @@ from tb_plugin.formats.perfetto.skipped_packets import Unshown
 from tb_plugin.formats.perfetto.tracks import Track, Tracks, name_event
 
 _CORRELATION = re.compile(r'"correlation":(\d{1,18})\b')
-BASE = "baseTimeNanoseconds"
-"""Where PyTorch's JSON states the time that its times count from."""
-_BOOT, _REAL = 6, 1
-"""Clocks: time since the start of the machine, and since 1970."""
-_ANNOTATION = b'"'
-"""Field 4, with a length: the tag of an annotation."""
-_NONE = -1
-"""Type of what is no track event."""
-_MINUS_ONE = str(2**31 - 1)
-"""What PyTorch writes for a process or stream -1."""
+BASE = "baseTimeNanoseconds"  # key of the base time in PyTorch's JSON
+_BOOT, _REAL = 6, 1  # clocks: since boot, and since 1970
+_ANNOTATION = b'"'  # tag of an annotation: field 4, with a length
+_NONE = -1  # kind of a packet that is not a track event
+_MINUS_ONE = str(2**31 - 1)  # written by PyTorch for process or stream -1
 
 
 def base_time(packets: list[Any]) -> int | None:
-    """Returns the time that the times of PyTorch's JSON count from; None where another tool wrote the trace.
+    """Returns the base time of PyTorch's JSON, None for a trace of another tool.
 
-    PyTorch states it ahead of all else, as the same value of two clocks that agree on no machine.
+    PyTorch writes it first, as equal values of two clocks that never agree on a real machine.
     """
     if not packets or not packets[0].HasField("clock_snapshot"):
         return None
@@ -40,15 +38,14 @@ def base_time(packets: list[Any]) -> int | None:
     return clocks[_BOOT] if clocks.keys() == {_BOOT, _REAL} and clocks[_BOOT] == clocks[_REAL] else None
 
 
-class _Said(NamedTuple):
-    """What a track event says but for its annotations."""
+class _Description(NamedTuple):
+    """A track event without its annotations."""
 
     kind: int
     uuid: int
-    head: str
-    """What its event begins with, as JSON."""
+    head: str  # start of its event, as JSON
     launched: bytes
-    is_whole: bool
+    is_complete: bool
 
 
 class TorchText:
@@ -61,33 +58,31 @@ class TorchText:
         self._tracks = Tracks(log)
         self.stages = Stages(base_ns, log)
         self._waiting = Waiting()
-        self._ends: tuple[list[int], list[int]] = ([], [])
-        """Times and tracks of ends that are not paired yet."""
-        self._is_ending = False
-        """An end came after the last begin."""
-        self._said: dict[bytes, _Said] = {}
+        self._ends: tuple[list[int], list[int]] = ([], [])  # times and tracks of unpaired ends
+        self._is_ending = False  # an end came after the last begin
+        self._descriptions: dict[bytes, _Description] = {}
         self._others = Unshown(log)
 
     messages = TorchTrace
 
     def root(self) -> dict[str, Any]:
-        """Returns what stands ahead of the events."""
+        """Returns the metadata before the events."""
         return {BASE: self._base}
 
     def events(self, batch: list[Any]) -> Iterator[str]:
-        """Yields the events of some packets, in texts of one or several that commas separate."""
+        """Yields the events of some packets, as texts of one or more comma-separated events."""
         base, (ends, end_tracks) = self._base, self._ends
-        annotations, said = self.interned.annotations.__getitem__, self._said
+        annotations, description = self.interned.annotations.__getitem__, self._descriptions
         begun: list[tuple[int, int, str]] = []
         for packet in batch:
             raw = packet.track_event
             if not raw:
                 yield from self._other(packet)
                 continue
-            # What stands ahead of the first annotation is the same in many begins, and all of an end.
+            # The bytes before the first annotation repeat in many begins, and are all of an end.
             at = raw.find(_ANNOTATION)
             ahead = raw[:at] if at >= 0 else raw
-            known = said.get(ahead) or self._learn(ahead)
+            known = description.get(ahead) or self._learn(ahead)
             if known.kind == END and at < 0:
                 if begun:
                     self._waiting.add(begun)
@@ -95,7 +90,7 @@ class TorchText:
                 ends.append(packet.timestamp)
                 end_tracks.append(known.uuid)
                 continue
-            args = _all_annotations(raw[at:]) if at >= 0 and known.is_whole else None
+            args = _all_annotations(raw[at:]) if at >= 0 and known.is_complete else None
             if args is None:
                 known, args = self.apart(raw)
             if known.kind == BEGIN:
@@ -124,16 +119,17 @@ class TorchText:
         """Returns undecoded annotation -> member of a JSON object."""
         return self.interned.annotations
 
-    def body(self, start: int, said: _Said, raw: list[bytes]) -> str:
-        """Returns the event of a begin, as JSON but for its phase and duration."""
-        return f'"ts":{start - self._base}e-3,{said.head}{",".join(filter(None, map(self.annotations.__getitem__, raw)))}}}'
+    def body(self, start: int, description: _Description, raw: list[bytes]) -> str:
+        """Returns the event of a begin, as JSON without phase and duration."""
+        args = ",".join(filter(None, map(self.annotations.__getitem__, raw)))
+        return f'"ts":{start - self._base}e-3,{description.head}{args}}}'
 
     def place(self, uuid: int) -> tuple[str, str]:
         """Returns process and thread of a track, as JSON."""
         return _place(self._tracks[uuid])
 
     def finish(self) -> Iterator[str]:
-        """Yields the events that are known when all packets were seen."""
+        """Yields the events that need all packets."""
         yield from self._left()
         yield from self.stages.arrows()
         described = {}
@@ -144,11 +140,11 @@ class TorchText:
         self._others.report()
 
     def _paired(self) -> Iterator[str]:
-        """Ranges whose ends came."""
+        """Yields ranges whose ends have arrived."""
         ends, tracks = self._ends
         texts, durations = self._waiting.ended(ends, tracks)
         yield ",\n".join(f'{{"ph":"X","dur":{dur}e-3,{text}}}' for dur, text in zip(durations, texts, strict=True))
-        if len(texts) < len(ends):  # no run as PyTorch writes it: what is left is paired in order of time
+        if len(texts) < len(ends):  # not PyTorch's run layout: the rest is paired by time
             yield from self._left()
             for time, uuid in zip(ends[len(texts) :], tracks[len(texts) :], strict=True):
                 pid, tid = _place(self._tracks[uuid])
@@ -158,40 +154,41 @@ class TorchText:
         self._is_ending = True
 
     def _left(self) -> Iterator[str]:
-        """Begins without an end of their run."""
         for text in self._waiting.take():
             yield f'{{"ph":"B",{text}}}'
 
-    def _learn(self, ahead: bytes) -> _Said:
-        """What some bytes ahead of annotations say; they may be cut inside a number that looks like the tag of one."""
+    def _learn(self, ahead: bytes) -> _Description:
+        """Decodes the bytes before the annotations; they may be cut inside a number that looks like an annotation's
+        tag.
+        """
         try:
             event = TrackEvent.FromString(ahead)
         except DecodeError:
-            return remember(self._said, ahead, _Said(0, 0, "", b"", is_whole=False))
-        return remember(self._said, ahead, self._say(event))
+            return remember(self._descriptions, ahead, _Description(0, 0, "", b"", is_complete=False))
+        return remember(self._descriptions, ahead, self._describe(event))
 
-    def apart(self, raw: bytes) -> tuple[_Said, list[bytes]]:
-        """Returns what a track event says, and its annotations, wherever they stand."""
+    def apart(self, raw: bytes) -> tuple[_Description, list[bytes]]:
+        """Returns a track event and its annotations, in any order."""
         try:
             event = TrackEvent.FromString(raw)
         except DecodeError:
             self._log.add("unreadable_packet", "dropped")
-            return _Said(_NONE, 0, "", b"", is_whole=False), []
-        return self._say(event), list(event.annotations)
+            return _Description(_NONE, 0, "", b"", is_complete=False), []
+        return self._describe(event), list(event.annotations)
 
-    def _say(self, event: Any) -> _Said:
+    def _describe(self, event: Any) -> _Description:
         interned = self.interned
         pid, tid = _place(self._tracks[event.track_uuid])
         if event.category_iids:
             category = interned.categories.get(event.category_iids[0], "")
-        else:  # of all that PyTorch writes, only the profiler's own overhead and waits for a device have none
+        else:  # in PyTorch only the profiler's overhead and device waits have no category
             category = "overhead" if pid == "-1" else "cuda_sync"
         name = interned.names.get(event.name_iid, f"(name {event.name_iid})")
         head = f'"cat":{quoted(category)},"name":{quoted(name)},"pid":{pid},"tid":{tid},"args":{{'
-        return _Said(event.type, event.track_uuid, head, event.launched, is_whole=True)
+        return _Description(event.type, event.track_uuid, head, event.launched, is_complete=True)
 
     def note_launched(self, raw: bytes, correlation: int) -> None:
-        """Notes which work of a device a call launched, for work that does not state the correlation itself."""
+        """Notes the device work that a call launched, for work without a correlation of its own."""
         try:
             event_ids = Launched.FromString(raw).event_ids
         except DecodeError:
@@ -206,26 +203,25 @@ class TorchText:
             yield from self.stages.counters(packet, self.interned, packet.timestamp)
         elif packet.HasField("track_descriptor"):
             self._tracks.add(packet.track_descriptor)
-            self._said.clear()
+            self._descriptions.clear()
         elif packet.HasField("interned_data"):
             self.interned.add(packet.interned_data)
-            self._said.clear()
+            self._descriptions.clear()
         elif not packet.HasField("clock_snapshot"):
             self._others.add(packet)
 
 
 def _all_annotations(raw: bytes) -> list[bytes] | None:
-    """The annotations that these bytes hold; None where they hold something else as well."""
+    """Returns the annotations in these bytes, None if they contain anything else."""
     try:
         found = list(AnnotationList.FromString(raw).annotations)
     except DecodeError:
         return None
-    beside = len(raw) - sum(map(len, found)) - 2 * len(found)  # two bytes of each are its tag and its length
-    if beside:
-        beside -= sum((len(each) > 127) + (len(each) > 16383) for each in found)
-    return found if not beside else None
+    other_bytes = len(raw) - sum(map(len, found)) - 2 * len(found)  # tag and length take two bytes each
+    if other_bytes:
+        other_bytes -= sum((len(each) > 127) + (len(each) > 16383) for each in found)
+    return found if not other_bytes else None
 
 
 def _place(track: Track) -> tuple[str, str]:
-    """Process and thread, as PyTorch's JSON has them."""
     return ("-1" if track.pid == _MINUS_ONE else track.pid, "-1" if track.tid == _MINUS_ONE else track.tid)

@@ -1,4 +1,4 @@
-"""Where slices and counters are: tracks, which a trace describes once, as processes and threads."""
+"""Tracks as processes and threads."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.perfetto.interned import plain, quoted
 
 _MAX_PARENTS = 16
-_UNITS = {1: "ns", 2: "", 3: "bytes"}
-"""Units of counters that have a number: times in nanoseconds, plain counts, sizes."""
+_UNITS = {1: "ns", 2: "", 3: "bytes"}  # units by Perfetto's number
 _THREAD_TIME = 1
+# counters of Perfetto's own library: name and unit
 _BUILT_IN = {_THREAD_TIME: ("thread time", "ns"), 2: ("thread instructions", "")}
-"""Counters that Perfetto's own library takes: name and unit."""
 _NOWHERE = "(no process)"
 
 
 @dataclass(frozen=True)
 class Track:
-    """A track as Chrome's events name it; both are JSON."""
+    """A track in Chrome's events; both ids are JSON."""
 
     pid: str
     tid: str
@@ -28,54 +27,51 @@ class Track:
 
 @dataclass(frozen=True)
 class CounterTrack:
-    """What is known of the values of a counter."""
+    """Facts about a counter's values."""
 
     uuid: int
-    pid: str
-    """As JSON."""
-    name: str
-    """With its unit, as JSON."""
+    pid: str  # JSON
+    name: str  # with unit, JSON
     multiplier: int = 1
     is_incremental: bool = False
-    is_thread_time: bool = False
-    """It counts the time that a thread ran, in nanoseconds."""
+    is_thread_time: bool = False  # running time of a thread, nanoseconds
 
 
 class Tracks:
-    """All tracks of a trace, by their numbers. All are described before one is asked for."""
+    """All tracks of a trace by number. All descriptions must be added before the first lookup."""
 
     def __init__(self, log: IssueLog) -> None:
         self._counters: dict[int, CounterTrack] = {}
         self._log = log
         self._descriptors: dict[int, Any] = {}
-        self._made: dict[int, Track] = {}
+        self._tracks: dict[int, Track] = {}
 
     def add(self, descriptor: Any) -> None:
-        """Takes in one description; a later one of a track replaces the one before."""
+        """Adds a description; a later one replaces an earlier one."""
         self._descriptors[descriptor.uuid] = descriptor
 
     def __getitem__(self, uuid: int) -> Track:
-        track = self._made.get(uuid)
+        track = self._tracks.get(uuid)
         if track is None:
-            track = self._made[uuid] = self._make(uuid)
+            track = self._tracks[uuid] = self._make(uuid)
         return track
 
     def counter(self, uuid: int) -> CounterTrack:
-        """Returns what is known of a counter."""
+        """Returns the facts about a counter."""
         known = self._counters.get(uuid)
         if known is None:
             known = self._counters[uuid] = self._counter(uuid)
         return known
 
     def names(self) -> Iterator[tuple[str, Track, str]]:
-        """Yields the names of processes and threads: which of both, where, and the name."""
+        """Yields naming events of processes and threads: event, track and name."""
         for uuid, descriptor in self._descriptors.items():
             if descriptor.HasField("counter"):
                 continue
             is_process = descriptor.HasField("process")
-            stated = descriptor.process.name if is_process else descriptor.thread.name
-            # A process may be named by its command: the options of Chromium's take a page.
-            if name := plain(stated, self._log).partition(" --")[0] or self._name(descriptor):
+            builtin_name = descriptor.process.name if is_process else descriptor.thread.name
+            # A process name may be its command line: Chromium's options take a page.
+            if name := plain(builtin_name, self._log).partition(" --")[0] or self._name(descriptor):
                 yield "process_name" if is_process else "thread_name", self[uuid], name
 
     def _name(self, descriptor: Any) -> str:
@@ -87,8 +83,8 @@ class Tracks:
         if descriptor is None:
             return CounterTrack(uuid, pid, quoted(f"counter {uuid}"))
         counter = descriptor.counter
-        stated, implied = _BUILT_IN.get(counter.type, (f"counter {uuid}", ""))
-        name = self._name(descriptor) or stated
+        builtin_name, implied = _BUILT_IN.get(counter.type, (f"counter {uuid}", ""))
+        name = self._name(descriptor) or builtin_name
         if thread := self._thread_of(descriptor):
             name += f", thread {thread}"
         unit = plain(counter.unit_name, self._log) or _UNITS.get(counter.unit, implied)
@@ -102,7 +98,7 @@ class Tracks:
         )
 
     def _thread_of(self, descriptor: Any) -> str:
-        """The thread that a counter belongs to: Chrome's events know counters of processes only."""
+        """Returns the thread of a counter: Chrome's counters belong to processes only."""
         parent = self._descriptors.get(descriptor.parent_uuid) if descriptor.parent_uuid else None
         return str(parent.thread.tid) if parent is not None and parent.HasField("thread") else ""
 
@@ -110,7 +106,7 @@ class Tracks:
         descriptor = self._descriptors.get(uuid)
         if descriptor is not None and descriptor.HasField("thread"):
             return Track(str(descriptor.thread.pid), str(descriptor.thread.tid))
-        return Track(self._process_of(descriptor), quoted(f"track {len(self._made) + 1}"))
+        return Track(self._process_of(descriptor), quoted(f"track {len(self._tracks) + 1}"))
 
     def _process_of(self, descriptor: Any) -> str:
         for _ in range(_MAX_PARENTS):

@@ -1,7 +1,6 @@
-"""A trace of packets as a source of Chrome's JSON, made while it is read: what those packets stand for.
+"""Perfetto packets as a source of Chrome's JSON.
 
-Readers of that JSON give its events their meaning, in all sizes and states that a trace may have; nothing of that has to be
-done twice (docs/decisions/0017-packets-become-chrome-json.md).
+Readers of that JSON give the events their meaning (docs/decisions/0017-packets-become-chrome-json.md).
 """
 
 from __future__ import annotations
@@ -26,18 +25,16 @@ from tb_plugin.formats.perfetto.torch import BASE, TorchText, base_time
 from tb_plugin.formats.stream import BOMB_BYTES, BOMB_RATIO, TextStream
 
 CHOOSE = "Choose a trace that PyTorch or Perfetto wrote."
-_PIECE = 4 << 20
-_LOOK = 0.2
-"""Share of the work that looking for descriptions is."""
+_PIECE_CHARS = 4 << 20
+_FIRST_PASS_SHARE = 0.2  # share of the first pass in the work
 
 
 class Translated:
-    """A source of one file of JSON. What was met on the way stands in its fields when all was read."""
+    """A source of one JSON file. Its fields are complete after the read."""
 
     def __init__(self, source: Source, chunk_bytes: int, progress: Progress) -> None:
         self.log = IssueLog()
-        self.file_bytes = self.text_bytes = 0
-        """Stored and uncompressed bytes of packets."""
+        self.file_bytes = self.text_bytes = 0  # stored and uncompressed bytes of packets
         self.complete = True
         self.repaired = 0
         self._source = source
@@ -46,23 +43,22 @@ class Translated:
         self._progress = progress
         self._state = ReadState(0.0, 0, {})
         self._fraction = 0.0
-        self._done, self._share = 0.0, 0.0
-        """What was done ahead of the pass in progress, and what part of the work that is."""
-        self._text = self._begun()
+        self._done, self._share = 0.0, 0.0  # share of the work before the current pass, and share of that pass
+        self._text = self._converter()
         self._done, self._share = self._share, 1.0 - self._share
 
     @property
     def is_of_torch(self) -> bool:
-        """Returns True for PyTorch's own JSON."""
+        """Returns True for PyTorch's own events."""
         return isinstance(self._text, TorchText)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Returns what stands ahead of the events."""
+        """Returns the metadata before the events."""
         return self._text.root()
 
     def take_columns(self, reading: Reading) -> None:
-        """Hands over a trace of PyTorch as columns. Raises Malformed where it is not as PyTorch writes it."""
+        """Passes a PyTorch trace on as columns. Raises Malformed if it differs from PyTorch's layout."""
         with no_garbage_collection(), self._opened(self.log, TorchTrace) as (stream, packets):
             columns = TorchColumns(self.metadata[BASE], reading, self.log)
             for text, ends, offset in packets.texts():
@@ -74,7 +70,7 @@ class Translated:
 
     @property
     def base_ns(self) -> int | None:
-        """Returns the time since 1970 of time 0, None where the text or nobody says it."""
+        """Returns time 0 as a time since 1970, None if unknown or part of the JSON."""
         return self._text.base_ns if isinstance(self._text, ToolText) else None
 
     def names(self) -> Sequence[str]:
@@ -82,40 +78,40 @@ class Translated:
         return [self._name]
 
     def open(self, name: str) -> BinaryIO:
-        """Returns the text; once."""
-        return cast(BinaryIO, io.BufferedReader(_Joined(self._pieces()), io.DEFAULT_BUFFER_SIZE))
+        """Returns the text; call once."""
+        return cast(BinaryIO, io.BufferedReader(_PieceFile(self._pieces()), io.DEFAULT_BUFFER_SIZE))
 
     def size(self, name: str) -> int:
-        """Returns 1: nobody knows how long the text will be."""
+        """Returns 1: the length of the text is unknown."""
         return 1
 
     def told(self, state: ReadState) -> None:
-        """Serves as the Progress of who reads the text; the fraction becomes that of the packets."""
+        """Serves as the Progress of the JSON reader; the fraction becomes that of the packets."""
         self._state = state
         self._progress(replace(state, fraction=self._fraction))
 
-    def _tell(self, fraction: float) -> None:
+    def _report_progress(self, fraction: float) -> None:
         self._fraction = self._done + self._share * fraction
         self.told(self._state)
 
     @contextmanager
     def _opened(self, log: IssueLog, messages: Any = Trace) -> Iterator[tuple[TextStream, Packets]]:
         with self._source.open(self._name) as raw:
-            stream = TextStream(raw, self._source.size(self._name), self._tell, log)
+            stream = TextStream(raw, self._source.size(self._name), self._report_progress, log)
             yield stream, Packets(stream, self._chunk_bytes, log, messages)
 
-    def _begun(self) -> TorchText | ToolText:
-        """What makes the text. Raises UnreadableTrace where there is no packet, StorageError and what the progress raises."""
+    def _converter(self) -> TorchText | ToolText:
+        """Returns the converter. Raises UnreadableTrace without packets, StorageError and what the progress raises."""
         with self._opened(IssueLog()) as (stream, packets):
             batches = packets.batches()
             first = next(batches, None)
             if first is None:
-                what = "The file holds no packets of a trace." if stream.text_bytes else "The file is empty."
+                what = "The file contains no trace packets." if stream.text_bytes else "The file is empty."
                 raise UnreadableTrace(what, self._name, CHOOSE)
             base = base_time(first)
             if base is not None:
                 return TorchText(base, self.log)
-            self._share = _LOOK
+            self._share = _FIRST_PASS_SHARE
             tool = ToolText(self.log)
             tool.look(first)
             for batch in batches:
@@ -123,55 +119,50 @@ class Translated:
             return tool
 
     def _pieces(self) -> Iterator[bytes]:
-        """The text, in pieces of any size."""
         text = self._text
         root = msgspec.json.encode(text.root())[:-1]
         yield root + (b"," if len(root) > 1 else b"") + b'"traceEvents":['
         separator, written = "", 0
         with self._opened(self.log, text.messages) as (stream, packets):
             for batch in packets.batches():
-                for events in _in_pieces(text.events(batch)):
+                for events in _merged_events(text.events(batch)):
                     yield (separator + events).encode()
                     separator = ",\n"
                     written += len(events)
                     if written > BOMB_BYTES and written > BOMB_RATIO * stream.file_bytes:
                         raise UnreadableTrace(
-                            f"Its events say more than {BOMB_RATIO} times what the file holds, which those of no trace do.",
-                            do="Record another one.",
+                            f"The events expand to more than {BOMB_RATIO} times the size of the file; no trace does.",
+                            do="Record a new trace.",
                         )
             last = separator + ",\n".join(text.finish())
             yield (last if len(last) > len(separator) else "").encode() + b"]}"
             self.file_bytes, self.text_bytes, self.complete = stream.file_bytes, stream.text_bytes, packets.complete
 
 
-def _in_pieces(events: Iterable[str]) -> Iterator[str]:
-    """The events that are not empty, joined to pieces of about _PIECE characters: each may repeat a long name."""
+def _merged_events(events: Iterable[str]) -> Iterator[str]:
+    """Joins non-empty events into pieces of about _PIECE_CHARS characters: each event may repeat a long name."""
     piece: list[str] = []
     size = 0
     for event in filter(None, events):
         piece.append(event)
         size += len(event)
-        if size >= _PIECE:
+        if size >= _PIECE_CHARS:
             yield ",\n".join(piece)
             piece, size = [], 0
     if piece:
         yield ",\n".join(piece)
 
 
-class _Joined(io.RawIOBase):
-    """Pieces as a file."""
-
+class _PieceFile(io.RawIOBase):
     def __init__(self, pieces: Iterator[bytes]) -> None:
         super().__init__()
         self._pieces = pieces
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
-        """Returns True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fills the buffer as far as one piece goes."""
         while not self._rest:
             piece = next(self._pieces, None)
             if piece is None:

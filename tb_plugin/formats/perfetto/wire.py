@@ -1,7 +1,7 @@
-"""Fields of many messages at a time: the k-th field of all of them in one step of numpy.
+"""Vectorised decoding of protobuf fields.
 
-For the begins and ends of PyTorch's ranges, of which a trace has millions: an object for each message and field of it
-would take longer than all that is done with them.
+One numpy step decodes the k-th field of all messages. Traces have millions of begins and ends, and an object per
+message and field would cost more than their processing.
 """
 
 from __future__ import annotations
@@ -15,44 +15,39 @@ Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 
-PADDING = bytes(16)
-"""What has to follow the messages: a field that is cut off is looked at beyond its end, and then refused."""
-_MOST_BYTES = 10
-"""A number takes so many at most."""
-_MOST_FIELDS = 512
-"""Fields of a message that steps are taken for; a message of very many is none that takes long to decode otherwise."""
+PADDING = bytes(16)  # must follow the messages: a truncated field is read beyond its end, then refused
+_MAX_VARINT_BYTES = 10  # bytes of a number
+_MAX_FIELDS = 512  # fields per message; messages with more are decoded another way
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class Malformed(Exception):
-    """A message holds something that is no field, or very many fields."""
+    """A message contains something that is not a field, or too many fields."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Fields of messages, in the order of their place within a message, of equal places in that of the messages."""
+    """Fields of messages, sorted by position within the message, then by message."""
 
     message: Int64
     number: Int64
-    value: Int64
-    """Of whole numbers, the number."""
+    value: Int64  # of integers
     begin: Int64
-    end: Int64
-    """Of bytes, where they stand; ``begin`` is -1 for other fields."""
+    end: Int64  # position of bytes; ``begin`` is -1 for other fields
 
     def of(self, number: int) -> Fields:
-        """Returns those of one number."""
+        """Returns the fields of one number."""
         chosen = np.flatnonzero(self.number == number)
         return Fields(*(column[chosen] for column in vars(self).values()))
 
 
 def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
-    """Returns the fields of messages that stand in ``data``. Raises Malformed."""
+    """Returns the fields of messages in ``data``. Raises Malformed."""
     found: list[tuple[Int64, ...]] = []
     message = np.flatnonzero(begin < end)
     at, last = begin[message], end[message]
     while len(message):
-        if len(found) == _MOST_FIELDS:
+        if len(found) == _MAX_FIELDS:
             raise Malformed
         tag, at = _varints(data, at)
         wire = tag & 7
@@ -65,7 +60,7 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
             after = np.where(wide, at + 8, np.where(wire == _FIXED32, at + 4, after))
             if not (is_bytes | wide | (wire == _FIXED32) | ~odd).all() or (is_bytes & (value < 0)).any():
                 raise Malformed
-        if ((after > last) | (after <= at)).any():  # the sum of a huge length is negative
+        if ((after > last) | (after <= at)).any():  # the sum with a huge length is negative
             raise Malformed
         found.append((message, tag >> 3, value, start, after))
         more = after < last
@@ -79,19 +74,19 @@ def fields(data: UInt8, begin: Int64, end: Int64) -> Fields:
 
 
 def contents(data: UInt8, at: Int64) -> Int64:
-    """Returns where the content of each field of bytes begins whose tag, of one byte, stands ``at`` a place."""
+    """Returns the start of the content of byte fields, whose one-byte tags are ``at`` these positions."""
     return _varints(data, at + 1)[1]
 
 
 def _varints(data: UInt8, at: Int64) -> tuple[Int64, Int64]:
-    """The numbers at some places, and where each ends."""
+    """Returns the numbers at some positions, and their ends."""
     byte = data[at]
     value = (byte & 127).astype(np.int64)
     after = at + 1
     more = np.flatnonzero(byte > 127)
     shift = 7
     while len(more):
-        if shift == 7 * _MOST_BYTES:
+        if shift == 7 * _MAX_VARINT_BYTES:
             raise Malformed
         byte = data[after[more]]
         value[more] |= (byte & 127).astype(np.int64) << shift

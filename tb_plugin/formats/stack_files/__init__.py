@@ -1,4 +1,4 @@
-"""Files of stacks: folded text (``export_stacks``, flame graphs, py-spy, collapsed snapshots) and speedscope's JSON."""
+"""Stack files: folded text (many tools) and speedscope's JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _find(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def _sniff(head: bytes) -> bool:
-    """True for JSON that names speedscope or has stacks by number, and for lines of frames before a number."""
+    """Returns True for JSON of speedscope or with stacks by number, and for lines of frames before a number."""
     from tb_plugin.formats.stack_files.folded import is_folded
     from tb_plugin.formats.stack_files.nodes import is_by_node
     from tb_plugin.formats.stack_files.speedscope import SCHEMA

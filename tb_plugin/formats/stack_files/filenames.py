@@ -1,4 +1,4 @@
-"""Which files may hold stacks, what their names say was counted, and how a name reads without its ending."""
+"""Stack file names: candidates, and what the numbers count."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ _NAME = re.compile(
     r"(?s)^(?P<worker>.+?)(?P<ending>\.folded(?:\.txt)?|\.collapsed(?:\.txt)?|\.stacks(?:\.txt)?|\.speedscope(?:\.json)?|\.json|\.txt)"
     r"(?:\.gz|\.zst)?\Z"
 )  # fmt: skip
-_SPEAKS = re.compile(r"(?i)stacks?(?:[^a-z]|$)|flame|folded|collapsed|self_\w+_time_total")
-"""What a name says that ends as anything may."""
-_BY_NODE = re.compile(r"(?i)[-_.](?:kernel_)?py_stacks$")
-"""What a name of stacks by node of a graph ends in beside the worker."""
+# words in names with a common extension
+_STACK_WORDS = re.compile(r"(?i)stacks?(?:[^a-z]|$)|flame|folded|collapsed|self_\w+_time_total")
+_BY_NODE = re.compile(r"(?i)[-_.](?:kernel_)?py_stacks$")  # ending of stacks by graph node, after the worker
 _METRIC = re.compile(r"self_(?P<device>[a-z]+)_time_total")
-_OURS = re.compile(r"\.(?P<weight>host|device)\.folded\.txt(?:\.gz|\.zst)?\Z")
-"""As the page calls what it exports: whole nanoseconds."""
+# names of exports from the page: integer nanoseconds
+_PAGE_EXPORT = re.compile(r"\.(?P<weight>host|device)\.folded\.txt(?:\.gz|\.zst)?\Z")
 _DEVICES = {"cpu": "CPU", "cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA"}
 
 
 def candidate_of(path: str) -> Candidate | None:
-    """Returns the uncertain candidate that a path stands for; None where the ending speaks against it.
+    """Returns the uncertain candidate of a path, None for other extensions.
 
-    Text of any kind ends in .txt: where nothing in the name speaks for stacks it is refused without a word.
+    Any text may end in .txt: without a word for stacks in the name, a refused file is not listed as skipped.
     """
     name = PurePosixPath(path).name
     match = _NAME.match(name)
     if match is None:
         return None
     worker = _BY_NODE.sub("", match["worker"]) or match["worker"]
-    quiet = match["ending"] == ".txt" and not _SPEAKS.search(match["worker"])
+    quiet = match["ending"] == ".txt" and not _STACK_WORDS.search(match["worker"])
     return Candidate(READER_ID, run_of(path), worker, None, (path,), certain=False, is_quiet=quiet)
 
 
 def counted_by(name: str) -> tuple[Counted, str, int]:
-    """Returns what a file of folded stacks counts by its name, in words, and by what its numbers are to be multiplied."""
-    if found := _OURS.search(name):
+    """Returns the unit of a folded file by its name, a title, and the factor for its numbers."""
+    if found := _PAGE_EXPORT.search(name):
         return "ns", f"{found['weight'].capitalize()} time", 1
     if found := _METRIC.search(name):
         return "ns", f"Self {_DEVICES.get(found['device'], found['device'])} time", 1000

@@ -1,4 +1,7 @@
-"""Folded stacks: ``outermost;...;innermost value`` a line. The last blank separates; equal stacks are summed."""
+"""Folded stacks: lines of ``outermost;...;innermost value``.
+
+The last blank separates stack and value; equal stacks are summed.
+"""
 
 from __future__ import annotations
 
@@ -12,45 +15,41 @@ import pyarrow.compute as pc
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.stream import TextStream
 
-MAX_LINE = 1024 * 1024
-"""Bytes of a line beyond which it is no stack."""
-MOST = 2**53
-"""Values from here on are left out: as floats they would not be exact."""
+MAX_LINE = 1024 * 1024  # longer lines are not stacks
+MOST = 2**53  # larger values are skipped: floats would not be exact
 _LINE = r"^(?P<stack>.*[^ \t])[ \t]+(?P<value>\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?)$"
-_WHOLE = r"^[0-9]{1,15}$"
+_INTEGER = r"^[0-9]{1,15}$"
 _VALUE = re.compile(rb"\+?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?\Z")
-_LOOKED_AT = 50
-"""Lines of the head."""
+_EXAMINED_LINES = 50  # lines of the head that are examined
 _BATCH = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """Distinct stacks as text, and their values. ``lines`` counts those of the file that are stacks."""
+    """Distinct stacks as text, and their values. ``lines`` counts the stacks of the file."""
 
     stacks: pa.Array
     values: np.ndarray[tuple[int], np.dtype[np.int64]]
     lines: int
-    total: float
-    """About the sum of all values."""
+    total: float  # approximate sum of all values
 
 
 def is_folded(head: bytes) -> bool:
-    """Returns whether text that begins so may be folded stacks: most lines end in a number, and one of those has frames.
+    """Returns True if most lines of the head end in a number, and one of those has frames.
 
-    Lines that do not are left out and counted when the file is read: one of them among many is no reason to refuse it.
+    Other lines are skipped and counted when the file is read: one bad line is no reason to refuse the file.
     """
     lines = head.replace(b"\r\n", b"\n").split(b"\n")
     whole = lines[:-1] if len(lines) > 1 else lines
-    told = [line for line in whole[:_LOOKED_AT] if line.strip() and not line.startswith(b"#")]
-    # The last blank separates. One pattern for a whole line would try its blanks one by one: a line may be the whole head.
-    parts = [line.rsplit(None, 1) for line in told]
+    examined = [line for line in whole[:_EXAMINED_LINES] if line.strip() and not line.startswith(b"#")]
+    # One regular expression for a whole line would try its blanks one by one, and a line may be as long as the head.
+    parts = [line.rsplit(None, 1) for line in examined]
     good = [part[0] for part in parts if len(part) == 2 and _VALUE.match(part[1])]
-    return 2 * len(good) > len(told) and any(b";" in line for line in good)
+    return 2 * len(good) > len(examined) and any(b";" in line for line in good)
 
 
 def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> Folded:
-    """Returns the stacks of a text; lines that are none are counted."""
+    """Returns the stacks of a text; other lines are counted."""
     lines = _Lines(log)
     rest = head
     while True:
@@ -64,14 +63,13 @@ def read_folded(head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog
             log.add("event_too_large", "dropped", text=_TOO_LONG)
             rest = _after_line(stream, max(chunk_bytes, 64 * 1024))
         if not piece and not rest:
-            return lines.made()
+            return lines.finished()
 
 
-_TOO_LONG = "lines of over a megabyte were left out"
+_TOO_LONG = "lines of over a megabyte were skipped"
 
 
 def _after_line(stream: TextStream, size: int) -> bytes:
-    """What stands behind the end of a line that is left out."""
     while piece := stream.read(size):
         _, found, rest = piece.partition(b"\n")
         if found:
@@ -79,12 +77,12 @@ def _after_line(stream: TextStream, size: int) -> bytes:
     return b""
 
 
+# stacks, integer values, and the fractions to add
 _NOTHING = pa.schema({"stack": pa.large_string(), "value": pa.int64(), "part": pa.float64()})
-"""Stacks, their whole numbers, and what fractions add to them."""
 
 
 class _Lines:
-    """Stacks so far, each once as soon as there are many."""
+    """The stacks so far, merged in batches."""
 
     def __init__(self, log: IssueLog) -> None:
         self._log = log
@@ -94,21 +92,20 @@ class _Lines:
         self._total = 0.0
 
     def take(self, text: bytes) -> None:
-        """Takes whole lines."""
         decoded = text.decode("utf-8", "replace")
         lines = pc.utf8_rtrim(pc.split_pattern(pa.scalar(decoded, pa.large_string()), "\n").values, " \t\r")
-        asked = pc.and_(pc.not_equal(lines, ""), pc.invert(pc.starts_with(lines, "#")))
-        lines = lines.filter(asked)
+        is_stack_line = pc.and_(pc.not_equal(lines, ""), pc.invert(pc.starts_with(lines, "#")))
+        lines = lines.filter(is_stack_line)
         found = pc.extract_regex(lines, _LINE)
-        self._lost(lines.filter(pc.is_null(found)), "lines that do not end in a number were left out")
+        self._drop_lines(lines.filter(pc.is_null(found)), "lines that do not end in a number were skipped")
         found = found.filter(pc.is_valid(found))
         stacks, texts = found.field("stack"), found.field("value")
-        whole = pc.match_substring_regex(texts, _WHOLE)
+        whole = pc.match_substring_regex(texts, _INTEGER)
         numbers = pc.if_else(whole, None, texts).cast(pa.float64())
         counts = pc.if_else(whole, texts, None).cast(pa.int64())
         large = pc.fill_null(pc.greater_equal(numbers, MOST), False)
         if pc.any(large).as_py():
-            self._lost(texts.filter(large), "stacks with a value beyond all measure were left out")
+            self._drop_lines(texts.filter(large), "stacks with an impossibly large value were skipped")
         below = pc.if_else(large, None, pc.floor(numbers))
         parts = pc.fill_null(pc.subtract(numbers, below), 0.0)
         odd = pc.sum(pc.greater(parts, 0)).as_py()
@@ -123,22 +120,21 @@ class _Lines:
         if self._bytes > _BATCH:
             self._tables, self._bytes = [_summed(self._tables)], 0
 
-    def made(self) -> Folded:
-        """Returns all of it."""
+    def finished(self) -> Folded:
         table = _summed(self._tables)
-        # Rounded once, and half up: each line of its own would add up to another number.
+        # Rounded once, half up: rounding each line would change the sum.
         values = table["value"].to_numpy() + np.floor(table["part"].to_numpy() + 0.5).astype(np.int64)
         return Folded(table["stack"].combine_chunks(), values, self._lines, self._total)
 
-    def _lost(self, lines: pa.Array, text: str) -> None:
+    def _drop_lines(self, lines: pa.Array, text: str) -> None:
         if len(lines):
             self._log.add("unreadable_event", "dropped", example=lines[0].as_py(), count=len(lines), text=text)
 
 
 def _summed(tables: list[pa.Table]) -> pa.Table:
-    """Equal stacks as one, in the order in which they first came."""
+    """Merges equal stacks, in the order of first appearance."""
     table = pa.concat_tables(tables)
-    # Hashing the texts once: a group_by of Arrow takes three times as long.
+    # Hashing the texts once is faster than Arrow's group_by.
     encoded = table["stack"].combine_chunks().dictionary_encode()
     sums = {key: np.zeros(len(encoded.dictionary), kind) for key, kind in (("value", np.int64), ("part", np.float64))}
     for key, column in sums.items():

@@ -1,4 +1,7 @@
-"""Stacks by node of a graph, as ``torch.cuda`` dumps them: an object of ids in decimal and texts of lines."""
+"""Stacks by graph node, as ``torch.cuda`` dumps them.
+
+The file is an object that maps decimal ids to multi-line texts.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _LOOKS = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """The calls of all nodes as places of which each counts the nodes that were launched in it."""
+    """The calls of all nodes as places; a place counts the nodes launched in it."""
 
     names: pa.Array
     places: Places
@@ -34,7 +37,7 @@ class Nodes:
 
 
 def is_by_node(head: bytes) -> bool:
-    """Returns True for an object whose first key is a number, and whose first text begins with a line of code."""
+    """Returns True for an object whose first key is a number and whose first text starts with a line of code."""
     return _LOOKS.match(head) is not None
 
 
@@ -43,11 +46,11 @@ def read_nodes(data: bytes, log: IssueLog) -> Nodes:
     try:
         found: dict[str, Any] = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise UnreadableTrace("The stacks of nodes end early or are damaged.", do="Dump them again.") from error
+        raise UnreadableTrace("The node stacks are truncated or damaged.", do="Dump them again.") from error
     names: dict[str, int] = {}
     stacks, bad = node_stacks(found, lambda text: names.setdefault(text[:MAX_TEXT], len(names)))
     if bad:
-        text = "entries that are no node and its stack were left out"
+        text = "entries that are not a node with its stack were skipped"
         log.add("bad_node", "dropped", count=bad, text=text)
     scopes = stacks.scopes
     own = np.bincount(stacks.scope, minlength=len(scopes)).astype(np.int64)
@@ -56,21 +59,20 @@ def read_nodes(data: bytes, log: IssueLog) -> Nodes:
     return Nodes(pa.array(texts, pa.large_string()), places, stacks, len(found))
 
 
-_LARGEST = 2**63
+_ID_LIMIT = 2**63
 
 
 def node_stacks(stacks: Mapping[str, Any], text_id: Callable[[str], int]) -> tuple[NodeStacks, int]:
-    """Returns the calls of each node, and how many entries are none: their key is no number, or their value no text.
+    """Returns the calls of each node, and the number of entries whose key is not a number or whose value is not a text.
 
-    ``stacks`` has the full ids of nodes in decimal, and for each a line ``file:line:function`` a call, innermost first.
-    ``text_id`` gives a text its string id. Calls read as those of a trace do: ``file(line): function``.
+    ``stacks`` maps decimal node ids to lines ``file:line:function``, innermost call first. ``text_id`` returns the
+    string id of a text. Calls have the form of a trace: ``file(line): function``.
     """
-    calls: dict[tuple[int, str], int] = {}
-    """By the position of the call around it and its line."""
+    calls: dict[tuple[int, str], int] = {}  # by the position of the outer call, and the line
     known: dict[str, int] = {}
     found: dict[int, int] = {}
     for key, text in stacks.items():
-        if not (isinstance(text, str) and key.isascii() and key.isdigit() and len(key) < 20 and int(key) < _LARGEST):
+        if not (isinstance(text, str) and key.isascii() and key.isdigit() and len(key) < 20 and int(key) < _ID_LIMIT):
             continue
         if text not in known:
             at = MISSING

@@ -1,4 +1,4 @@
-"""The Reader of files of stacks: folded text and speedscope's JSON."""
+"""The Reader of stack files: folded text and speedscope's JSON."""
 
 from __future__ import annotations
 
@@ -22,10 +22,8 @@ from tb_plugin.formats.stream import TextStream, text_of
 from tb_plugin.model.stack_profile import Counted, Places, StackProfile, places_of_stacks
 from tb_plugin.model.trace.report import ReadReport
 
-PER_BYTE = 18
-"""Memory at the peak of a read for each byte of text: 15 were measured of JSON, 13 of folded text of distinct stacks."""
-PACKED = 20
-"""Bytes of text for each stored byte of an archive."""
+PER_BYTE = 18  # peak memory per byte of text (measured: 15 for JSON, 13 for folded text of distinct stacks)
+PACKED = 20  # bytes of text per stored byte of an archive
 _WITH_BLANKS = ((r" at 0x[0-9a-fA-F]+", ""),)
 _WITHOUT_BLANKS = (
     (r"_at_0x[0-9a-fA-F]+", ""),
@@ -33,28 +31,29 @@ _WITHOUT_BLANKS = (
     (r"^<built-in_(method|function)_", r"<built-in \1 "),
     (r"^(<built-in method .+)_of_(.+)_object>$", r"\1 of \2 object>"),
 )
-"""How names become those of traces: without the address of an object; export_stacks writes underscores for blanks."""
-_MEMORY = r"^stream_\d+$"
-"""The outermost frame of collapsed snapshots of torch.cuda._memory_viz, whose numbers are bytes."""
-_NONE = "No line of it is a stack and a number: leave it out of the log directory."
-_BLOCK = 1024 * 1024
+"""Substitutions that turn names into those of traces: no object addresses, and blanks instead of export_stacks'
+underscores.
+"""
+_MEMORY = r"^stream_\d+$"  # outermost frame of collapsed snapshots of torch.cuda._memory_viz, whose numbers are bytes
+_NO_STACKS = "No line is a stack and a number. Remove the file from the log directory."
+_BLOCK_BYTES = 1024 * 1024
 
 
 class StackFilesReader(DeclaredReader, entry=FORMATS[0]):
     """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> StackProfile:
-        """Returns the source's one file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
+        """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
-            made = _read(source.names()[0], stream, options.chunk_bytes, log)
-        count = made.report.events_kept
+            profile = _read(source.names()[0], stream, options.chunk_bytes, log)
+        count = profile.report.events_kept
         progress(ReadState(1.0, count, {"other": count} if count else {}))
-        return made
+        return profile
 
 
 def _read(name: str, stream: TextStream, chunk_bytes: int, log: IssueLog) -> StackProfile:
@@ -68,7 +67,7 @@ def _read(name: str, stream: TextStream, chunk_bytes: int, log: IssueLog) -> Sta
 
 def _all(head: bytes, stream: TextStream) -> bytes:
     pieces = [head]
-    while piece := stream.read(_BLOCK):
+    while piece := stream.read(_BLOCK_BYTES):
         pieces.append(piece)
     return b"".join(pieces)
 
@@ -76,28 +75,28 @@ def _all(head: bytes, stream: TextStream) -> bytes:
 def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     found = read_nodes(_all(head, stream), log)
     if not len(found.places.label):
-        raise UnreadableTrace("It holds no stack.", do="Dump them again.")
-    made = _made(found.names, found.places, ("",), found.seen, "nodes", "Nodes of graphs", stream, log, True)
-    return replace(made, node=found.stacks.node, node_place=found.stacks.scope)
+        raise UnreadableTrace("The file contains no stacks.", do="Dump them again.")
+    profile = _profile(found.names, found.places, ("",), found.seen, "nodes", "Nodes of graphs", stream, log, True)
+    return replace(profile, node=found.stacks.node, node_place=found.stacks.scope)
 
 
 def _speedscope(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     found = read_speedscope(_all(head, stream), log)
     if not len(found.places.label):
-        raise UnreadableTrace("It holds no stack.", do="Export it again.")
-    return _made(
-        found.names, found.places, found.threads, found.seen, found.counted, found.what, stream, log, found.is_whole
+        raise UnreadableTrace("The file contains no stacks.", do="Export it again.")
+    return _profile(
+        found.names, found.places, found.threads, found.seen, found.counted, found.what, stream, log, found.is_complete
     )
 
 
 def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: IssueLog) -> StackProfile:
     found = read_folded(head.removeprefix(b"\xef\xbb\xbf"), stream, chunk_bytes, log)
     if not len(found.stacks):
-        raise UnreadableTrace("It holds no stack.", do=_NONE)
+        raise UnreadableTrace("The file contains no stacks.", do=_NO_STACKS)
     counted, what, scale = counted_by(name)
     frames = pc.split_pattern(found.stacks, ";")
     names = pc.if_else(pc.equal(frames.values, ""), "(no name)", frames.values)
-    # export_stacks writes no blank but that before the number.
+    # export_stacks writes a blank only before the number
     names = _renamed(names, _WITH_BLANKS if pc.any(pc.match_substring(names, " ")).as_py() else _WITHOUT_BLANKS)
     encoded = names.dictionary_encode()
     first = frames.offsets.to_numpy().astype(np.int64)
@@ -107,9 +106,9 @@ def _folded(name: str, head: bytes, stream: TextStream, chunk_bytes: int, log: I
     if counted == "value" and pc.all(pc.match_substring_regex(outermost, _MEMORY)).as_py():
         counted, what = "bytes", "Bytes"
     if scale * found.total > MOST_IN_ALL:
-        raise UnreadableTrace("Its numbers add up to more than there can be.", do=_NONE)
+        raise UnreadableTrace("The sum of the numbers is impossibly large.", do=_NO_STACKS)
     places = places_of_stacks(frame, first, np.zeros(len(first) - 1, np.int64), found.values * scale)
-    return _made(names, places, ("",), found.lines, counted, what, stream, log, True)
+    return _profile(names, places, ("",), found.lines, counted, what, stream, log, True)
 
 
 def _renamed(names: pa.Array, changes: Sequence[tuple[str, str]]) -> pa.Array:
@@ -118,34 +117,41 @@ def _renamed(names: pa.Array, changes: Sequence[tuple[str, str]]) -> pa.Array:
     return names
 
 
-def _made(
+def _profile(
     names: pa.Array,
     places: Places,
     threads: tuple[str, ...],
-    seen: int,
+    total: int,
     counted: Counted,
     what: str,
     stream: TextStream,
     log: IssueLog,
-    is_whole: bool,
+    is_complete: bool,
 ) -> StackProfile:
     issues = log.issues()
     dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
-    outside = sum(issue.count for issue in issues if issue.code in _NOT_SEEN)
+    outside = sum(issue.count for issue in issues if issue.code in _UNCOUNTED)
     report = ReadReport(
         format=READER_ID,
         file_bytes=stream.file_bytes,
         text_bytes=stream.text_bytes,
-        events_seen=seen + outside,
-        events_kept=seen + outside - dropped,
+        events_seen=total + outside,
+        events_kept=total + outside - dropped,
         events_repaired=sum(issue.count for issue in issues if issue.outcome == "repaired"),
         events_dropped=dropped,
-        complete=is_whole and not is_packed_badly(issues),
+        complete=is_complete and not is_packed_badly(issues),
         issues=issues,
         records="stacks",
     )
     return StackProfile(names, places, threads, report.events_kept, counted, what, report)
 
 
-_NOT_SEEN = ("unreadable_event", "event_too_large", "truncated_tail", "bad_profile", "unknown_profile", "several_units")
-"""What was left out before it was counted as seen."""
+# issues of items that were dropped before they were counted
+_UNCOUNTED = (
+    "unreadable_event",
+    "event_too_large",
+    "truncated_tail",
+    "bad_profile",
+    "unknown_profile",
+    "several_units",
+)

@@ -1,4 +1,4 @@
-"""speedscope's JSON: profiles of samples, and of frames that are opened and closed; each profile is a thread."""
+"""speedscope's JSON: sampled and evented profiles, one thread each."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ Int64 = npt.NDArray[np.int64]
 
 SCHEMA = re.compile(rb"speedscope\.app/file-format-schema\.json|\"exporter\"\s{0,8}:\s{0,8}\"[^\"]{0,40}speedscope")
 MAX_TEXT = 16 * 1024
+# unit -> quantity, factor, title
 _UNITS: dict[str, tuple[Counted, float, str]] = {
     "nanoseconds": ("ns", 1, "Time"),
     "microseconds": ("ns", 1e3, "Time"),
@@ -33,12 +34,10 @@ _UNITS: dict[str, tuple[Counted, float, str]] = {
     "bytes": ("bytes", 1, "Bytes"),
     "none": ("samples", 1, "Samples"),
 }
-"""What a unit counts, and by what its numbers are multiplied."""
-_MOST = 2.0**61
-MOST_IN_ALL = 2.0**62
-"""Sums beyond might turn over."""
-_DEEP = f"frames deeper than {MAX_DEPTH:,} count for that around them"
-_IMPOSSIBLE = "times further than a year from the others, and samples that last longer, were left out"
+_MAX_NUMBER = 2.0**61
+MOST_IN_ALL = 2.0**62  # larger sums might overflow
+_DEEP = f"frames deeper than {MAX_DEPTH:,} count towards their parent"
+_IMPOSSIBLE = "times more than a year from the others, and samples longer than a year, were skipped"
 _JSON = json.JSONDecoder()
 
 
@@ -65,7 +64,7 @@ class _Profile(Struct):
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """The places of all profiles; ``seen`` counts samples and events of the file, also those that were left out."""
+    """The places of all profiles; ``seen`` counts samples and events of the file, including dropped ones."""
 
     names: pa.Array
     places: Places
@@ -73,12 +72,12 @@ class Profiles:
     counted: Counted
     what: str
     seen: int
-    is_whole: bool
+    is_complete: bool
 
 
 def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
-    """Returns the stacks of a document. Raises UnreadableTrace where there are none."""
-    frames, profiles, is_whole = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
+    """Returns the stacks of a document. Raises UnreadableTrace if there are none."""
+    frames, profiles, is_complete = _document(data.removeprefix(b"\xef\xbb\xbf"), log)
     names = [_name(frame) for frame in frames]
     threads: list[str] = []
     places: list[Places] = []
@@ -90,13 +89,11 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         read = None if profile is None else _KINDS.get(profile.type)
         if profile is None or read is None:
             if profile is not None:
-                log.add(
-                    "unknown_profile", "dropped", text="profiles that are neither sampled nor evented were left out"
-                )
+                log.add("unknown_profile", "dropped", text="profiles that are neither sampled nor evented were skipped")
             continue
         counted, scale, what = _UNITS.get(profile.unit, ("value", 1, ""))
         if counted not in units and units:
-            text = f"profiles that count something else than the first ones ({next(iter(units))}) were left out"
+            text = f"profiles with another unit than the first ({next(iter(units))}) were skipped"
             log.add("several_units", "dropped", text=text)
             continue
         units[counted] = what
@@ -104,32 +101,34 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         places.append(read(profile, scale, len(names), len(places), log))
         total += float(places[-1].own.sum(dtype=np.float64))
         if total > MOST_IN_ALL:
-            raise UnreadableTrace("Its numbers add up to more than there can be.", do="Export it again.")
+            raise UnreadableTrace("The sum of the numbers is impossibly large.", do="Export it again.")
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
     counted, what = next(iter(units.items()), ("value", ""))
-    return Profiles(pa.array(names, pa.large_string()), joined(places), tuple(threads), counted, what, seen, is_whole)
+    return Profiles(
+        pa.array(names, pa.large_string()), joined(places), tuple(threads), counted, what, seen, is_complete
+    )
 
 
 def _document(data: bytes, log: IssueLog) -> tuple[list[Any], list[Any], bool]:
-    """Frames and profiles, of a damaged document as far as they can be read."""
+    """Returns frames and profiles; a damaged document gives those before the damage."""
     try:
         root = msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         text = data.decode("utf-8", "replace")
         listed, _ = _items(text, r'"frames"\s{0,64}:\s{0,64}\[')
         found, at = _items(text, r'"profiles"\s{0,64}:\s{0,64}\[')
-        log.add("truncated_tail", "dropped", at, text="the JSON ends early or is damaged from here on")
+        log.add("truncated_tail", "dropped", at, text="the JSON is truncated or damaged from here on")
         return listed, found, False
     shared = root.get("shared") if isinstance(root, dict) else None
     frames = shared.get("frames") if isinstance(shared, dict) else None
     profiles = root.get("profiles") if isinstance(root, dict) else None
     if not isinstance(frames, list) or not isinstance(profiles, list):
-        raise UnreadableTrace("It holds no frames and profiles of speedscope.", do="Export it again.")
+        raise UnreadableTrace("The file contains no speedscope frames and profiles.", do="Export it again.")
     return frames, profiles, True
 
 
 def _items(text: str, opening: str) -> tuple[list[Any], int]:
-    """The objects of a list that can be read, and where that ends."""
+    """Returns the readable objects of a list, and the end position."""
     begin = re.search(opening, text)
     at = begin.end() if begin else len(text)
     found: list[Any] = []
@@ -147,25 +146,25 @@ _NEXT = re.compile(r"[\s,]{0,64}(?=\{)")
 
 def _name(frame: Any) -> str:
     try:
-        made = msgspec.convert(frame, _Frame)
+        parsed = msgspec.convert(frame, _Frame)
     except msgspec.ValidationError:
         return "(no name)"
-    name = made.name.replace("\n", " ").encode("utf-8", "replace").decode()[:MAX_TEXT] or "(no name)"
-    if not made.file or made.line is None:
+    name = parsed.name.replace("\n", " ").encode("utf-8", "replace").decode()[:MAX_TEXT] or "(no name)"
+    if not parsed.file or parsed.line is None:
         return name
-    return f"{made.file[:MAX_TEXT]}({made.line}): {name}".encode("utf-8", "replace").decode()
+    return f"{parsed.file[:MAX_TEXT]}({parsed.line}): {name}".encode("utf-8", "replace").decode()
 
 
 def _converted(raw: Any, log: IssueLog) -> _Profile | None:
     try:
         return msgspec.convert(raw, _Profile)
     except msgspec.ValidationError as error:
-        log.add("bad_profile", "dropped", example=str(error), text="profiles that are not of the format were left out")
+        log.add("bad_profile", "dropped", example=str(error), text="profiles in another format were skipped")
         return None
 
 
 def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Samples with their weights; without weights each counts once."""
+    """Returns samples with their weights; without weights, each counts once."""
     length = np.fromiter(map(len, profile.samples), np.int64, len(profile.samples))
     total = int(length.sum())
     frame = np.fromiter(map(_small, chain.from_iterable(profile.samples)), np.int64, total)
@@ -176,22 +175,22 @@ def _sampled(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
         np.repeat(np.arange(len(length)), length)[(frame < 0) | (frame >= frames)], minlength=len(length)
     )
     long = good & (value > YEAR) & (_UNITS.get(profile.unit, ("value", 1, ""))[0] == "ns")
-    if long.all():  # then nothing tells which are wrong
+    if long.all():  # then nothing shows which are wrong
         long[:] = False
     if long.any():
         log.add("impossible_time", "dropped", count=int(long.sum()), text=_IMPOSSIBLE)
     kept = good & (outside == 0) & (length > 0) & (value >= 0) & ~long
     if float(value[kept].sum(dtype=np.float64)) > MOST_IN_ALL:
-        raise UnreadableTrace("Its numbers add up to more than there can be.", do="Export it again.")
+        raise UnreadableTrace("The sum of the numbers is impossibly large.", do="Export it again.")
     if not (kept | long).all():
-        text = "samples without frames or weight, or with some that cannot be, were left out"
+        text = "samples without valid frames and weights were skipped"
         log.add("bad_sample", "dropped", count=int((~kept & ~long).sum()), text=text)
     first = np.concatenate(([0], np.cumsum(length[kept])))
     return places_of_stacks(frame[np.repeat(kept, length)], first, np.full(len(first) - 1, thread), value[kept])
 
 
 def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which of the good times cannot be right, as in a trace; what counts no time has none."""
+    """Returns flags of impossible times, as in a trace; other units have none."""
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
         return np.zeros(len(at), np.bool_)
@@ -199,12 +198,12 @@ def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> np
 
 
 def _small(number: int) -> int:
-    """A position; -1 for what cannot be one."""
+    """Returns a position, -1 for an invalid one."""
     return number if 0 <= number < 2**31 else -1
 
 
 def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: IssueLog) -> Places:
-    """Frames that are opened and closed: between two events the time belongs to the innermost open one."""
+    """Returns frames that open and close: the time between two events belongs to the innermost open frame."""
     events = profile.events
     at, good = _scaled([event.at for event in events], scale)
     opens = np.fromiter((event.type == "O" for event in events), np.bool_, len(events))
@@ -214,14 +213,14 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     far = _impossible(profile, at, good)
     good &= ~far
     at, opens, frame = at[good], opens[good], frame[good]
-    # A close of nothing is left out: it would take the depth below what it was at the least.
+    # A close without an open frame is skipped: it would lower the depth below its minimum.
     least = np.minimum.accumulate(np.minimum(np.cumsum(np.where(opens, 1, -1)), 0)) if len(opens) else at
     real = np.diff(least, prepend=0) == 0
     at, opens, frame = at[real], opens[real], frame[real]
     if far.any():
         log.add("impossible_time", "dropped", count=int(far.sum()), text=_IMPOSSIBLE)
     if lost := int((~good & ~far).sum() + (~real).sum()):
-        log.add("bad_event", "dropped", count=lost, text="events that open or close no frame were left out")
+        log.add("bad_event", "dropped", count=lost, text="events that open or close no frame were skipped")
     end = at[-1:]
     depth = np.cumsum(np.where(opens, 1, -1))
     level = np.where(opens, depth, depth + 1)
@@ -235,7 +234,10 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
         at, opens, frame, level, depth = (column[~deep] for column in (at, opens, frame, level, depth))
     if (back := int((np.diff(at) < 0).sum())) > 0:
         log.add(
-            "time_goes_back", "repaired", count=back, text="events before the one ahead of them count as at its time"
+            "time_goes_back",
+            "repaired",
+            count=back,
+            text="events earlier than the previous event were moved to its time",
         )
         at = np.maximum.accumulate(at)
     place = np.arange(len(at))
@@ -243,10 +245,10 @@ def _evented(profile: _Profile, scale: float, frames: int, thread: int, log: Iss
     closed = np.flatnonzero(~opens)
     crossing = frame[closed] != frame[_latest(rows, level, level[closed], closed)]
     if crossing.any():
-        text = "frames that were closed in another order than they were opened end with the innermost one"
+        text = "frames closed in the wrong order end with the innermost open frame"
         log.add("crossing_frames", "repaired", count=int(crossing.sum()), text=text)
     top = _latest(rows, level, depth, place)
-    own = np.zeros(len(at) + 1, np.int64)  # the last one takes what no frame is open in
+    own = np.zeros(len(at) + 1, np.int64)  # the last element takes the time without open frames
     np.add.at(own, top, np.diff(at, append=np.maximum(end, at[-1:])))
     parent = _latest(rows, level, level[rows] - 1, rows)
     number = np.append(np.cumsum(opens) - 1, -1)
@@ -257,7 +259,7 @@ _KINDS = {"sampled": _sampled, "evented": _evented}
 
 
 def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
-    """The last opening event (``rows``) at a level up to a place, for many; -1 at level 0."""
+    """Returns the last opening event (``rows``) at a level up to a position, for many; -1 at level 0."""
     size = len(level) + 1
     order = np.lexsort((rows, level[rows]))
     keys = level[rows][order] * size + rows[order]
@@ -266,11 +268,11 @@ def _latest(rows: Int64, level: Int64, wanted: Int64, until: Int64) -> Int64:
 
 
 def _scaled(values: Sequence[int | float], scale: float) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Numbers times a scale as whole ones, and which of them can be."""
+    """Returns numbers times a scale as integers, and which of them are valid."""
     array = np.asarray(values)
     if array.dtype.kind == "i" and scale * float(np.abs(array.astype(np.float64)).max(initial=0)) < 2**53:
         return array.astype(np.int64) * int(scale), np.ones(len(array), np.bool_)
-    with np.errstate(over="ignore"):  # such a number is left out
+    with np.errstate(over="ignore"):  # such a number is skipped
         real = np.array([float(value) for value in values], np.float64) * scale
-    good = np.isfinite(real) & (np.abs(real) < _MOST)
+    good = np.isfinite(real) & (np.abs(real) < _MAX_NUMBER)
     return np.rint(np.where(good, real, 0)).astype(np.int64), good

@@ -340,7 +340,7 @@ class Track:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps after the device extension of docs/metrics.md, by time; empty when none was recorded."""
+    """Steps after the device extension of docs/concepts/time.md, by time; empty when none was recorded."""
 
     label: tuple[str, ...] = ()
     start_ns: Int64 = no_rows(np.int64)

@@ -20,7 +20,7 @@ VIEW = ViewEntry(
         payloads=(
             "The operator that allocated a block of another recording of the same process, such as a "
             "snapshot. `matching` (Figures: how it was "
-            "[matched](../metrics.md#from-an-allocation-to-its-operator), null when the time is outside "
+            "[matched](../concepts/memory.md#memory), null when the time is outside "
             "the trace)."
         ),
         tables="`allocating_operators` (one row; several when ambiguous, none when no operator was running).",

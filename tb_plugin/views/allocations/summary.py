@@ -81,7 +81,7 @@ def settings_of(snapshot: Snapshot) -> Figures:
     figures = []
     for key, value in snapshot.settings.items():
         text = ", ".join(f"{name}: {each}" for name, each in value.items()) if isinstance(value, dict) else value
-        about = "Setting of the allocator, as recorded."
+        about = "Recorded allocator setting."
         unit: Unit = "bool" if isinstance(value, bool) else "text" if isinstance(text, str) else "number"
         figures.append(Figure(Metric(f"setting.{key}", key, unit, about), text if text != "" else None))
     return Figures("settings", "Allocator settings", "", figures)

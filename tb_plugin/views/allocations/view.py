@@ -85,7 +85,7 @@ def _devices(snapshot: Snapshot, facts: dict[str, Number]) -> Figures:
     """Which devices there are, each with its peak: what a picker offers."""
     figures = [
         Figure(
-            Metric(f"device.{held.name}", held.name, "bytes", "Most bytes that were allocated at a time."),
+            Metric(f"device.{held.name}", held.name, "bytes", "Largest allocated memory."),
             facts[f"memory.{held.name}.peak_allocated_bytes"],
         )
         for held in devices_of(snapshot)

@@ -36,9 +36,9 @@ OWN = (
         "the recorded history of the device",
         "count",
         {
-            "events_found": ("Events found", "Events that the search matches, all without one."),
-            "first_found": ("First listed", "How many of the events found come before the first one listed."),
-            "near_found": ("Place", "How many of the events found come before the chosen one."),
+            "events_found": ("Matches", "Events that match the search."),
+            "first_found": ("First listed", "Matches before the first listed one."),
+            "near_found": ("Position", "Matches before the selected event."),
         },
     ),
 )

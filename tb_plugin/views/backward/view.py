@@ -42,7 +42,7 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "forward_path": ("Module path", "Modules that were open around the forward operator, outermost first."),
+            "forward_path": ("Module path", "Modules around the forward operator, outer first."),
         },
     ),
     define(
@@ -50,14 +50,14 @@ METRICS = SHARED.adding(
         "text",
         {
             "recomputed_by": (
-                "Told by",
-                "What tells that code is called again: frame (a Python function that does so), function (a backward operator "
-                "that does so), sequence (operators inside of a backward operator note what a backward pass needs).",
+                "Detected by",
+                "frame: Python checkpoint function. function: checkpoint backward operator. sequence: autograd "
+                "numbers in a backward operator.",
             ),
             "tied_by": (
-                "Tied by",
-                "How the forward operator is known: sequence (number), arrow, parent (the backward operator around it), "
-                "before (it adds the gradient that the one before it made), none.",
+                "Matched by",
+                "sequence: autograd number. arrow: recorded arrow. parent: surrounding backward operator. "
+                "before: previous backward operator. none: unmatched.",
             ),
         },
     ),
@@ -67,26 +67,16 @@ METRICS = SHARED.adding(
         {
             "node_device_ns": (
                 "Backward device",
-                "Kernel, memcpy and memset time that it launched, without communication, and without that of a backward pass "
-                "inside of it. Concurrent streams add up.",
+                "Device time launched, without communication and nested backward operators.",
             ),
-            "node_communication_ns": (
-                "Communication",
-                "Time of the communication kernels that it launched: hooks of data parallel training run in AccumulateGrad.",
-            ),
-            "node_host_ns": (
-                "Backward host",
-                "Time on the host from begin to end, without that of a backward pass inside of it.",
-            ),
-            "node_wait_ns": (
-                "Waiting for the device",
-                "Part of its host time in calls that wait for a device (synchronisation, copies that block).",
-            ),
-            "node_max_ns": ("Longest", "Longest time on the host of a call from begin to end."),
-            "forward_host_ns": ("Forward host", "Time on the host of its forward operators, each once."),
+            "node_communication_ns": ("Communication", "Time of communication kernels launched."),
+            "node_host_ns": ("Backward host", "Host time without nested backward operators."),
+            "node_wait_ns": ("Device wait", "Host time in blocking calls."),
+            "node_max_ns": ("Longest", "Longest host duration."),
+            "forward_host_ns": ("Forward host", "Host time of the matched forward operators."),
             "forward_device_ns": (
                 "Forward device",
-                "Kernel, memcpy and memset time that its forward operators launched, each once, without communication.",
+                "Device time of the matched forward operators, without communication.",
             ),
         },
     ),
@@ -94,17 +84,17 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "node_device_share": ("Share of device", "Its part of the device time of the backward pass."),
-            "node_host_share": ("Share of host", "Its part of the host time of the backward pass."),
-            "tied_ratio": ("Tied", "Backward operators whose forward operator is known, over all of them."),
+            "node_device_share": ("Device share", "Backward device divided by its sum over all rows."),
+            "node_host_share": ("Host share", "Backward host divided by its sum over all rows."),
+            "tied_ratio": ("Matched to forward", "Backward operators with a known forward operator divided by all."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "untied": ("Not tied", "Calls of backward operators whose forward operator is not known."),
-            "recomputations": ("Recomputations", "How often forward code is called again inside of a backward pass."),
+            "untied": ("Unmatched", "Backward operators without a known forward operator."),
+            "recomputations": ("Recomputations", "Reruns of forward code in backward passes."),
         },
     ),
 )
@@ -340,7 +330,7 @@ def _summary(chosen: _Chosen, facts: dict[str, Number]) -> Figures:
         METRICS.figure("node_host_ns", int(chosen.host_ns.sum())),
         *([METRICS.figure("node_wait_ns", int(chosen.wait_ns.sum()))] if chosen.wait_ns.any() else []),
         *_again_figures(facts),
-        METRICS.figure("tied_ratio", tied, "Tied to the forward pass"),
+        METRICS.figure("tied_ratio", tied, "Matched to forward"),
         METRICS.figure("untied", untied),
     ]
     return Figures("summary", "Backward pass", "", figures, "headline")

@@ -1,7 +1,7 @@
 """Counters: what devices, queues, memory and recorded series did over time, in the bins of a window.
 
 Each counter is one step function of the whole trace, made once; a window only looks it up, so that its numbers do not
-depend on the window but for the edges of the bins. docs/metrics.md, "Counters", defines each.
+depend on the window but for the edges of the bins. docs/concepts/time.md, "Counters", defines them.
 """
 
 from __future__ import annotations
@@ -48,14 +48,10 @@ METRICS = SHARED.adding(
         EACH_BIN,
         "count",
         {
-            "queue_depth": (
-                "Launched, not started",
-                "Kernels, copies and sets whose launching call has begun and which have not begun on the device.",
-            ),
+            "queue_depth": ("Launch queue depth", "Launched kernels, copies and sets that have not started."),
             "stream_queue_depth": (
-                "Launched, not started, one stream",
-                "As for the device, of one of its streams. A stream may take about 1,024 launches only; the call after them "
-                "waits until one has begun.",
+                "Launch queue depth of a stream",
+                "Launch queue depth of one stream; its limit is about 1,024.",
             ),
         },
     ),
@@ -63,14 +59,11 @@ METRICS = SHARED.adding(
         EACH_BIN,
         "bytes_per_second",
         {
-            "copy_bandwidth": (
-                "Copies",
-                "Bytes of the running copies, each spread evenly over its duration. 1 GB = 10^9 bytes.",
-            ),
+            "copy_bandwidth": ("Copies", "Bytes divided by duration of each running copy, summed."),
         },
     ),
     *(
-        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of a counter event, until the next one of its series.")})
+        define(EACH_BIN, unit, {key: ("Recorded", f"{what} of the latest counter event of the series.")})
         for unit, (key, what) in _OF_UNITS.items()
     ),
 )
@@ -239,7 +232,7 @@ def _of_streams(trace: TraceTable) -> list[_Known]:
             continue
         device, stream = int(trace.device[mine[0]]), streams.names[number]
         place = trace.devices[device].id
-        what = METRICS.metric("stream_queue_depth", f"Launched, not started, stream {stream}", EACH_BIN)
+        what = METRICS.metric("stream_queue_depth", f"Launch queue depth, stream {stream}", EACH_BIN)
         key = f"stream_queue_depth:{json.dumps([place, stream])}"
         found[device].append(_Known(key, what.title, f"device {place}", what, curve, place))
     return [counter for of_device in found.values() if len(of_device) > 1 for counter in of_device]

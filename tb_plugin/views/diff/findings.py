@@ -122,7 +122,7 @@ def _unlike(base: Part, exp: Part) -> list[Notice]:
         notices.append(Notice("steps_on_one_side", "medium", text, "Have the steps recorded on both sides.", []))
     windows = [part.coverage.window for part in (base, exp)]
     if any(windows):
-        text = "Of a trace that does not fit into the memory only a window is compared."
+        text = "Only a window of a large trace is compared."
         todo = "Choose the window above, that of the baseline beside it; the (i) says what was opened."
         notices.append(Notice("window", "medium", text, todo, []))
     if any(not part.coverage.complete and part.coverage.window is None for part in (base, exp)):

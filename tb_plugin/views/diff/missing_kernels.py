@@ -22,10 +22,9 @@ def _notice(name: str, side: Part) -> Notice:
     return Notice(
         "kernels_missing",
         "high",
-        f"Kernels of the {name} are missing: its profile states {{stated_compute_ns}} of computation, and its kernels "
-        "compute for {recorded_compute_ns}. The two cannot be compared by kernels, nor by the parts of a step: what is "
-        "called new, gone or faster may only not have been recorded.",
-        "Choose a profile whose kernels are recorded. Only the stated times of steps can be compared.",
+        f"Kernels of the {name} are missing: its profiler reports {{stated_compute_ns}} of computation, its kernels cover "
+        "{recorded_compute_ns}. New, missing or faster kernels and parts may be due to that.",
+        "Choose a profile with recorded kernels. Only the reported step times can be compared.",
         [METRICS.figure(fact.removeprefix("diff."), side.facts[fact]) for fact in (STATED_COMPUTE, RECORDED_COMPUTE)],
     )
 
@@ -36,8 +35,8 @@ def reported_headline(base: Part, exp: Part) -> Figures | None:
     if not one or other is None or not any(STATED_COMPUTE in side.facts for side in (base, exp)):
         return None
     figures = [
-        METRICS.figure("base_step_ns", one, "Baseline, stated"),
-        METRICS.figure("exp_step_ns", other, "Experiment, stated"),
+        METRICS.figure("base_step_ns", one, "Baseline, reported"),
+        METRICS.figure("exp_step_ns", other, "Experiment, reported"),
         METRICS.figure("delta_step_ns", other - one),
         METRICS.figure("step_ratio", other / one),
     ]

@@ -80,7 +80,9 @@ class Scaling:
     @property
     def window(self) -> str:
         """Returns the window that a definition of a number names."""
-        return "mean of the chosen steps" if self.per == PER_STEP else "sum over the chosen steps, else the whole trace"
+        return (
+            "mean of the selected steps" if self.per == PER_STEP else "sum of the selected steps, else the full trace"
+        )
 
 
 @remembered

@@ -359,7 +359,7 @@ def _counted(sides: _Sides) -> tuple[tuple[Part, int], tuple[Part, int]]:
 def _changes(name: str, title: str, subtitle: str, sides: _Sides, base: StepTime, exp: StepTime) -> Breakdown:
     slices = [
         Slice(
-            Metric(m.key, m.title, m.unit, f"Experiment less baseline. {m.definition}", sides.scaling.window),
+            Metric(m.key, m.title, m.unit, f"Experiment minus baseline. {m.definition}", sides.scaling.window),
             m.key.removesuffix("_ns"),
             value,
         )

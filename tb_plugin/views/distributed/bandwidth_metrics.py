@@ -9,59 +9,38 @@ OF_BANDWIDTHS = (
         CHOSEN,
         "bytes_per_second",
         {
-            "typical_bus_bandwidth": ("Bus bandwidth", "Size times the factor of nccl-tests over the median transfer."),
-            "fitted_bus_bandwidth": (
-                "Fit",
-                "The same of the fitted time: latency, and size times the factor over the fitted bandwidth.",
-            ),
-            "fit_bandwidth": (
-                "Fitted bandwidth",
-                "What the bus moves of large messages: the time of a transfer grows by size times the factor over this.",
-            ),
-            "link_peak": (
-                "Peak of links",
-                "What the links of a device to the others of its node move at most in one direction, by its data sheet.",
-            ),
+            "typical_bus_bandwidth": ("Bus bandwidth", "Size times the nccl-tests factor, divided by median transfer."),
+            "fitted_bus_bandwidth": ("Fit", "Bus bandwidth for the fitted transfer time."),
+            "fit_bandwidth": ("Fitted bandwidth", "Slope of the fit: bus bandwidth of large messages."),
+            "link_peak": ("Link peak", "Data-sheet bandwidth of a device's links, one direction."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "fit_latency_ns": (
-                "Fitted latency",
-                "The part of the time of a transfer that does not depend on its size.",
-            ),
-            "median_transfer_ns": (
-                "Median transfer",
-                "Median of the data transfer of these collectives; of an even number the smaller in the middle.",
-            ),
+            "fit_latency_ns": ("Fitted latency", "Intercept of the fit: transfer time at size 0."),
+            "median_transfer_ns": ("Median transfer", "Median transfer of these collectives."),
         },
     ),
     define(
         CHOSEN,
         "ratio",
         {
-            "fit_deviation": (
-                "Away from the fit",
-                "Difference between median transfer and fit, over the fit, that three quarters of the sizes do not exceed.",
-            ),
-            "link_share": (
-                "Share of the links",
-                "Bus bandwidth over the peak of the devices' links, of groups on one node.",
-            ),
+            "fit_deviation": ("Fit deviation", "Relative deviation from the fit, 75th percentile over sizes."),
+            "link_share": ("Share of link peak", "Bus bandwidth divided by link peak, for groups within a node."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "met": ("Collectives", "Collectives of which all ranks are here, with a known size and factor."),
-            "fit_sizes": ("Sizes", "Sizes of collectives that the line is fitted to."),
-            "node_count": ("Nodes", "Number of nodes."),
+            "met": ("Collectives", "Collectives with all ranks, a size and a factor."),
+            "fit_sizes": ("Sizes", "Distinct sizes in the fit."),
+            "node_count": ("Nodes", "Nodes of the group."),
             "same_groups": ("Groups", "Process groups of this kind."),
             "same_devices": ("Devices", "Devices of this kind."),
-            "node_sets": ("Compared", "Sets of as many nodes that the same collectives run on."),
+            "node_sets": ("Compared", "Node sets with the same collectives and as many nodes."),
         },
     ),
     define(
@@ -69,8 +48,8 @@ OF_BANDWIDTHS = (
         "number",
         {
             "slowdown": (
-                "Times the others",
-                "Median transfer of a kind of collective over the median of all sets of as many nodes; median of the kinds.",
+                "Slowdown",
+                "Median transfer divided by the median of all node sets; median over collectives.",
             ),
         },
     ),

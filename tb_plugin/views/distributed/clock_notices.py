@@ -127,7 +127,7 @@ def _transfer(data: JobData) -> Notice | None:
         METRICS.figure("arrival_transfer_ns", by_clocks),
     ]
     advice = (
-        "Believe bandwidths as far as both agree: see the columns Data transfer and Transfer by clocks of the table Single "
+        "Believe bandwidths as far as both agree: see the columns Transfer and Transfer by clocks of the table Single "
         "collectives."
     )
     return Notice("transfer_estimates", "info", text, advice, figures)

@@ -178,7 +178,9 @@ def _waiting(rows: list[Row]) -> list[Notice]:
         "In {worker} communication that nothing hides takes {communication_exposed} of the steps, and most of its "
         f"communication is waiting for others ({least}{{wait_ns}} a step, beside {most}{{transfer_ns}} of transfer)."
     )
-    todo = "See who arrives last (Others waited and Arrived last in the table Workers) and why: sending less would not help."
+    todo = (
+        "See who arrives last (Caused wait and Arrived last in the table Workers) and why: sending less would not help."
+    )
     return [_about("communication_waiting", worst, len(losing), text, todo)]
 
 
@@ -255,12 +257,12 @@ def _moved_less(data: JobData, row: Row) -> bool:
 
 
 def _about(rule: str, row: Row, workers: int, text: str, todo: str) -> Notice:
-    share, window = _exposed(row), "mean of the chosen steps"
+    share, window = _exposed(row), "mean of the selected steps"
     figures = [
         METRICS.figure("worker", str(row["worker"])),
         METRICS.figure("communication_exposed", share),
-        METRICS.figure("wait_ns", total_of([row], "wait_ns"), "Synchronizing a step", window=window),
-        METRICS.figure("transfer_ns", total_of([row], "transfer_ns"), "Data transfer a step", window=window),
+        METRICS.figure("wait_ns", total_of([row], "wait_ns"), "Wait per step", window=window),
+        METRICS.figure("transfer_ns", total_of([row], "transfer_ns"), "Transfer per step", window=window),
         METRICS.figure("workers", workers, "Workers of which this is true"),
     ]
     return Notice(rule, severity_of(share), text, todo, figures, "communication_exposed", COMMUNICATION_SHARE)

@@ -19,75 +19,54 @@ _OF_RECORDERS = ("recorded_calls_count", "last_sequence")
 METRICS = SHARED.adding(
     {key: OF_JOBS[key] for key in _OF_JOBS},
     {key: OF_RECORDERS[key] for key in _OF_RECORDERS},
-    define(
-        "what the recorder kept", "text", {"last_collective": ("Last call", "What the rank called last in the group.")}
-    ),
+    define("what the recorder kept", "text", {"last_collective": ("Last call", "Last call of the rank in the group.")}),
     define(
         "whole traces",
         "bool",
-        {"has_trace": ("Trace", "There is a trace of this worker as well.")},
+        {"has_trace": ("Trace", "A trace of this rank is available.")},
     ),
     define(
         "whole traces",
         "count",
         {
-            "called_in_traces": (
-                "Also in traces",
-                "Collectives of the group that traces hold and the recorder kept as well.",
-            ),
-            "not_called": (
-                "Not called",
-                "Collectives that traces hold of the group with a number behind the last one that the recorder kept.",
-            ),
+            "called_in_traces": ("Also in traces", "Recorded collectives that traces also contain."),
+            "not_called": ("Not called", "Collectives in traces with a number above the last recorded one."),
         },
     ),
     define(
         "",
         "text",
         {
-            "link_from": ("From", "Rank that the data come from; a place in a group where nobody says whose it is."),
-            "link_to": ("To", "Rank that the data go to; a place in a group where nobody says whose it is."),
-            "link_group": ("Group", "The group that the calls were made in: its name, else the end of its number."),
+            "link_from": ("From", "Sending rank, or its position in the group."),
+            "link_to": ("To", "Receiving rank, or its position in the group."),
+            "link_group": ("Group", "Name of the group, else the end of its number."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "wait_rest_ns": ("Waiting within", "Waiting less synchronization: between the parts of a transfer."),
-            "latency_low_ns": (
-                "Including wait, p5",
-                "Time in these calls, waiting included, that 5 % of the workers do not exceed.",
-            ),
-            "latency_median_ns": (
-                "Including wait, median",
-                "Time in these calls, waiting included, of the median worker.",
-            ),
-            "latency_high_ns": (
-                "Including wait, p95",
-                "Time in these calls, waiting included, that 95 % of the workers do not exceed.",
-            ),
-            "transfer_median_ns": ("Data transfer, median", "Transfer of these calls, of the median worker."),
-            "awaited_ns": (
-                "Sum of these waits",
-                "Waits of all others for that worker in these calls, summed up over workers and steps: of calls at once each "
-                "counts. Others waited counts them once.",
-            ),
-            "mean_elapse_ns": ("Mean elapsed", "Elapsed over calls."),
-            "mean_transit_ns": ("Mean transit", "Transit over calls."),
+            "wait_rest_ns": ("Wait inside", "Wait minus synchronization."),
+            "latency_low_ns": ("Duration P5", "5th percentile of communication time over ranks, including wait."),
+            "latency_median_ns": ("Duration P50", "Median communication time over ranks, including wait."),
+            "latency_high_ns": ("Duration P95", "95th percentile of communication time over ranks, including wait."),
+            "transfer_median_ns": ("Transfer P50", "Median transfer over ranks."),
+            "awaited_ns": ("Sum of waits", "Waits of other ranks for this one; concurrent calls add up."),
+            "mean_elapse_ns": ("Mean elapsed", "Elapsed divided by calls."),
+            "mean_transit_ns": ("Mean transit", "Transit divided by calls."),
         },
     ),
-    define(CHOSEN, "bytes", {"mean_link_bytes": ("Mean moved", "Moved over calls.")}),
+    define(CHOSEN, "bytes", {"mean_link_bytes": ("Mean moved", "Bytes moved divided by calls.")}),
     define(
         "",
         "count",
-        {"sum_row": ("Row", "Number of a row of sums that a profile states, before ranks are laid side by side.")},
+        {"sum_row": ("Row", "Row number in the reported sums.")},
     ),
-    define(CHOSEN, "count", {"packets": ("Packets", "Packets in which data moved over links of the kind.")}),
+    define(CHOSEN, "count", {"packets": ("Packets", "Data packets over these links.")}),
     define(
         CHOSEN,
         "ratio",
-        {"large_share": ("Large packets", "Share of the packets that are large ones, as the profile draws the line.")},
+        {"large_share": ("Large packets", "Large packets divided by all packets, as reported.")},
     ),
     define(
         "",
@@ -95,57 +74,40 @@ METRICS = SHARED.adding(
         {
             "dimension": (
                 "Parallelism",
-                "What the group divides, by its description: tensor, pipeline, data, expert or context, or several of them. "
-                "Empty where the description names none.",
+                "Dimension by the group's description: tensor, pipeline, data, expert or context.",
             ),
-            "first_ranks": ("First", "Ranks of the first group of this kind."),
-            "last_ranks": ("Last", "Ranks of the last group of this kind."),
-            "group_shape": (
-                "Pattern",
-                "Which ranks the group has: all, neighbours, or every n-th. Empty where they follow no rule or are unknown.",
-            ),
-            "node": ("Node", "Host that the process ran on."),
-            "nodes": ("Nodes", "Hosts of the ranks that meet."),
-            "process": ("Process", "Rank where recorded, else the worker."),
+            "first_ranks": ("First", "Ranks of the first such group."),
+            "last_ranks": ("Last", "Ranks of the last such group."),
+            "group_shape": ("Pattern", "Pattern of ranks: all, neighbours or every n-th."),
+            "node": ("Node", "Host of the process."),
+            "nodes": ("Nodes", "Hosts of the ranks in the group."),
+            "process": ("Process", "Recorded rank, else the worker."),
             "match_kind": (
                 "Matched by",
-                "number: as recorded. inferred number: one that was left out, or counts from elsewhere. order: place among "
-                "the calls of the group. ends: place among the transfers between both ranks.",
+                "number: recorded. inferred number: corrected or filled in. order: position in the group. ends: "
+                "position among transfers of both ranks.",
             ),
-            "inferred_group": (
-                "Inferred group",
-                "Group of a call that states none: all ranks are here, and just the ranks of this group have such calls.",
-            ),
+            "inferred_group": ("Inferred group", "Group inferred from the ranks that have such calls."),
             "timing": (
                 "Timing",
-                "measured: all ranks of the group are here. bound: one is missing, waiting is at least and transfer at most "
-                "this. estimated: a worker lacks the call, transfer is the median of others like it.",
+                "measured: all ranks available. bound: missing ranks, so wait is a lower and transfer an upper "
+                "bound. estimated: median transfer of similar collectives.",
             ),
-            "outlying": (
-                "Stands out",
-                "Of what a rank does while the others wait for it: what takes longer than on the median of all ranks. The "
-                "rest of the step is named with the cause of the lateness, where that is part of it.",
-            ),
-            "pipeline_stage": ("Stage", "Stage of the pipeline, as messages between ranks tell."),
-            "stage_ranks": ("Ranks", "Ranks of the job that are of the stage."),
-            "awaited_worker": (
-                "Most waited for",
-                "The worker that the others waited for longest in these calls: it arrived last. Null where nobody waited. "
-                "Where most of that is no fault of its own, Held up by names who is to blame.",
-            ),
-            "last_worker": ("Last", "The worker that arrived last: its call is the shortest, it waits for nobody."),
-            "last_arrived": ("Last by clocks", "The worker whose call began last by corrected clocks."),
+            "outlying": ("Outlier", "Part of the step furthest above the median of all ranks."),
+            "pipeline_stage": ("Stage", "Pipeline stage, inferred from messages between ranks."),
+            "stage_ranks": ("Ranks", "Ranks of the stage."),
+            "awaited_worker": ("Longest waited for", "Last rank to arrive in the calls with the longest waits."),
+            "last_worker": ("Last rank", "Last rank to arrive: the shortest call."),
+            "last_arrived": ("Last by clocks", "Rank with the latest corrected start."),
             "arrival": (
                 "Arrival",
-                "known, or why nobody knows who came when. below the residual: all came closer together than clocks tell; "
-                "recording begins later: the first collective of a recording that others' precede by more than clocks may be "
-                "wrong, which is no lateness; "
-                "clocks unknown; alone.",
+                "known: arrival order is reliable. below the residual: starts are closer than clock accuracy. "
+                "recording begins later: first call of a late recording. clocks unknown: too few anchors. alone: "
+                "one rank only.",
             ),
             "clock_how": (
                 "Clock",
-                "What ends of collectives tell of it: offset and drift, offset alone (too few, or too close together), or "
-                "nothing (unknown: no three collectives that all ranks leave together).",
+                "Fitted clock: offset and drift, offset only, or unknown (fewer than three anchors).",
             ),
         },
     ),
@@ -153,172 +115,81 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
-            "messages": (
-                "Messages",
-                "Sends, or parts of an all-to-all, from one rank to another, whose size is known.",
-            ),
-            "differing_messages": ("Sizes differ", "Messages of which both ends are here and state different sizes."),
-            "call": ("Call", "Number of the call in order of time, of its worker."),
-            "event": ("Event", "Number of the event in order of time, as the timeline of its worker knows it."),
-            "elements": (
-                "Elements",
-                "Elements of the larger buffer where the two differ by the group's size; of all-to-alls what the rank gives.",
-            ),
-            "bounded": (
-                "Bounds",
-                "Matched calls that a rank of their group is missing from, or may be, where they state none. It may have "
-                "arrived later than those here, so waiting is at least and transfer at most what stands there.",
-            ),
-            "inferred_calls": (
-                "Inferred groups",
-                "Calls that state no group, and of which the ranks that have them tell it.",
-            ),
-            "estimated": (
-                "Estimated",
-                "Matched calls that a worker lacks and that are longer than usual elsewhere, as if it had arrived last: "
-                "transfer is the median of the same collective where nobody lacks it.",
-            ),
-            "clock_anchors": (
-                "Anchors",
-                "Ends that the clock was compared at, of collectives that all ranks leave together: all_reduce, all_gather, "
-                "reduce_scatter, all_to_all, barrier.",
-            ),
-            "clock_aside": (
-                "Set aside",
-                "Anchors more than 6 x 1.4826 times the worker's median distance off; they are in no residual.",
-            ),
-            "clocks_rough": ("Rough clocks", "Workers whose residual is larger than all clocks are apart."),
-            "clocks_unknown": ("Unknown clocks", "Workers whose clock cannot be compared with those of most others."),
-            "arrivals": ("Collectives", "Collectives of which clocks tell something."),
-            "arrivals_known": (
-                "Arrivals known",
-                "Calls of collectives whose ranks came further apart than clocks may be wrong.",
-            ),
-            "arrivals_suppressed": ("Too close", "Those whose ranks came closer together than clocks can tell."),
-            "arrivals_later": ("Recorded later", "First ones of recordings that others' precede: nobody's lateness."),
-            "clock_set": (
-                "Compared in",
-                "Clocks with the same number are compared with each other, if only by way of others; 0 is the largest set.",
-            ),
-            "match": ("Match", "Number of the collective that calls of several workers are."),
-            "matched_workers": ("Workers", "Workers on which the collective was found."),
-            "matched": ("Matched", "Calls that were found on at least one other worker as well."),
-            "unmatched": (
-                "Unmatched",
-                "Calls, but of groups of one rank, that no other worker has; they are in no wait, transfer or bandwidth.",
-            ),
-            "arrived_last": (
-                "Arrived last",
-                "Matched collectives that waited for this worker; of a straggler those of its group.",
-            ),
+            "messages": ("Messages", "Messages of known size between two ranks."),
+            "differing_messages": ("Sizes differ", "Messages with different sizes at both ends."),
+            "call": ("Call", "Call number on its rank, in time order."),
+            "event": ("Event", "Event number on its rank's timeline."),
+            "elements": ("Elements", "Elements of the buffer for the collective's size."),
+            "bounded": ("Bounds", "Matched calls with missing ranks."),
+            "inferred_calls": ("Inferred groups", "Calls with an inferred group."),
+            "estimated": ("Estimated", "Matched calls with an estimated transfer."),
+            "clock_anchors": ("Anchors", "Ends of synchronising collectives in the clock fit."),
+            "clock_aside": ("Rejected anchors", "Anchors further off than 6 × 1.4826 median deviations."),
+            "clocks_rough": ("Imprecise clocks", "Ranks with a residual above all clock differences."),
+            "clocks_unknown": ("Unknown clocks", "Ranks without a clock in common with most others."),
+            "arrivals": ("Collectives", "Collectives with clock information."),
+            "arrivals_known": ("Arrivals known", "Calls with arrivals further apart than clock accuracy."),
+            "arrivals_suppressed": ("Arrivals too close", "Calls with arrivals closer than clock accuracy."),
+            "arrivals_later": ("Late recordings", "First calls of recordings that started late."),
+            "clock_set": ("Clock set", "Ranks with comparable clocks share a number; 0 is the largest set."),
+            "match": ("Match", "Number of the collective across ranks."),
+            "matched_workers": ("Ranks", "Ranks with this collective."),
+            "matched": ("Matched", "Calls matched with another rank."),
+            "unmatched": ("Unmatched", "Calls without a match, excluded from wait, transfer and bandwidth."),
+            "arrived_last": ("Arrived last", "Matched collectives with this rank last."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "issued_ns": ("Issued", "Begin of the call on the host that launched it."),
-            "needed_ns": ("Needed", "Begin of the first call on the host that awaits it by its group and number."),
-            "before_ns": (
-                "Before",
-                "From the end of all earlier calls of the group (of its first one from the begin of the step) to the start.",
-            ),
-            "before_compute_ns": ("Computing before", "Part of the time before in which a kernel computes."),
+            "issued_ns": ("Issued", "Start of the launching call on the host."),
+            "needed_ns": ("Needed", "Start of the first host call that waits for it."),
+            "before_ns": ("Before", "End of earlier calls of the group (or step start) to start."),
+            "before_compute_ns": ("Compute before", "Time before with compute running."),
             "before_communication_ns": (
                 "Communication before",
-                "Part of the time before in which nothing computes and another group communicates.",
+                "Time before with only another group's communication running.",
             ),
-            "before_copy_ns": (
-                "Copies before",
-                "Part of the time before in which a device does nothing but copy or set.",
-            ),
-            "before_input_ns": (
-                "Input before",
-                "Part of the time before in which no device works, and data are loaded or a batch is awaited.",
-            ),
-            "before_host_ns": (
-                "Host before",
-                "Part of the time before in which no device works because the host is late.",
-            ),
-            "before_idle_ns": (
-                "Idle before",
-                "The rest of the time before: no device works, and not because of the host.",
-            ),
-            "step_other_ns": ("Other", "The rest of the step: no compute, and no communication that nothing hides."),
-            "wait_ns": (
-                "Synchronizing",
-                "Communication less transfer: waiting inside a collective for the worker that arrives last.",
-            ),
-            "transfer_ns": (
-                "Data transfer",
-                "Of a collective the duration on the worker that arrives last, at the end of each call; "
-                "of several the length of the union.",
-            ),
-            "lateness_ns": (
-                "Lateness",
-                "Begin of the call by corrected clocks less the median of its collective; none below the clock's residual.",
-            ),
-            "arrival_skew_ns": (
-                "Arrival skew",
-                "From the first to the last begin of the collective, by corrected clocks; none below their residuals.",
-            ),
-            "arrival_wait_ns": (
-                "Wait by clocks",
-                "From the call's begin to the last one of its collective, by corrected clocks; none below their residuals.",
-            ),
+            "before_copy_ns": ("Copies before", "Time before with only copies running."),
+            "before_input_ns": ("Data loading before", "Idle time before, due to data loading."),
+            "before_host_ns": ("Host before", "Idle time before, due to the host."),
+            "before_idle_ns": ("Idle before", "Remaining idle time before."),
+            "step_other_ns": ("Other", "Step minus compute and exposed communication."),
+            "wait_ns": ("Wait", "Communication minus transfer: time waiting for the last rank."),
+            "transfer_ns": ("Transfer", "Duration of a collective on its last rank; overlapping calls count once."),
+            "lateness_ns": ("Lateness", "Corrected start minus the median start of the collective."),
+            "arrival_skew_ns": ("Arrival skew", "First to last corrected start of the collective."),
+            "arrival_wait_ns": ("Wait by clocks", "Corrected start to the last start of the collective."),
             "arrival_transfer_ns": (
                 "Transfer by clocks",
-                "From the last begin to the last end of the collective, by corrected clocks; none below the residual.",
+                "Last corrected start to last corrected end of the collective.",
             ),
             "mean_arrival_transfer_ns": (
                 "Mean transfer by clocks",
-                "Mean of the time from last begin to last end, by corrected clocks, of the collectives where they can tell.",
+                "Mean transfer by clocks, over collectives with known arrivals.",
             ),
-            "clock_offset_ns": (
-                "Offset",
-                "To add to the worker's clock when its trace begins; the median worker has 0.",
-            ),
-            "clock_range_ns": ("Apart", "From the smallest to the largest offset of the clocks that are compared."),
-            "clock_residual_ns": (
-                "Residual",
-                "95 of 100 anchors end no further than this from the median end of their collective, by corrected clocks.",
-            ),
-            "skew_p95_ns": (
-                "Skew, 95 %",
-                "Arrival skew that 95 of 100 collectives stay below, of those where clocks can tell.",
-            ),
-            "clock_residual_p95_ns": (
-                "Residual, 95 %",
-                "95 of 100 workers whose clock is known have no larger residual.",
-            ),
-            "trace_begins_ns": ("Begins", "When the trace begins by corrected clocks, after the first one that does."),
+            "clock_offset_ns": ("Offset", "Correction of the clock at trace start, relative to the median rank."),
+            "clock_range_ns": ("Clock range", "Largest minus smallest offset of comparable clocks."),
+            "clock_residual_ns": ("Residual", "95th percentile of anchor distances from the median end."),
+            "skew_p95_ns": ("Skew P95", "95th percentile of arrival skew over collectives."),
+            "clock_residual_p95_ns": ("Residual P95", "95th percentile of clock residuals over ranks."),
+            "trace_begins_ns": ("Starts", "Corrected trace start, after the first trace."),
             "latency_ns": (
-                "Latency",
-                "Length of the union of the calls, from begin to end, waiting included. Of a worker also calls outside of "
-                "steps, unless steps are chosen.",
+                "Communication",
+                "Time in communication calls, including wait; overlapping calls count once.",
             ),
-            "mean_latency_ns": ("Mean latency", "Latency over calls."),
-            "mean_transfer_ns": ("Mean transfer", "Data transfer over matched calls."),
-            "caused_step_ns": (
-                "Others waited a step",
-                "How long the other workers waited for this one, over the chosen steps of the job, as what it costs is.",
-            ),
-            "outlying_ns": ("Its own", "What stands out of the rank, a step."),
-            "outlying_usual_ns": ("Median", "The same on the median of all ranks, a step."),
-            "stage_receiving_ns": (
-                "Receiving, at most",
-                "Time in calls that receive from another stage, as far as nothing hides communication: wait and transfer.",
-            ),
-            "stage_communication_ns": ("Other communication", "Exposed communication, less receiving."),
-            "blocked_ns": (
-                "Blocked",
-                "Time of the call in which its worker computes nothing, without what belongs to a call that began later (of "
-                "two at once the shorter).",
-            ),
+            "mean_latency_ns": ("Mean communication", "Communication divided by calls."),
+            "mean_transfer_ns": ("Mean transfer", "Transfer divided by matched calls."),
+            "caused_step_ns": ("Caused wait per step", "Caused wait divided by steps of the job."),
+            "outlying_ns": ("Outlier time", "Outlier time on this rank, per step."),
+            "outlying_usual_ns": ("Median", "The same on the median rank, per step."),
+            "stage_receiving_ns": ("Receiving (max)", "Exposed communication in calls that receive, including wait."),
+            "stage_communication_ns": ("Other communication", "Exposed communication minus receiving."),
+            "blocked_ns": ("Blocked", "Time of the call without compute or a later-started call."),
             "caused_wait_ns": (
-                "Others waited",
-                "How long the other workers waited for this one, whoever held it up: of each worker and step the length of "
-                "the union, summed up over all workers and steps.",
+                "Caused wait",
+                "Waits of other ranks for this one; overlapping waits of a rank count once.",
             ),
         },
     ),
@@ -326,36 +197,30 @@ METRICS = SHARED.adding(
         "one step",
         "ns",
         {
-            "rank_min_ns": ("Smallest", "Smallest value of a rank."),
-            "rank_p5_ns": ("5 %", "The value that 5 % of the ranks reach at most, that of one of them."),
-            "rank_p25_ns": ("25 %", "The value that 25 % of the ranks reach at most, that of one of them."),
-            "rank_median_ns": ("Median", "The value that half of the ranks reach at most, that of one of them."),
-            "rank_p75_ns": ("75 %", "The value that 75 % of the ranks reach at most, that of one of them."),
-            "rank_p95_ns": ("95 %", "The value that 95 % of the ranks reach at most, that of one of them."),
-            "rank_max_ns": ("Largest", "Largest value of a rank."),
+            "rank_min_ns": ("Min", "Smallest value over ranks."),
+            "rank_p5_ns": ("P5", "5th percentile over ranks."),
+            "rank_p25_ns": ("P25", "25th percentile over ranks."),
+            "rank_median_ns": ("P50", "Median over ranks."),
+            "rank_p75_ns": ("P75", "75th percentile over ranks."),
+            "rank_p95_ns": ("P95", "95th percentile over ranks."),
+            "rank_max_ns": ("Max", "Largest value over ranks."),
         },
     ),
     define(
         CHOSEN,
         "bytes",
         {
-            "traffic_bytes": ("Sent", "Bytes of the messages from one rank to another, as the sender states them."),
-            "comm_bytes": (
-                "Size",
-                "Elements times the bytes of their type: S of nccl-tests (all_gather: output, reduce_scatter: input).",
-            ),
-            "mean_comm_bytes": ("Mean size", "Size over calls."),
+            "traffic_bytes": ("Sent", "Bytes sent between two ranks, by the sender's trace."),
+            "comm_bytes": ("Size", "Elements times element size, as in nccl-tests."),
+            "mean_comm_bytes": ("Mean size", "Size divided by calls."),
         },
     ),
     define(
         CHOSEN,
         "bytes_per_second",
         {
-            "algorithm_bandwidth": (
-                "Algorithm bandwidth",
-                "Size over data transfer, of matched calls. 1 GB = 10^9 bytes.",
-            ),
-            "bus_bandwidth": ("Bus bandwidth", "Algorithm bandwidth times the factor of nccl-tests."),
+            "algorithm_bandwidth": ("Algorithm bandwidth", "Size divided by transfer, over matched calls."),
+            "bus_bandwidth": ("Bus bandwidth", "Algorithm bandwidth times the nccl-tests factor."),
         },
     ),
     *OF_BANDWIDTHS,
@@ -363,47 +228,37 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
-            "calls_least": ("Least calls", "Calls of the worker that calls least often."),
-            "calls_most": ("Most calls", "Calls of the worker that calls most often."),
+            "calls_least": ("Fewest calls", "Fewest calls on any rank."),
+            "calls_most": ("Most calls", "Most calls on any rank."),
         },
     ),
     define(
         CHOSEN,
         "number",
         {
-            "bus_factor": ("Factor", "Of nccl-tests, by collective and group size."),
-            "clock_drift_error_ppb": (
-                "Error of drift (ppb)",
-                "One standard error of the drift: how far it may be carried.",
-            ),
-            "clock_drift_ppb": (
-                "Drift (ppb)",
-                "To add for each second since the trace began, nanoseconds; the median worker has 0.",
-            ),
+            "bus_factor": ("Factor", "nccl-tests factor for the collective and group size."),
+            "clock_drift_error_ppb": ("Drift error (ppb)", "Standard error of the drift."),
+            "clock_drift_ppb": ("Drift (ppb)", "Correction of the clock per second, relative to the median rank."),
         },
     ),
     define(
         CHOSEN,
         "bool",
         {
-            "is_asked": ("Asked about", "The call whose partners these are."),
-            "on_device": ("On device", "A kernel on a device; otherwise a call on the host."),
+            "is_asked": ("Selected", "The selected call."),
+            "on_device": ("On device", "The call is a device kernel, not a host call."),
         },
     ),
     define(
         CHOSEN,
         "ratio",
         {
-            "outlying_share": ("More by", "What stands out of the rank less that of the median, over it."),
-            "stage_bubble_share": (
-                "Bubble, at most",
-                "Receiving and the time in which nothing runs, over the steps of the ranks of the stage.",
-            ),
-            "wait_share": ("Waiting", "Synchronizing in steps over the duration of the steps, all workers together."),
+            "outlying_share": ("Above median", "Outlier time minus median, divided by the median."),
+            "stage_bubble_share": ("Bubble (max)", "Receiving plus idle time, divided by step time of the stage."),
+            "wait_share": ("Wait share", "Wait in steps divided by step time, over all ranks."),
             "last_share": (
-                "Arrives last",
-                "Share of the matched collectives it takes part in that waited for this worker: of all, or, where a group is "
-                "named, of that group's.",
+                "Last share",
+                "Matched collectives with this rank last, divided by its matched collectives.",
             ),
         },
     ),

@@ -195,7 +195,7 @@ def _call_times(job: ReportedJob, beside: str) -> list[Series]:
         values = [by_worker[name].get(key) for name in names]
         lines.append(
             Line(
-                METRICS.metric(key, window="mean of the chosen steps"),
+                METRICS.metric(key, window="mean of the selected steps"),
                 category,
                 [None if v is None else max(v, 0) / max(steps[name], 1) for v, name in zip(values, names, strict=True)],
             )

@@ -39,7 +39,7 @@ WORKER = {
 }  # fmt: skip
 """What an answer is made of stands first: of a narrow terminal the last columns are left out."""
 WORKER_TITLES = {
-    "lost_ns": "Lost a step", "caused_wait_ns": "Others waited, in all", "last_share": "Arrives last, of all",
+    "lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total", "last_share": "Last share, all groups",
     "step_total_ns": "Step, all steps",
 }  # fmt: skip
 """The table has sums over the steps, beside one mean."""
@@ -120,7 +120,7 @@ def frames(data: JobData) -> Mapping[str, Frame]:
                 *(f"more_{key}_ns" for key in COMPONENTS),
                 *nothing_in(stragglers),
             ),
-            {"lost_ns": "Lost a step", "last_share": "Arrives last in its group"},
+            {"lost_ns": "Cost per step", "last_share": "Last share in its group"},
         ),
         frame(
             "process_groups",

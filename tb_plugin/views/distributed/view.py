@@ -55,7 +55,7 @@ _STEP_PARTS = (
     ("exposed_communication_ns", "communication"),
     ("step_other_ns", "other"),
 )
-_BOUNDED = {"wait_ns": "Synchronizing, at least", "transfer_ns": "Data transfer, at most"}
+_BOUNDED = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
 
 
 class Distributed(DeclaredView, entry=VIEW):
@@ -167,9 +167,7 @@ def _payloads(data: JobData, rows: list[Row], told: list[Notice], operations: Fr
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
         titles = _BOUNDED if total_of(rows, "bounded") else {}
-        payloads["waiting"] = _bars(
-            data, in_steps(data, rows), "waiting", "Synchronizing and data transfer", parts, titles
-        )
+        payloads["waiting"] = _bars(data, in_steps(data, rows), "waiting", "Wait and transfer", parts, titles)
     payloads |= {series.name: series for series in bandwidth_series(data)}
     payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
     for name, payload in payloads.items():
@@ -187,7 +185,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
             METRICS.figure(
                 "wait_share",
                 wait_share(data),
-                "Waiting, at least" if total_of(rows, "bounded") else "",
+                "Wait share (min)" if total_of(rows, "bounded") else "",
             ),
             # Beside who is to blame it is a detail: of all groups together, which links of several kinds may carry.
             *([] if figures_of_slow else _fast(operations)),
@@ -212,7 +210,10 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
     if not count:
         return METRICS.figure("latency_ns", whole, "Communication, including wait")
     return METRICS.figure(
-        "latency_ns", round(whole / count), "Communication a step, including wait", window="mean of the chosen steps"
+        "latency_ns",
+        round(whole / count),
+        "Communication per step, including wait",
+        window="mean of the selected steps",
     )
 
 
@@ -229,13 +230,13 @@ def _slow(data: JobData) -> list[Figure]:
         step, lost_there, share = told.worst_step(worst)
         title = "Late once"
         there = [
-            METRICS.figure("worst_lost_ns", lost_there, f"Lost in step {step}"),
+            METRICS.figure("worst_lost_ns", lost_there, f"Cost in step {step}"),
             METRICS.figure("worst_lost_share", share),
         ]
     return [
         METRICS.figure("worker", data.names[worst], title),
         *there,
-        METRICS.figure("lost_ns", lost, "Lost a step"),
+        METRICS.figure("lost_ns", lost, "Cost per step"),
         METRICS.figure("lost_share", lost / told.mean_ns),
         METRICS.figure("step_total_ns", round(told.mean_ns), "Step"),
         METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
@@ -254,7 +255,7 @@ def _fast(operations: Frame) -> list[Figure]:
 
 def _size(data: JobData) -> Figure:
     at_least = data.world_size is None and data.size is not None
-    return METRICS.figure("world_size", data.size, "World size, at least" if at_least else "")
+    return METRICS.figure("world_size", data.size, "World size (min)" if at_least else "")
 
 
 def _bars(
@@ -269,7 +270,7 @@ def _bars(
     steps = np.maximum(data.step_counts, 1).tolist()
     lines = [
         Line(
-            METRICS.metric(key, titles.get(key, ""), window="mean of the chosen steps"),
+            METRICS.metric(key, titles.get(key, ""), window="mean of the selected steps"),
             category,
             [_mean(row[key], n) for row, n in zip(rows, steps, strict=True)],
         )

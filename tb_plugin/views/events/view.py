@@ -33,18 +33,14 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "module_path": (
-                "Modules",
-                "Calls of nn.Module that were open when it began, on a device when its launch did, outermost first; "
-                "in the backward pass those of its forward operator.",
-            ),
+            "module_path": ("Modules", "Open nn.Module calls at the event, its launch or its forward operator."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "launch_delay_ns": ("Launch to start", "From the begin of the launching call to the begin on the device."),
+            "launch_delay_ns": ("Launch to start", "Launch call start to device start."),
         },
     ),
 )
@@ -143,7 +139,7 @@ def _edges(dur: Int64) -> npt.NDArray[np.float64]:
 def _fact(
     key: str, title: str, unit: Literal["text", "code", "ns", "count", "bytes", "number"], value: Scalar
 ) -> Figure:
-    return Figure(Metric(key, title, unit, "As recorded for this event."), value)
+    return Figure(Metric(key, title, unit, "Recorded for this event."), value)
 
 
 def _one(trace: TraceTable, row: int) -> dict[str, Payload]:

@@ -44,37 +44,31 @@ METRICS = SHARED.adding(
         FILE,
         "count",
         {
-            "node_number": ("Node", "Id of the node in the file: nodes are numbered as they begin."),
-            "function_id": (
-                "Function id",
-                "Number of the call, stated by a trace of the same recording as well; 0: none.",
-            ),
-            "execution_node_count": ("Nodes", "Nodes of the file: operators, and ranges around them."),
-            "execution_tensor_count": ("Tensors", "Tensors that nodes take or give, each counted once by its id."),
-            "tensors_in": ("Takes", "Tensors that go in."),
-            "tensors_out": ("Gives", "Tensors that come out."),
-            "tensor_id": ("Tensor", "Id of the tensor in the file."),
-            "storage_id": ("Storage", "Id of the memory that the tensor lies in: views share it."),
-            "tensor_position": ("Position", "Position among the operator's values, from 0 on."),
+            "node_number": ("Node", "Node id in the file, in start order."),
+            "function_id": ("Function id", "Recorded call number; 0 for none."),
+            "execution_node_count": ("Nodes", "Operators and ranges in the file."),
+            "execution_tensor_count": ("Tensors", "Distinct tensors in the file."),
+            "tensors_in": ("Inputs", "Input tensors."),
+            "tensors_out": ("Outputs", "Output tensors."),
+            "tensor_id": ("Tensor", "Tensor id in the file."),
+            "storage_id": ("Storage", "Storage id of the tensor; views share it."),
+            "tensor_position": ("Position", "Position among the operator's values, from 0."),
         },
     ),
     define(
         FILE,
         "bytes",
-        {"recorded_tensor_bytes": ("Bytes", "Elements of the tensor times the size of one.")},
+        {"recorded_tensor_bytes": ("Bytes", "Elements times element size.")},
     ),
     define(
         FILE,
         "text",
         {
-            "process_id": ("Process", "Process that was recorded, as stated."),
-            "tensor_side": ("Side", "in: the operator takes it. out: the operator gives it."),
-            "tensor_device": ("Device", "Device on which the tensor lies."),
-            "node_relation": (
-                "Relation",
-                "made its input: gave a tensor that goes in. uses its output: takes a tensor that comes out.",
-            ),
-            "execution_schema": ("Schema", "Version of the format, as stated."),
+            "process_id": ("Process", "Recorded process id."),
+            "tensor_side": ("Side", "in: input. out: output."),
+            "tensor_device": ("Device", "Device of the tensor."),
+            "node_relation": ("Relation", "made its input: produced an input. uses its output: takes an output."),
+            "execution_schema": ("Schema", "Recorded format version."),
         },
     ),
     define(
@@ -83,7 +77,7 @@ METRICS = SHARED.adding(
         {
             "tensor_shape": ("Shape", "Sizes of the tensor."),
             "tensor_strides": ("Strides", "Strides of the tensor, in elements."),
-            "tensor_type": ("Type", "Type of the value, as recorded."),
+            "tensor_type": ("Type", "Recorded value type."),
             "operator_schema": ("Signature", "Signature of the operator."),
         },
     ),
@@ -111,9 +105,7 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
             METRICS.figure("process_id", None if trace.process is None else str(trace.process)),
             METRICS.figure("execution_schema", trace.schema),
         ]
-        text = (
-            "It has no times: what it knows of tensors stands in the timeline of the trace that was recorded with it."
-        )
+        text = "It has no times. Open the trace of the same recording to see tensors on the timeline."
         todo = "Put both into one folder, and choose an operator of that timeline."
         payloads = {
             "answer": Notices("answer", "Answer", "answer", [Notice("execution_no_times", "info", text, todo)]),

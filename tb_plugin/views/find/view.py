@@ -32,20 +32,16 @@ METRICS = SHARED.adding(
         "",
         "count",
         {
-            "found_names": ("Names", "Distinct names among the events found."),
-            "hit_position": (
-                "Position",
-                "Of the first event found that starts at this time or later, in order of time from 0; "
-                "their number when all start before.",
-            ),
+            "found_names": ("Names", "Distinct names among the matches."),
+            "hit_position": ("Position", "Index of the first match at or after this time."),
         },
     ),
     define(
         "",
         "ns",
         {
-            "first_hit_ns": ("First", "Start of the first event found."),
-            "last_hit_ns": ("Last", "Start of the last event found."),
+            "first_hit_ns": ("First", "Start of the first match."),
+            "last_hit_ns": ("Last", "Start of the last match."),
         },
     ),
 )
@@ -54,7 +50,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-ROW = Metric("row", "Row", "count", "Row of the lane on which the event stands.")
+ROW = Metric("row", "Row", "count", "Row of the event in its lane.")
 BINS = 1200
 MOST_BINS = 10_000
 PLACES = ("names", "args", "all", "first")

@@ -15,7 +15,7 @@ def _missing(trace: TraceTable) -> Missing | None:
     from tb_plugin.analysis.range_traces import is_range_trace
 
     if is_range_trace(trace):
-        return Missing("The trace is not from training; no checks apply.", "")
+        return Missing("No checks ran: this is not a PyTorch trace.", "")
     return None
 
 
@@ -28,7 +28,7 @@ VIEW = ViewEntry(
     traits=Traits(
         "Summary",
         kept=True,
-        whole="Findings estimate savings per step and use whole steps.",
+        whole="Findings cover whole steps, not phases.",
         tables=("savings",),
     ),
     missing=_missing,

@@ -33,27 +33,20 @@ Int64 = npt.NDArray[np.int64]
 
 METRICS = OF_RULES.adding(
     REPORTED_STEP,
-    define(
-        STEPS, "code", {"evidence_line": ("Python", "Line of Python that the event, or the launch of it, lies under.")}
-    ),
+    define(STEPS, "code", {"evidence_line": ("Python line", "Python line of the event or its launch.")}),
     define(
         "",
         "count",
         {
-            "rules": ("All rules", "Rules that there are, those that are left out among them."),
-            "rules_silent": (
-                "Silent rules",
-                "Checks of idle time and overlap that were skipped because kernels are missing.",
-            ),
+            "rules": ("All checks", "All checks, including ignored ones."),
+            "rules_silent": ("Skipped checks", "Checks skipped because kernels are missing."),
         },
     ),
-    define(
-        "", "text", {"silent_rules": ("Silent", "Titles of the checks that were skipped because kernels are missing.")}
-    ),
+    define("", "text", {"silent_rules": ("Skipped", "Titles of the skipped checks.")}),
     define(
         WHOLE,
         "text",
-        {"not_recorded": ("Not recorded", "What rules look at and the trace does not hold: of it they cannot speak.")},
+        {"not_recorded": ("Not recorded", "Data that checks need and the trace lacks.")},
     ),
 )
 
@@ -143,7 +136,7 @@ def _left_out(findings: Findings, out: LeftOut) -> dict[str, Notices]:
     dismissed = [each.notice for each in findings.left_out if each.rule.id not in out.ignored]
     told = (
         Notices("dismissed", "Dismissed", "answer", dismissed),
-        Notices("ignored", "Left out by torch_trace_ignore", "answer", ignored),
+        Notices("ignored", "Dismissed by torch_trace_ignore", "answer", ignored),
         Notices("data_quality", "About torch_trace_ignore", "data", unknown_notices(out)),
     )
     return {notices.name: notices for notices in told if notices.notices}

@@ -39,66 +39,41 @@ METRICS = SHARED.adding(
         HERE,
         "count",
         {
-            "gaps": (
-                "Gaps of streams",
-                "Times between two pieces of work of a device stream, no shorter than asked for.",
-            ),
-            "device_gaps": (
-                "Gaps",
-                "Times in which no stream of a device works, nor unrecorded work runs, no shorter than asked for.",
-            ),
-            "gaps_listed": (
-                "Listed",
-                "Those that are listed: the longest of devices, then the longest of streams alone.",
-            ),
+            "gaps": ("Stream gaps", "Gaps of single streams above the minimum length."),
+            "device_gaps": ("Gaps", "Device idle gaps above the minimum length."),
+            "gaps_listed": ("Listed", "Listed gaps: longest of devices, then of streams."),
         },
     ),
     define(
         HERE,
         "ns",
         {
-            "gap_ns": (
-                "In gaps of streams",
-                "Parts of the gaps of streams that lie in the window, added up over the streams.",
-            ),
-            "device_gap_ns": (
-                "In gaps",
-                "Parts of the gaps of devices that lie in the window, added up over the devices.",
-            ),
-            "launched_at_ns": ("Launched at", "When the call that launched the work after the gap began."),
-            "cause_ns": ("In it", "Idle time of the device in the gap that has this cause."),
-            "host_doing_ns": (
-                "In it",
-                "Time of the gap (until the launch, where it was late) in what the host did most.",
-            ),
+            "gap_ns": ("Stream gap time", "Time of stream gaps in the window, over all streams."),
+            "device_gap_ns": ("Gap time", "Time of device gaps in the window, over all devices."),
+            "launched_at_ns": ("Launched at", "Start of the launch call after the gap."),
+            "cause_ns": ("Cause time", "Device idle time of this cause in the gap."),
+            "host_doing_ns": ("Host activity time", "Time of the host activity in the gap."),
         },
     ),
     define(
         HERE,
         "ratio",
         {
-            "gap_ratio": (
-                "Share of streams",
-                "Time in gaps of streams over the length of the window times the number of streams that worked.",
-            ),
-            "device_gap_ratio": (
-                "Share",
-                "Time in gaps of devices over the length of the window times the number of devices that worked.",
-            ),
-            "other_busy_ratio": ("Others busy", "Share of the gap in which another stream of the device worked."),
-            "host_doing_ratio": ("Of the gap", "Time in what the host did most over the length of the gap."),
+            "gap_ratio": ("Stream gap share", "Stream gap time divided by window and active streams."),
+            "device_gap_ratio": ("Gap share", "Gap time divided by window and active devices."),
+            "other_busy_ratio": ("Other streams busy", "Share of the gap with another stream of the device busy."),
+            "host_doing_ratio": ("Share of gap", "Host activity time divided by gap."),
         },
     ),
     define(
         "",
         "text",
         {
-            "gap_of": ("Gap of", "device: no stream of the device works. stream: only this one stands still."),
+            "gap_of": ("Gap of", "device: all streams idle. stream: only this stream idle."),
             "why": (
-                "Why",
-                "Of a device what its cause comes to, of a stream alone what its launch says. host busy: the launch came "
-                "late, the host did something else. host waits: late, the host waited for a device. launched before: the "
-                "work was launched in time and waited on the device. nothing recorded: no launch, or nothing on its thread.",
+                "Reason",
+                "host busy: late launch, busy host. host waits: late launch, host waiting for a device. launched "
+                "before: launched in time. nothing recorded: unknown launch or host work.",
             ),
         },
     ),
@@ -106,16 +81,8 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "host_doing": (
-                "Host did",
-                "Name that was innermost longest on the thread that launched the work after the gap: until the launch "
-                "where it was late, else in all of the gap; where it had nothing open, on the thread that put the work into "
-                "its queue. Empty: no event was open.",
-            ),
-            "host_operator": (
-                "In operator",
-                "Operator around the longest of the calls that the host spent most time in.",
-            ),
+            "host_doing": ("Host activity", "Longest innermost host event on the launching thread during the gap."),
+            "host_operator": ("In operator", "Operator around the longest host activity."),
         },
     ),
 )
@@ -133,13 +100,27 @@ _ON_DEVICE = (Cause.LAUNCH_LATENCY, Cause.KERNEL_LATENCY, Cause.DEPENDENCY, Caus
 """Causes that come after the launch had returned."""
 DEVICE, STREAM = "device", "stream"
 
-_NEXT = Metric(
-    "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
-)
+_NEXT = Metric("event", "Event", "count", "Timeline number of the event after the gap.")
 _COLUMNS = (
-    "gap_of", "lane", "device", "stream", "start_ns", "dur_ns", "event", "name", "launched_at_ns", "other_busy_ratio",
-    "cause", "cause_ns", "cause_key", "why", "host_doing", "host_operator", "host_doing_ns", "host_doing_ratio",
-)  # fmt: skip
+    "gap_of",
+    "lane",
+    "device",
+    "stream",
+    "start_ns",
+    "dur_ns",
+    "event",
+    "name",
+    "launched_at_ns",
+    "other_busy_ratio",
+    "cause",
+    "cause_ns",
+    "cause_key",
+    "why",
+    "host_doing",
+    "host_operator",
+    "host_doing_ns",
+    "host_doing_ratio",
+)
 
 
 class Gaps(DeclaredView, entry=VIEW):

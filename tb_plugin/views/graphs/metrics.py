@@ -10,102 +10,68 @@ METRICS = OF_LAUNCHES.adding(
         "",
         "text",
         {
-            "captured_graph": (
-                "Graph",
-                "Id of the captured graph as recorded; #1, #2, ... count those without one, or with one that several have.",
-            ),
-            "graph_way": (
-                "Known by",
-                "Where the operator, module or phase behind the graph's device time is known from; of several ways that of "
-                "most of it.",
-            ),
-            "graph_source": ("Source", "The capture trace, where one tells."),
-            "graph_agreement": (
-                "Capture agrees",
-                "Nodes from the first one on that agree with the capture; the others have no operator. Absent where all do.",
-            ),
-            "refused_source": ("Recording", "Recording that was compared: this trace, or another one."),
-            "refusal": ("First difference", "Why the recording does not tell what stands behind the graph."),
-            "node_way": ("Known by", "Where the operator of the node is known from, else its module or phase."),
+            "captured_graph": ("Graph", "Recorded graph id, else #1, #2, ..."),
+            "graph_way": ("Known by", "Main source of the graph's operators."),
+            "graph_source": ("Source", "Capture trace with the operators."),
+            "graph_agreement": ("Matching nodes", "Nodes that match the capture, from the first one."),
+            "refused_source": ("Recording", "Compared recording."),
+            "refusal": ("First difference", "First mismatch with the recording."),
+            "node_way": ("Known by", "Source of the node's operator or module."),
         },
     ),
     define(
         "",
         "code",
         {
-            "node_operator": ("Operator", "Innermost operator around the launch that the node was captured from."),
-            "node_module": (
-                "Module",
-                "Innermost module, or annotated region, around the launch that the node was captured from.",
-            ),
+            "node_operator": ("Operator", "Innermost operator around the captured launch."),
+            "node_module": ("Module", "Innermost module or region around the captured launch."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "graphs": ("Graphs", "Captured graphs with replays: told apart by recorded id, else by what they run."),
-            "replays": ("Replays", "Launches of the graph that brought work on a device."),
-            "graph_nodes": ("Nodes", "Kernels, copies and sets of one replay; of replays that differ the most."),
-            "graph_node": ("Node", "Place in the order of the graph."),
-            "node_replays": ("Replays", "How often the node ran."),
-            "node_repeat": (
-                "Repeat",
-                "Number of the repeated part that the node stands in (inferred from the names of the kernels).",
-            ),
-            "graph_repeats": (
-                "Repeats",
-                "How often the same kernels follow each other inside the graph, layers as a rule: of all lengths from 4 "
-                "nodes the one that covers most, at least half of the graph (inferred).",
-            ),
-            "repeat_nodes": ("Nodes of a repeat", "Length of the part that repeats."),
+            "graphs": ("Graphs", "Captured graphs with replays."),
+            "replays": ("Replays", "Graph launches with device work."),
+            "graph_nodes": ("Nodes", "Kernels, copies and sets per replay."),
+            "graph_node": ("Node", "Position in the graph."),
+            "node_replays": ("Replays", "Runs of the node."),
+            "node_repeat": ("Repeat", "Number of the inferred repeat with this node."),
+            "graph_repeats": ("Repeats", "Inferred repeats inside the graph, such as layers."),
+            "repeat_nodes": ("Nodes per repeat", "Length of a repeat."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "graph_device_ns": ("Device time", "Durations of all work of the replays. Concurrent streams add up."),
-            "graph_mean_ns": ("Mean a replay", "Device time over replays."),
-            "node_gaps_ns": (
-                "Gaps between nodes",
-                "Time between the begin and the end of a replay's work in which none of it runs, over all replays.",
-            ),
-            "replay_gaps_ns": (
-                "Gaps between replays",
-                "Time since the work of the replay before (of any graph on the device) in which the device runs nothing; "
-                "the first replay has none.",
-            ),
-            "replay_gap_ns": (
-                "Gap before",
-                "Time since the work of the replay before (of any graph on the device) in which the device runs nothing.",
-            ),
-            "replay_node_gaps_ns": (
-                "Gaps between nodes",
-                "Time between the begin and the end of the replay's work in which none of it runs.",
-            ),
-            "graph_launch_ns": ("Launches", "Time on the host in the calls that launch the graph."),
+            "graph_device_ns": ("Device time", "Device time of all replays; concurrent streams add up."),
+            "graph_mean_ns": ("Mean per replay", "Device time divided by replays."),
+            "node_gaps_ns": ("Gaps between nodes", "Idle time inside replays, summed."),
+            "replay_gaps_ns": ("Gaps between replays", "Device idle time before replays, summed."),
+            "replay_gap_ns": ("Gap before", "Device idle time since the previous replay."),
+            "replay_node_gaps_ns": ("Gaps between nodes", "Idle time inside the replay."),
+            "graph_launch_ns": ("Launches", "Host time of the graph launches."),
             "separate_launch_ns": (
                 "Launched separately",
-                "What launches of their own would cost the host (estimated): the median duration of the calls in this trace "
-                "that launch one piece of work, times the work that was replayed. Absent without such calls.",
+                "Median single launch times replayed work: estimated host time without graphs.",
             ),
-            "node_total_ns": ("Device time", "Durations of the node over all replays."),
-            "node_mean_ns": ("Mean", "Device time over replays."),
+            "node_total_ns": ("Device time", "Device time of the node over all replays."),
+            "node_mean_ns": ("Mean", "Device time divided by runs."),
         },
     ),
     define(
         CHOSEN,
         "ratio",
         {
-            "replayed_ratio": ("Replayed", "Device time of replays over that of all device work."),
-            "graph_tied_ratio": ("Tied to operators", "Part of the replays' device time whose operators are known."),
-            "node_share": ("Share", "Part of the graph's device time."),
-            "repeat_ratio": ("In repeats", "Part of the graph's device time in the repeated parts."),
-            "node_gaps_ratio": (
-                "Idle inside",
-                "Gaps between nodes over the time from the begin to the end of each replay's work.",
+            "replayed_ratio": ("Replayed", "Replay device time divided by all device time."),
+            "graph_tied_ratio": (
+                "Matched to operators",
+                "Replay device time with known operators divided by replay device time.",
             ),
+            "node_share": ("Share", "Node device time divided by graph device time."),
+            "repeat_ratio": ("In repeats", "Device time in repeats divided by graph device time."),
+            "node_gaps_ratio": ("Idle inside", "Gaps between nodes divided by replay durations."),
         },
     ),
 )

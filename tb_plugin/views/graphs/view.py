@@ -21,12 +21,12 @@ from tb_plugin.views.graphs.tables import TIES, graphs_table, nodes_table, parts
 
 _TOLD: Mapping[Tie, str] = MappingProxyType(
     {
-        Tie.ANNOTATION: "Annotations beside the work name regions or operators.",
-        Tie.CAPTURE: "The trace holds the capture, launch by launch.",
-        Tie.CAPTURE_TRACE: "A recording of the capture, or of the same work run eagerly, lies beside the trace or was named.",
-        Tie.EAGER: "The same kernels with equal grids and blocks ran in the trace without a graph, at least 8 in a row.",
-        Tie.GRAPH: "Only what was open around the launch of the graph is known.",
-        Tie.NONE: "Nothing was open around the launch of the graph, or the launch is not recorded.",
+        Tie.ANNOTATION: "Operators or regions recorded beside the work.",
+        Tie.CAPTURE: "Operators of the capture in this trace.",
+        Tie.CAPTURE_TRACE: "Operators of the capture, or an eager run, in another trace.",
+        Tie.EAGER: "Operators of the same kernels run without a graph in this trace.",
+        Tie.GRAPH: "Events around the graph launch only.",
+        Tie.NONE: "No events around the graph launch.",
     }
 )
 LITTLE_KNOWN = 0.5
@@ -91,7 +91,7 @@ def _summary(facts: Mapping[str, int | float | None]) -> Figures:
     tied = (facts["graphs.with_operator_ns"] or 0) / device if device else None
     figures = [
         METRICS.figure("graph_device_ns", device, "Replayed"),
-        METRICS.figure("replayed_ratio", facts["graphs.share"], "Of all device time"),
+        METRICS.figure("replayed_ratio", facts["graphs.share"], "Share of device time"),
         METRICS.figure("graph_tied_ratio", tied),
         METRICS.figure("graphs", facts["graphs.count"]),
         METRICS.figure("replays", facts["graphs.replays"]),
@@ -110,7 +110,7 @@ def _coverage(account: Account, facts: Mapping[str, int | float | None]) -> Brea
         if times[tie]
     ]
     total = int(facts["graphs.device_ns"] or 0)
-    return Breakdown("coverage", "Where the operators of replays are known from", "", "ns", total, slices, "bar")
+    return Breakdown("coverage", "Source of operators of replays", "", "ns", total, slices, "bar")
 
 
 def _title(tie: Tie) -> str:
@@ -123,9 +123,7 @@ def _notes(trace: TraceTable, account: Account, facts: Mapping[str, int | float 
     device, known = facts["graphs.device_ns"] or 0, facts["graphs.with_operator_ns"] or 0
     if trace.captured.source and not trace.captured:
         source = METRICS.figure("graph_source", trace.captured.source)
-        text = (
-            "{graph_source} holds neither captures nor device work: it tells nothing of the graphs that are replayed."
-        )
+        text = "{graph_source} contains no captures and no device work, so it cannot name operators of replayed graphs."
         found.append(Notice("graphs.capture_empty", "medium", text, "Choose another capture, or none.", [source]))
     elif known < LITTLE_KNOWN * device and not trace.captured.source:
         text = "A replay runs no operators: they are those of the capture, which is not known here."

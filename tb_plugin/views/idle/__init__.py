@@ -18,7 +18,7 @@ def _missing(trace: TraceTable) -> Missing | None:
     if not device_busy(trace):
         return Missing("The trace contains no device work.", trace.recorder.todo("view.idle"))
     if missing_computation(trace) is not None:
-        return Missing("Kernels that the profiler reports are missing, so idle time is unknown.", "")
+        return Missing("Kernels reported by the profiler are missing, so idle time is unknown.", "")
     return None
 
 

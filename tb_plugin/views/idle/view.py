@@ -48,12 +48,8 @@ AGAIN = "computed again"
 """The role of forward work that a backward pass repeats."""
 LISTED = 200
 """So many pieces of each cause are listed: the longest."""
-_NEXT = Metric(
-    "event", "Event", "count", "Number of the event after the gap in order of time, as the timeline knows it."
-)
-_BEGINS_IN = (
-    "Step in which it begins. None: it begins outside of the chosen steps and reaches into them; its time is whole."
-)
+_NEXT = Metric("event", "Event", "count", "Timeline number of the event after the gap.")
+_BEGINS_IN = "Step in which it starts. None: it starts outside the selected steps; its full time counts."
 _COLUMNS = ("cause", "dur_ns", "start_ns", "step", "device", "idle_host", "operator", "idle_line", "next_work")
 
 

@@ -28,9 +28,9 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "kernel_type": ("Type", "What the kernel computes, as the profile states it beside the name."),
-            "core": ("Core", "Part of the device that ran it, as the profile states it."),
-            "kernel_shapes": ("Input shapes", "Dimensions of its input tensors, as the profile states them."),
+            "kernel_type": ("Type", "Reported kernel type."),
+            "core": ("Core", "Reported device core of the kernel."),
+            "kernel_shapes": ("Input shapes", "Reported input shapes of the kernel."),
         },
     )
 )
@@ -144,7 +144,7 @@ def _rows(trace: TraceTable, kernels: Int64, stated: list[OpenColumn]) -> Frame:
         title = column.title or column.key
         values, unit = _values(trace, column, rows)
         data[key] = values
-        metric = Metric(key, title, unit, f"As the profile states it of the kernel{_in(column.unit)}.")
+        metric = Metric(key, title, unit, f"Reported for the kernel{_in(column.unit)}.")
         columns.append(Column(metric, hidden=column.key not in first))
     columns.append(Column(EVENT, hidden=True))
     left = len(kernels) - len(rows)

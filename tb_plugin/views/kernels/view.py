@@ -28,15 +28,12 @@ from tb_plugin.views.kernels import VIEW
 from tb_plugin.views.kernels.reported_kernels import STATISTICS, cores, frames_of, statistics
 
 METRICS = SHARED.adding(
-    define("", "code", {"direction": ("Direction", "Where the copies go, as recorded beside their name.")}),
+    define("", "code", {"direction": ("Direction", "Recorded copy direction.")}),
     define(
         CHOSEN,
         "ratio",
         {
-            "mean_occupancy": (
-                "Occupancy",
-                "Estimated achieved occupancy, mean weighted by duration; kernels without a value count as 0.",
-            ),
+            "mean_occupancy": ("Occupancy", "Estimated occupancy, weighted by duration; unknown counts as 0."),
         },
     ),
     define(
@@ -45,7 +42,7 @@ METRICS = SHARED.adding(
         {
             "mean_blocks_per_sm": (
                 "Blocks per SM",
-                "Blocks of a launch per streaming multiprocessor, mean weighted by duration; no value counts as 0.",
+                "Blocks per multiprocessor, weighted by duration; unknown counts as 0.",
             ),
         },
     ),
@@ -53,17 +50,14 @@ METRICS = SHARED.adding(
         CHOSEN,
         "bool",
         {
-            "uses_matrix_unit": (
-                "Matrix units",
-                "The kernel uses matrix units, by its name; unknown where the name does not tell.",
-            ),
+            "uses_matrix_unit": ("Matrix units", "Use of matrix units, by the kernel's name."),
         },
     ),
     define(
         CHOSEN,
         "bytes_per_second",
         {
-            "bandwidth": ("Bandwidth", "Bytes over duration."),
+            "bandwidth": ("Bandwidth", "Bytes divided by duration."),
         },
     ),
 )

@@ -81,7 +81,7 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo
         return {}
     figures = [METRICS.figure(key, all_of[key]) for key in _SHOWN]
     if all_of["short_launches"]:  # of others the finding launch_bound speaks
-        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "A graph of short kernels saves at most"))
+        figures.append(METRICS.figure("capture_ns", all_of["capture_ns"], "Graph saving (max)"))
     if len(depths) == 1:
         figures.insert(2, METRICS.figure("starved_ratio", depths[0].starved))
     empty = launches.latency_ns[~launches.is_queued]
@@ -99,17 +99,14 @@ def launch_payloads(launches: Launched, all_of: Facts, depths: list[Depth], todo
 
 def _answer(all_of: Facts, todo: str) -> Notice:
     """How often a device waited for a launch, what that came to, and whether a graph would help."""
-    text = (
-        "{empty_queue_launches} of {launches} launches met an empty queue;"
-        " devices idled {starved_ns} until launched work began."
-    )
+    text = "{empty_queue_launches} of {launches} launches found the queue empty, costing {starved_ns} of idle time."
     keys = ["empty_queue_launches", "launches", "starved_ns"]
     if all_of["short_launches"] and all_of["capture_ns"]:
         text += " {short_launches} took longer than the kernel they launch:"
         text += " capturing those in a graph saves at most {capture_ns}."
         keys += ["short_launches", "capture_ns"]
     if all_of["late_launches"]:
-        text += " {late_launches} began unusually late."
+        text += " {late_launches} started unusually late."
         keys += ["late_launches"]
     if all_of["behind_launches"]:
         text += " {behind_launches} waited for unrecorded work: that is queue time, no latency."

@@ -28,7 +28,7 @@ LATE_LISTED = 200
 ARROW = " → "
 """Between the kernels of a sequence."""
 _MEDIANS = ("launch_api_p50_ns", "launch_queue_p50_ns", "launch_latency_p50_ns")
-_EVENT = Metric("event", "Event", "count", "Number of the first work in order of time, as the timeline knows it.")
+_EVENT = Metric("event", "Event", "count", "Timeline number of the first kernel.")
 
 
 def by_kernel(trace: TraceTable, launches: Launched) -> Frame:

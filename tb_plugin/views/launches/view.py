@@ -33,33 +33,24 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ns",
         {
-            "device_idle_ns": (
-                "Device idle meanwhile",
-                "Part of the calls' host self time in which the device had nothing to do: no kernel, copy or set ran on any "
-                "stream of the devices that the thread launches work on.",
-            ),
+            "device_idle_ns": ("Device idle", "Host self time of the calls with all streams idle."),
         },
     ),
     define(
         CHOSEN,
         "count",
         {
-            "launched": (
-                "Launched",
-                "Kernels, copies and sets that the calls launched, as far as launches are recorded.",
-            ),
+            "launched": ("Launched", "Kernels, copies and sets launched by the calls."),
         },
     ),
     define(
         "",
         "code",
         {
-            "caller_phase": ("Phase", "Innermost annotation (not a step) open on the thread when the call began."),
+            "caller_phase": ("Phase", "Innermost annotation at the call start, without steps."),
             "caller_frame": (
-                "Python",
-                "Innermost Python function open on the thread when the call began, outside of the framework and the standard "
-                "library where there is one; where no Python calls are recorded, that of the call stack recorded with an "
-                "operator around it.",
+                "Python line",
+                "Python line of the call, outside the framework if possible.",
             ),
         },
     ),
@@ -223,7 +214,7 @@ def _summary(facts: dict[str, int | None]) -> list[Figure]:
     """How many calls there are, their time on all threads, and how much of it a device idled."""
     figures = [
         METRICS.figure("calls", facts["launches.calls"]),
-        METRICS.figure("host_self_ns", facts["launches.host_ns"], "In runtime calls"),
+        METRICS.figure("host_self_ns", facts["launches.host_ns"], "Runtime calls"),
     ]
     idle = facts["launches.device_idle_ns"]
     return figures if idle is None else [*figures, METRICS.figure("device_idle_ns", idle)]

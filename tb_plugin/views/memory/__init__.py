@@ -43,7 +43,7 @@ VIEW = ViewEntry(
             "`advice` and `data_quality` (Notices), `devices` (Figures, one per device), `allocators`, "
             "`allocator_devices`, `allocator_peaks` and `component_counts` (Figures), `allocator_curve` "
             "(Series), `memory_allocators` and `memory_components` (Tables; these if the profile "
-            "[reports totals](../metrics.md#totals-that-a-profile-states)), `memory_operators` (Table), "
+            "[reports totals](../concepts/memory.md#memory)), `memory_operators` (Table), "
             "`memory_shapes` (Table; if input shapes change between steps). Without memory events only "
             "tables."
         ),

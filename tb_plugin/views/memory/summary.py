@@ -142,9 +142,9 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
     if left:
         none = _NOBODY.get(key, NO_OPERATOR.strip("()"))
         text = f"{len(named) - SLICES} others" if len(named) > SLICES else none
-        parts.append(Slice(Metric("rest", text, "bytes", "All others."), "rest", left))
+        parts.append(Slice(Metric("rest", text, "bytes", "All other rows."), "rest", left))
     if outside:
-        about = METRICS["live_before_bytes"].definition if outside > 0 else "The recorded total less what is above."
+        about = METRICS["live_before_bytes"].definition if outside > 0 else "Recorded total minus the rows above."
         text = nobody[0]["name"].strip("()")
         parts.append(Slice(Metric("outside", text, "bytes", about), "idle", outside))
     return Breakdown(name, title, device.name, "bytes", live.total, parts, "bar")

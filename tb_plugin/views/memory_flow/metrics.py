@@ -5,20 +5,17 @@ from __future__ import annotations
 from tb_plugin.analysis.metrics import SHARED, define
 
 RECORDING = "the whole recording"
-MOMENT = "the chosen moment, else that of most memory in use"
+MOMENT = "selected time, else the peak"
 
 METRICS = SHARED.adding(
     define(
         "",
         "code",
         {
-            "tensor_name": ("Tensor", "Scopes, operator and number of the output that the tensor is, as recorded."),
-            "tensor_operator": ("Operator", "What made the tensor: the last part of its name, without numbers."),
-            "tensor_producer": (
-                "Made by",
-                "Scopes and operator of the tensor's name without the numbers that tell repeated calls apart.",
-            ),
-            "tensor_layout": ("Layout", "Lengths (strides) and type of the tensor, as recorded."),
+            "tensor_name": ("Tensor", "Recorded scopes, operator and output number."),
+            "tensor_operator": ("Operator", "Operator in the tensor's name."),
+            "tensor_producer": ("Produced by", "Scopes and operator without instance numbers."),
+            "tensor_layout": ("Layout", "Recorded lengths, strides and type."),
             "tensor_address": ("Address", "First address of the tensor."),
         },
     ),
@@ -26,30 +23,24 @@ METRICS = SHARED.adding(
         RECORDING,
         "ns",
         {
-            "flow_time_ns": ("Time", "Time on the clock of the recording."),
-            "flow_peak_time_ns": ("Peak at", "First time at which most memory was in use."),
-            "tensor_made_ns": ("Made at", "When the tensor was made."),
-            "tensor_released_ns": ("Released at", "When its memory was released; empty: not while recording."),
-            "tensor_life_ns": (
-                "Lifetime",
-                "Release less making; of one that was not released, until the recording ends.",
-            ),
-            "producer_life_ns": ("Longest lifetime", "Longest lifetime of a tensor of this producer."),
+            "flow_time_ns": ("Time", "Time on the recording's clock."),
+            "flow_peak_time_ns": ("Peak at", "First time of the peak."),
+            "tensor_made_ns": ("Created at", "Creation time of the tensor."),
+            "tensor_released_ns": ("Released at", "Release time of the tensor; empty: not recorded."),
+            "tensor_life_ns": ("Lifetime", "Release (or recording end) minus creation."),
+            "producer_life_ns": ("Longest lifetime", "Longest lifetime of the producer's tensors."),
         },
     ),
     define(
         RECORDING,
         "bytes",
         {
-            "tensor_bytes": ("Size", "Bytes from the tensor's first element to its last."),
-            "flow_used_bytes": (
-                "In use",
-                "Bytes of all addresses at which a tensor lies: what several tensors share counts once.",
-            ),
-            "flow_sum_bytes": ("Sum of sizes", "Sizes of all tensors that are there: what they share counts for each."),
-            "flow_most_shared_bytes": ("Most shared", "The most by which the sum of sizes is above the bytes in use."),
-            "flow_peak_bytes": ("Peak", "Most bytes in use at a time."),
-            "producer_bytes": ("Made in all", "Sizes of all tensors of this producer, one after the other or not."),
+            "tensor_bytes": ("Size", "Bytes from the first element to the last."),
+            "flow_used_bytes": ("In use", "Bytes of all addresses with a tensor; shared bytes count once."),
+            "flow_sum_bytes": ("Sum of sizes", "Sum of live tensor sizes."),
+            "flow_most_shared_bytes": ("Peak shared", "Largest sum of sizes minus bytes in use."),
+            "flow_peak_bytes": ("Peak", "Largest bytes in use."),
+            "producer_bytes": ("Total size", "Sum of the producer's tensor sizes."),
             "largest_tensor_bytes": ("Largest", "Size of the largest tensor."),
         },
     ),
@@ -57,28 +48,24 @@ METRICS = SHARED.adding(
         MOMENT,
         "bytes",
         {
-            "flow_moment_used_bytes": ("In use", "Bytes in use at the moment."),
-            "flow_moment_shared_bytes": ("Shared", "Sizes of the tensors that are there less the bytes in use."),
-            "unnamed_bytes": ("Without a name", "Bytes at which a tensor without a name lies at the moment."),
-            "producer_moment_bytes": (
-                "Then",
-                "Bytes at which a tensor of this producer lies at the moment: what its tensors share counts once, what "
-                "those of two producers share for each.",
-            ),
+            "flow_moment_used_bytes": ("In use", "Bytes in use at the selected time."),
+            "flow_moment_shared_bytes": ("Shared", "Sum of sizes minus bytes in use."),
+            "unnamed_bytes": ("Unnamed", "Bytes of unnamed tensors at the selected time."),
+            "producer_moment_bytes": ("Then", "Bytes in use by the producer at the selected time."),
         },
     ),
-    define(MOMENT, "ns", {"flow_moment_ns": ("Moment", "The moment that is looked at.")}),
-    define(MOMENT, "count", {"flow_moment_tensors": ("Tensors then", "Tensors that are there at the moment.")}),
+    define(MOMENT, "ns", {"flow_moment_ns": ("Selected time", "Selected time.")}),
+    define(MOMENT, "count", {"flow_moment_tensors": ("Tensors then", "Live tensors at the selected time.")}),
     define(
         RECORDING,
         "count",
         {
-            "flow_tensors": ("Tensors", "Tensors that the recording tells of."),
-            "flow_peak_tensors": ("Tensors at the peak", "Tensors that are there at the peak."),
-            "flow_unreleased": ("Not released", "Tensors whose release was not recorded: they are there to the end."),
-            "producer_tensors": ("Tensors", "Tensors of this producer."),
-            "tensor_operator_number": ("Operator number", "Number of the operator that made the tensor, as recorded."),
-            "tensor_number": ("Number", "Number of the tensor in order of time."),
+            "flow_tensors": ("Tensors", "Recorded tensors."),
+            "flow_peak_tensors": ("Tensors at the peak", "Live tensors at the peak."),
+            "flow_unreleased": ("Not released", "Tensors without a recorded release."),
+            "producer_tensors": ("Tensors", "Tensors of the producer."),
+            "tensor_operator_number": ("Operator number", "Recorded operator number."),
+            "tensor_number": ("Number", "Tensor number, in time order."),
         },
     ),
 )

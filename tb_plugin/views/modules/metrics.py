@@ -16,23 +16,17 @@ METRICS = SHARED.adding(
         "",
         "code",
         {
-            "regions": (
-                "Regions",
-                "Compiled code that it ran itself; a wrapper that of the module it stands for as well.",
-            ),
+            "regions": ("Regions", "Compiled regions run directly by the module."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "backward_apart_ns": (
-                "Host time of no module",
-                "Host time of the backward operators that count for no module.",
-            ),
+            "backward_apart_ns": ("Host time without module", "Host time of backward operators without a module."),
             "backward_device_self_ns": (
                 "Backward self",
-                "Device time launched by backward operators whose forward operator the module called directly.",
+                "Device time of backward operators matched to the module itself.",
             ),
         },
     ),
@@ -40,11 +34,8 @@ METRICS = SHARED.adding(
         CHOSEN,
         "count",
         {
-            "backward_apart": (
-                "Of no module",
-                "Backward operators that count for no module: they began in none, nor did the forward operator of any.",
-            ),
-            "backward_apart_untied": ("Not tied", "Of these, operators whose forward operator is not known."),
+            "backward_apart": ("Without module", "Backward operators without a module."),
+            "backward_apart_untied": ("Unmatched", "Those without a known forward operator."),
         },
     ),
 )

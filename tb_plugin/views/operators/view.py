@@ -35,40 +35,34 @@ METRICS = SHARED.adding(
         CHOSEN,
         "ratio",
         {
-            "core_self_ratio": (
-                "Counted cores, self",
-                "Share of device self in kernels that ran there, by what the trace says of each.",
-            ),
-            "core_total_ratio": ("Counted cores, total", "The same of device total."),
+            "core_self_ratio": ("Counted cores, self", "Self kernel time on counted cores divided by device self."),
+            "core_total_ratio": ("Counted cores, total", "Total kernel time on counted cores divided by device total."),
             "matrix_self_ratio": (
-                "On matrix units, self",
-                "Share of the operator's own kernel time that ran in kernels known (by name) to use matrix units.",
+                "Matrix units, self",
+                "Self kernel time on matrix units divided by self kernel time.",
             ),
-            "matrix_total_ratio": ("On matrix units, total", "The same over the kernels of nested operators as well."),
-            "runtime_ratio": (
-                "Runtime calls",
-                "Share of runtime and driver calls made directly by it in host self and them together.",
+            "matrix_total_ratio": (
+                "Matrix units, total",
+                "Total kernel time on matrix units divided by total kernel time.",
             ),
+            "runtime_ratio": ("Runtime share", "Runtime calls divided by host self plus runtime calls."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "runtime_self_ns": (
-                "In runtime calls",
-                "Time on the host in runtime and driver calls made directly by it, which host self leaves out.",
-            ),
-            "core_self_ns": ("On counted cores, self", "Time of its own kernels that ran there."),
-            "core_total_ns": ("On counted cores, total", "The same over the kernels of nested operators as well."),
+            "runtime_self_ns": ("Runtime calls", "Host time of runtime and driver calls made directly."),
+            "core_self_ns": ("Counted core time, self", "Self kernel time on counted cores."),
+            "core_total_ns": ("Counted core time, total", "Total kernel time on counted cores."),
         },
     ),
     define(
         CHOSEN,
         "bool",
         {
-            "core_eligible": ("Counted cores eligible", "A kernel of it or of anything nested in it ran there."),
-            "has_stack": ("Stack", "A call stack is known for at least one call."),
+            "core_eligible": ("Counted cores eligible", "At least one kernel ran on counted cores."),
+            "has_stack": ("Stack", "At least one call has a call stack."),
         },
     ),
 )
@@ -338,9 +332,9 @@ def _donuts(by_name: Frame, outermost: Frame, has_device: bool) -> dict[str, Pay
     """
     titles = {
         "device_self_ns": "Device self time",
-        "device_total_ns": "Device total time of outermost operators",
+        "device_total_ns": "Device total time of top-level operators",
         "host_self_ns": "Host self time",
-        "host_total_ns": "Host total time of outermost operators",
+        "host_total_ns": "Host total time of top-level operators",
     }
     shown = [key for key in titles if has_device or key.startswith("host")]
     found: dict[str, Payload] = {}

@@ -11,7 +11,9 @@ VIEW = ViewEntry(
     "Overview",
     order=10,
     model=TRACE,
-    traits=Traits("Summary", kept=True, whole="Its numbers describe whole steps and devices.", tables=("steps",)),
+    traits=Traits(
+        "Summary", kept=True, whole="Overview covers whole steps and devices, not phases.", tables=("steps",)
+    ),
     http=ViewText(
         payloads=(
             "`headline` (Figures), `largest_costs` (Notices about `answer`: the sentence about the main "

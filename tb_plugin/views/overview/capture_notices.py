@@ -25,9 +25,9 @@ def _partial(trace: TraceTable) -> list[Notice]:
         Notice(
             "capture_partial",
             "low",
-            f"The profiler lost work: of {nodes:,} nodes in {{affected}} replayed graphs only the first {agreeing:,} agree "
-            "with {capture}.",
-            "The nodes behind a lost one have no operator. Record the capture and the replays again to have them.",
+            f"The profiler lost events: only the first {agreeing:,} of {nodes:,} nodes in {{affected}} replayed graphs match "
+            "{capture}.",
+            "Nodes after a lost one have no operator. Record capture and replays again.",
             [
                 METRICS.figure("capture", trace.captured.source if sources else source),
                 METRICS.figure("affected", len(agreements), "Graphs"),
@@ -42,7 +42,7 @@ def _refused(trace: TraceTable) -> list[Notice]:
         return []
     source = METRICS.figure("capture", captured.source)
     if not captured:
-        text = "{capture} holds neither captures nor device work: it tells nothing of the graphs that are replayed."
+        text = "{capture} contains no captures and no device work, so it cannot name operators of replayed graphs."
         return [Notice("capture_empty", "medium", text, "Choose another capture, or none.", [source])]
     refused = [each for each in origins_of(trace).refusals if each.source]
     if not refused:
@@ -54,9 +54,11 @@ def _refused(trace: TraceTable) -> list[Notice]:
         Notice(
             "capture_refused",
             "medium",
-            "{capture} does not tell of {affected} of the graphs that are replayed: {capture_difference}",
-            "What is told of these graphs is what the trace itself tells. Choose the capture of this process: that of "
-            "another model, version or batch has other kernels.",
+            "{capture} does not match {affected} of the replayed graphs: {capture_difference}",
+            (
+                "For these graphs, only the trace itself is used. Choose the capture of this process; another "
+                "model, version or batch has different kernels."
+            ),
             [
                 source,
                 METRICS.figure("affected", len({each.graph for each in refused}), "Graphs"),

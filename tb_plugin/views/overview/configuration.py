@@ -46,7 +46,7 @@ LONGEST = 300
 
 
 def _setting(key: str, title: str, value: object) -> Figure:
-    definition = f"Top-level key {key} of the trace file."
+    definition = f"Key {key} of the trace file."
     return Figure(Metric(key, title, "text", definition, "the trace file"), str(value)[:LONGEST])
 
 
@@ -57,7 +57,7 @@ def configuration(trace: TraceTable) -> Figures:
     if options or not is_range_trace(trace):
         figures.append(_setting("profiler_options", "Profiler options", options or "none recorded"))
     figures += _rest(trace.metadata)
-    return Figures("configuration", "Configuration", "as the file states it", figures)
+    return Figures("configuration", "Configuration", "as recorded in the file", figures)
 
 
 def _rest(data: Mapping[str, object]) -> list[Figure]:
@@ -72,7 +72,7 @@ def _rest(data: Mapping[str, object]) -> list[Figure]:
         )
         found += [_setting(name, name[:LONGEST], _text(member)) for name, member in members.items()]
     if len(found) > _MOST:
-        definition = "Settings of the trace file that are not listed here."
+        definition = "Further settings of the trace file."
         more = Metric("further_settings", "Further settings", "count", definition, "the trace file")
         return [*found[:_MOST], Figure(more, len(found) - _MOST)]
     return found

@@ -28,12 +28,12 @@ METRICS = OF_RULE.adding(
     define(
         WHOLE,
         "ns",
-        {"core_ns": ("Cores", "Durations of the kernels that ran on this kind of cores; several may run at once.")},
+        {"core_ns": ("Cores", "Kernel time on this core type; concurrent kernels add up.")},
     ),
     define(
         WHOLE,
         "hertz",
-        {"core_hertz": ("Frequency of cores", "Mean over the time in which kernels other than communication run.")},
+        {"core_hertz": ("Core frequency", "Mean frequency during non-communication kernels.")},
     ),
 )
 UNKNOWN = "Not stated"
@@ -86,7 +86,7 @@ def cores_breakdown(trace: TraceTable, device: int) -> Breakdown | None:
     ]
     return Breakdown(
         f"device_cores_{name}",
-        "Kernel time by kind of cores",
+        "Kernel time by core type",
         f"device {name}, durations summed, communication included",
         "ns",
         sum(times.values()),

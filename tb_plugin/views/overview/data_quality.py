@@ -60,12 +60,12 @@ _READING: dict[str, tuple[str, Severity, str]] = {
     "dropped": (
         "events_dropped",
         "high",
-        "Numbers leave these events out. Record again if they matter.",
+        "Numbers exclude these events. Record again if they matter.",
     ),
-    "quarantined": ("events_quarantined", "medium", "Numbers leave these events out; they moved no window."),
-    "repaired": ("events_repaired", "low", "The events count like all others; a name may differ from the original."),
-    "unknown": ("unknown_category", "info", "They are drawn on the timeline and count in no sum."),
-    "note": ("reading_note", "info", "Nothing to do."),
+    "quarantined": ("events_quarantined", "medium", "Numbers and time ranges exclude these events."),
+    "repaired": ("events_repaired", "low", "These events count like all others; a name may differ from the original."),
+    "unknown": ("unknown_category", "info", "They appear on the timeline and in no sum."),
+    "note": ("reading_note", "info", "No action needed."),
 }
 
 
@@ -78,7 +78,10 @@ def _reading(trace: TraceTable) -> list[Notice]:
                 "truncated",
                 "high",
                 _cut(trace.report),
-                "Wait until the job has written the whole file, or record again: numbers cover only what was written.",
+                (
+                    "Wait until the job has written the whole file, or record again. Numbers cover only the written "
+                    "part."
+                ),
                 _count(trace.report.events_kept, "Events read"),
             )
         )
@@ -89,8 +92,8 @@ def _cut(report: ReadReport) -> str:
     """Which file ends early, where the profile has several."""
     names = ", ".join(report.cut_files).replace("{", "(").replace("}", ")")
     if names:
-        return f"Cut off: {names}. What follows there is missing; of the profile {{affected}} events were read."
-    return "The file is cut off after {affected} events; what follows is missing."
+        return f"Truncated: {names}. {{affected}} events of the profile were read."
+    return "The file is truncated: {affected} events were read, the rest is missing."
 
 
 def _window(trace: TraceTable) -> list[Notice]:
@@ -104,21 +107,21 @@ def _window(trace: TraceTable) -> list[Notice]:
         METRICS.figure("window_events", window.events),
         METRICS.figure("trace_events", window.trace_events),
     ]
-    what, why = "Only a part of the trace was opened", ""
+    what, why = "Only part of the trace was opened", ""
     if window.steps:
-        what = "Of {trace_steps} steps only {first_step} to {last_step} were opened"
+        what = "Only steps {first_step} to {last_step} of {trace_steps} were opened"
         figures += [METRICS.figure("first_step", window.first_step), METRICS.figure("last_step", window.last_step)]
         figures.append(METRICS.figure("trace_steps", window.trace_steps))
     if window.need_bytes > window.budget_bytes:
-        why = " All of it would take about {need_bytes} of memory, and {budget_bytes} are allowed."
+        why = " The whole trace needs about {need_bytes} of memory; {budget_bytes} are allowed."
         figures += [
             METRICS.figure("need_bytes", window.need_bytes),
             METRICS.figure("budget_bytes", window.budget_bytes),
         ]
     times = "from {window_start_ns} to {window_end_ns} of {trace_ns}, {window_events} of {trace_events} events."
     todo = (
-        "No number is about anything outside. Choose another window above the view, or raise TORCH_TRACE_MEMORY_MB and "
-        "start again to open all of it."
+        "All numbers cover this window only. Choose another window above the view, or restart with a "
+        "larger TORCH_TRACE_MEMORY_MB to open the whole trace."
     )
     return [_notice("window", "high", f"{what}: {times}{why}", todo, *figures)]
 
@@ -132,9 +135,14 @@ def _missing_kernels(trace: TraceTable) -> list[Notice]:
         _notice(
             "kernels_missing",
             "high",
-            "The profile states {stated_compute_ns} of computation, and its kernels compute for {recorded_compute_ns}.",
-            "Only the stated times of steps tell when the device was idle, and what hides communication. Files of the "
-            "profile are missing, or cut off.",
+            (
+                "The profiler reports {stated_compute_ns} of computation, but the recorded kernels cover only "
+                "{recorded_compute_ns}."
+            ),
+            (
+                "Idle time and overlap come from the reported step times only. Files of the profile are missing "
+                "or truncated."
+            ),
             METRICS.figure("stated_compute_ns", missing[1]),
             METRICS.figure("recorded_compute_ns", missing[0]),
         )
@@ -150,10 +158,14 @@ def _clipped(trace: TraceTable) -> list[Notice]:
         _notice(
             "durations_clipped",
             "medium",
-            "{affected} pieces of device work last longer (up to {recorded_dur_ns}) than all of the trace, though their "
-            "streams went on meanwhile.",
-            "Such durations overflowed in the recorder. All numbers take them as ended where the next work of their stream "
-            "began; a chosen event shows what was recorded.",
+            (
+                "{affected} device events are longer (up to {recorded_dur_ns}) than the trace, although their "
+                "streams ran other work."
+            ),
+            (
+                "These durations overflowed in the profiler. All numbers end them at the next event of the "
+                "stream; the event panel shows the recorded duration."
+            ),
             _count(len(cut.row)),
             METRICS.figure("recorded_dur_ns", int(cut.recorded_ns.max())),
             view="timeline",
@@ -169,34 +181,36 @@ def _issue(issue: Issue) -> Notice:
 
 def _rules(issue: Issue) -> Notice:
     text = issue.text.replace("{", "(").replace("}", ")")
-    todo = "That line counts for nothing. Mend it and start again: the rules are read once."
+    todo = "This line is ignored. Fix it and restart: the rules are read once."
     return _notice(RULES, "medium", text, todo, _count(issue.count))
 
 
 def _pattern(issue: Issue) -> Notice:
     text = issue.text.replace("{", "(").replace("}", ")")
-    return _notice(PATTERN, "medium", text, "Steps are found without it. Mend it and start again.", _count(issue.count))
+    return _notice(PATTERN, "medium", text, "It is ignored. Fix it and restart.", _count(issue.count))
 
 
 def _unfinished(issue: Issue) -> Notice:
     return _notice(
         "ranges_unfinished",
         "medium",
-        "{affected} ranges begin and never end, as where a recording is cut off: they last to the end of the trace; where "
-        "one thread has very many, the later ones until the next begins.",
-        "Their durations are the longest that they can have, and they seem to lie inside of those that began before them.",
+        (
+            "{affected} ranges have no end, for example because the recording stopped. They are extended to "
+            "the end of the trace, or to the next range if a thread has very many."
+        ),
+        "Their durations are upper bounds, and they appear nested in earlier ranges.",
         _count(issue.count, "Ranges"),
     )
 
 
 def _lost_recording(issue: Issue) -> Notice:
     rule, severity, _ = _READING[issue.outcome]
-    todo = "Export each recording to a file of its own. Split this file at its documents to see the others."
+    todo = "Export each recording to a separate file, or split this file into its JSON documents."
     return _notice(rule, severity, "{affected} × " + issue.text, todo, _count(issue.count))
 
 
 def _legacy(issue: Issue) -> Notice:
-    todo = "The timeline draws them; no page sums them."
+    todo = "They appear on the timeline and in no sum."
     return _notice("unknown_category", "medium", "{affected} " + issue.text + ".", todo, _count(issue.count))
 
 
@@ -222,7 +236,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
                 _notice(
                     "device_events_missing",
                     "high",
-                    "The trace names a device but holds no kernel, copy or set.",
+                    "The trace names a device but contains no kernel, copy or set.",
                     trace.recorder.todo("device_events_missing"),
                 )
             )
@@ -233,8 +247,10 @@ def _device_events(trace: TraceTable) -> list[Notice]:
             _notice(
                 "unlaunched",
                 "medium",
-                "{unlaunched} of the device events came without a recorded launch: they belong to no operator unless their "
-                "external id names one.",
+                (
+                    "{unlaunched} of the device events have no recorded launch. They have no operator, unless their "
+                    "external id names one."
+                ),
                 trace.recorder.todo("unlaunched"),
                 METRICS.figure("unlaunched", int(unlaunched.sum())),
             )
@@ -245,7 +261,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
             _notice(
                 "no_operator",
                 "low",
-                "{no_operator_ns} of device time has no operator around its launch.",
+                "{no_operator_ns} of device time was launched outside any operator.",
                 _why_without(trace, alone),
                 METRICS.figure("no_operator_ns", int(trace.dur_ns[alone].sum())),
                 view="operators",
@@ -256,7 +272,10 @@ def _device_events(trace: TraceTable) -> list[Notice]:
             _notice(
                 "external_ids_disagree",
                 "info",
-                "The external id of {affected} device events names another operator than the one around the launch.",
+                (
+                    "The external id of {affected} device events names a different operator than the one around the "
+                    "launch."
+                ),
                 trace.recorder.todo("external_ids_disagree"),
                 _count(trace.external_disagreements),
             )
@@ -268,8 +287,8 @@ def _why_without(trace: TraceTable, rows: Int64) -> str:
     """What device work without an operator is, and what to do where most of it is replayed."""
     dur = trace.dur_ns[rows]
     if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
-        return f"Most of it is of replays of captured graphs. {trace.recorder.todo('capture_missing')}".rstrip()
-    return "It is counted in the row (no operator): launches from graphs, custom extensions or bare runtime calls."
+        return f"Most of it belongs to graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
+    return "It is counted in the row (no operator): launches from graphs, custom extensions or direct runtime calls."
 
 
 def _device_numbers(trace: TraceTable) -> list[Notice]:
@@ -283,8 +302,8 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
         _notice(
             "device_numbers",
             "info",
-            "Kernels and copies name device {device} what allocator events and the list of devices name {ordinal}.",
-            "Both are shown as recorded; rules about memory compare the two as one device.",
+            ("Device {device} of kernels and copies is device {ordinal} in allocator events and in the device list."),
+            "Both are shown as recorded; memory checks treat them as one device.",
             METRICS.figure("device", device.id),
             METRICS.figure("ordinal", device.ordinal),
         )
@@ -295,9 +314,11 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
             _notice(
                 "device_numbers_unmatched",
                 "info",
-                "Kernels and copies number {affected} devices otherwise than allocator events do, and the file does not say "
-                "which is which.",
-                "Both are shown as recorded; no rule compares the memory of a device with its size.",
+                (
+                    "Kernels and allocator events number {affected} devices differently, and the file does not say "
+                    "which is which."
+                ),
+                "Both are shown as recorded; checks against the memory size are off.",
                 _count(len(unknown), "Devices"),
             )
         )
@@ -305,9 +326,9 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
 
 
 _UNANSWERED = {
-    RARE: " None were inferred: no sequence of launches comes four times and fills half of it.",
-    LAYER: " None were inferred: what repeats may be a layer of the network as well as a step.",
-    BEGIN: " None were inferred: launches repeat, but nothing tells where a step begins.",
+    RARE: " None were inferred: no launch sequence repeats four times and covers half of the trace.",
+    LAYER: " None were inferred: the repeating part may be a layer instead of a step.",
+    BEGIN: " None were inferred: launches repeat, but the start of a step is not known.",
 }
 """Why nothing that repeats was taken for steps."""
 
@@ -332,7 +353,7 @@ def _steps(trace: TraceTable) -> list[Notice]:
             _notice(
                 "steps_incomplete",
                 "low",
-                "Steps left out at the end because their device work was cut off: {affected}.",
+                "Truncated steps skipped at the end: {affected}.",
                 trace.recorder.todo("steps_incomplete"),
                 _count(len(trace.steps.dropped), "Steps"),
             )
@@ -361,8 +382,8 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
 def _lost(trace: TraceTable, option: str, what: str) -> str:
     """What is said in place of how to record something: it was recorded, or may stand in what is missing of the file."""
     if trace.metadata.get(option):
-        return f"The file says that {what} were recorded ({option}), and what was read of it holds none."
-    return "" if trace.report.complete else f"What was read of the file holds no {what}."
+        return f"{option} was on, but the part that was read contains no {what}."
+    return "" if trace.report.complete else f"The part that was read contains no {what}."
 
 
 def _options(trace: TraceTable) -> list[Notice]:
@@ -401,8 +422,8 @@ def _structure(trace: TraceTable) -> list[Notice]:
         _notice(
             "partial_overlaps",
             "info",
-            "Host events that overlap another of their thread in part, neither enclosing the other: {affected}.",
-            "Each keeps its full time, has a row of its own on the timeline, and is nested in what encloses it whole.",
+            "Host events that partly overlap another event of their thread: {affected}.",
+            "Each keeps its full duration and has a separate row on the timeline.",
             _count(crossing),
             view="timeline",
         )
@@ -413,7 +434,7 @@ def _format(trace: TraceTable) -> list[Notice]:
     recorder = trace.recorder
     if not recorder.lacks:
         return []
-    text = f"A file of this format never holds {recorder.lacks}."
+    text = f"This format never contains {recorder.lacks}."
     return [_notice("format_lacks", "info", text, recorder.todo("format_lacks"))]
 
 
@@ -426,8 +447,8 @@ def _phases(trace: TraceTable) -> list[Notice]:
         _notice(
             "phases_deep",
             "low",
-            "Annotations so deep inside others that nothing is looked for inside of them: {affected}.",
-            "They have calls and host time in Phases, and no device time; a view that is limited to a phase leaves them out.",
+            "Annotations nested too deeply for device time: {affected}.",
+            "Phases shows their calls and host time, but no device time. They cannot be selected as a phase.",
             _count(deep, "Annotations"),
             view="phases",
         )

@@ -33,7 +33,7 @@ DEVICE_PARTS = (
     ("idle", "idle_ns"),
 )
 
-AT_WORK = "from the device's first work to the end of its last, inside steps and outside"
+AT_WORK = "from the first to the last device event, inside and outside steps"
 """Steps may begin before it: a device may idle longer in the steps than in all of this."""
 
 
@@ -71,8 +71,8 @@ def cards_of_devices(
     return {
         **of_each("Device time", "device_time", partition),
         **of_each("Idle time", "device_idle", idle),
-        **of_each("Compute by class of kernel", "device_classes", classes),
-        **of_each("Time by kind of core", "device_cores", lambda i, device: cores_breakdown(trace, i)),
+        **of_each("Compute by kernel class", "device_classes", classes),
+        **of_each("Time by core type", "device_cores", lambda i, device: cores_breakdown(trace, i)),
         **of_each("Devices", "device", card),
     }
 
@@ -80,12 +80,12 @@ def cards_of_devices(
 def _all_of_it(trace: TraceTable) -> str:
     """Of how much of the recording the times of a device are the sum, for others on the page are means."""
     count = len(trace.steps.label) if trace.steps.recorded else 0
-    return f"sum of {counted(count, 'step')} and what is outside" if count else "sum of the recording"
+    return f"sum of {counted(count, 'step')} and the time outside" if count else "sum over the recording"
 
 
 def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     values = asdict(time)
-    titles = {"idle_ns": "Idle from first to last work"}
+    titles = {"idle_ns": "Idle time, first to last kernel"}
     parts = [
         Slice(METRICS.metric(key, titles.get(key, ""), AT_WORK), category, values[key])
         for category, key in DEVICE_PARTS
@@ -93,7 +93,7 @@ def _partition(trace: TraceTable, device: str, time: DeviceTime) -> Breakdown:
     ]
     return Breakdown(
         name=f"device_time_{device}",
-        title="Device time from first to last work",
+        title="Device time breakdown, first to last kernel",
         subtitle=f"device {device}, all streams; {_all_of_it(trace)}; the parts sum exactly",
         unit="ns",
         total=time.window_ns,
@@ -107,7 +107,7 @@ def _idle(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     causes = idle_causes(trace, device)
     return Breakdown(
         name=f"device_idle_{name}",
-        title="Idle time from first to last work, by cause",
+        title="Idle time by cause, first to last kernel",
         subtitle=f"device {name}; {_all_of_it(trace)}; the parts sum to the idle time above",
         unit="ns",
         total=time.idle_ns,
@@ -144,7 +144,7 @@ def _classes(trace: TraceTable, device: int, time: DeviceTime) -> Breakdown:
     name = trace.devices[device].id
     return Breakdown(
         name=f"device_classes_{name}",
-        title="Compute by class of kernel",
+        title="Compute by kernel class",
         subtitle=f"device {name}; {_all_of_it(trace)}; the parts sum to the compute time above",
         unit="ns",
         total=time.compute_ns,

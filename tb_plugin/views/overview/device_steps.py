@@ -24,7 +24,7 @@ from tb_plugin.payloads import Breakdown, Column, Slice
 
 Int64 = npt.NDArray[np.int64]
 
-MEAN = "mean of the steps"
+MEAN = "mean per step"
 MOST_DEVICES = 64
 """Devices whose stated steps are shown, at most."""
 METRICS = SHARED.adding(
@@ -32,49 +32,32 @@ METRICS = SHARED.adding(
         STEP,
         "ns",
         {
-            "step_preparing_ns": (
-                "Preparing",
-                "From the begin of the step to the first kernel that runs on the device in it.",
-            ),
-            "step_free_ns": (
-                "Free",
-                "No kernel runs between the first one and the last one of the step on the device; copies and sets may.",
-            ),
-            "step_finishing_ns": (
-                "Finishing",
-                "From the end of the last kernel of the step on the device to the step's end.",
-            ),
-            "step_exposed_rest_ns": ("Exposed, not receiving", "Exposed communication without the bubble."),
-            "step_receiving_ns": (
-                "Bubble",
-                "The part of exposed communication in which the device receives what another rank sends.",
-            ),
+            "step_preparing_ns": ("Preparing", "Step start to the first kernel."),
+            "step_free_ns": ("Free", "Time without kernels between the first and last kernel."),
+            "step_finishing_ns": ("Finishing", "End of the last kernel to step end."),
+            "step_exposed_rest_ns": ("Exposed, not receiving", "Exposed communication minus bubble."),
+            "step_receiving_ns": ("Bubble", "Exposed communication in receives."),
         },
     ),
     define(
         "the step, as the profile states it",
         "ns",
         {
-            "stated_computing_ns": ("Computing", "Kernels other than communication run."),
-            "stated_exposed_ns": ("Exposed communication", "Communication that no computation hides."),
-            "stated_overlapped_ns": ("Overlap", "Communication that computation hides."),
-            "stated_communication_ns": ("Communication", "Communication, hidden or not."),
-            "stated_free_ns": ("Free", "Neither computation nor communication."),
-            "stated_stage_ns": ("Stage", "From the first work to the end of the last, without the bubble."),
-            "stated_bubble_ns": ("Bubble", "Receiving what another rank sends."),
+            "stated_computing_ns": ("Compute", "Reported time of compute kernels."),
+            "stated_exposed_ns": ("Exposed communication", "Reported communication not overlapped by compute."),
+            "stated_overlapped_ns": ("Overlap", "Reported communication overlapped by compute."),
+            "stated_communication_ns": ("Communication", "Reported communication."),
+            "stated_free_ns": ("Free", "Reported time without compute or communication."),
+            "stated_stage_ns": ("Stage", "Reported first to last work minus bubble."),
+            "stated_bubble_ns": ("Bubble", "Reported time in receives."),
             "stated_exposed_without_receive_ns": (
                 "Exposed, not receiving",
-                "Exposed communication without the bubble.",
+                "Reported exposed communication minus bubble.",
             ),
-            "stated_preparing_ns": (
-                "Preparing",
-                "From the begin of the step on the host to its first work on the device, also while that still works for the "
-                "step before.",
-            ),
+            "stated_preparing_ns": ("Preparing", "Reported step start on the host to first device work."),
             "stated_difference_ns": (
-                "Parts less whole",
-                "Computing, exposed communication (Not Overlapped) and free less stage and bubble: 0 but for rounding where "
-                "the statement is consistent.",
+                "Inconsistency",
+                "Compute plus exposed communication plus free, minus stage and bubble.",
             ),
         },
     ),
@@ -205,7 +188,7 @@ def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tu
             Slice(METRICS.metric(key, window=MEAN), category, value)
             for (key, category), value in zip(_STATED_PARTS, values, strict=True)
         ]
-        title, subtitle = "Device time of a step, as the profile states it", "its kernels are not all recorded"
+        title, subtitle = "Device time per step, reported by the profiler", "some kernels are not recorded"
         yield (
             device,
             Breakdown(f"device_steps_{device}", title, f"device {device}; {subtitle}", "ns", sum(values), parts, "bar"),
@@ -253,7 +236,7 @@ def reported_frame(table: pa.Table) -> Frame:
     data["stated_difference_ns"] = pc.subtract(stated, pc.add(table["stage_ns"], table["bubble_ns"]))
     shown = pa.table(data)
     columns = [Column(METRICS.metric(key)) for key in data]
-    return Frame("stated_steps", "Steps as the profile states them", columns, shown, ("device", "step"), "step")
+    return Frame("stated_steps", "Steps reported by the profiler", columns, shown, ("device", "step"), "step")
 
 
 def steps_facts(found: Mapping[str, DeviceSteps], stated: Mapping[str, Mapping[str, float]]) -> dict[str, Number]:
@@ -288,7 +271,7 @@ def steps_of_devices(trace: TraceTable, steps: Steps, chosen: Sequence[str] | No
         for i, device in enumerate(trace.devices):
             if (len(stated) or device.facts is not None) and (each := device_steps(trace, i, steps)) is not None:
                 found[device.id] = each
-    title = "Device time of a step" if steps.recorded else "Device time of the recording"
+    title = "Device time per step" if steps.recorded else "Device time of the recording"
     if steps.recorded and len(steps.label) > 1:
         title += f", mean of {len(steps.label)} steps"
     bars = {device: steps_breakdown(device, each, title) for device, each in found.items()}

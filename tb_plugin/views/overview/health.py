@@ -97,4 +97,4 @@ def outside_steps(trace: TraceTable) -> Figures | None:
     if outside:
         figures.append(METRICS.figure("outside_device_ns", outside))
         figures.append(METRICS.figure("outside_device_ratio", outside / measure(busy)))
-    return Figures("outside_steps", "Outside of the steps", "in no figure about steps", figures, "list")
+    return Figures("outside_steps", "Outside the steps", "not counted above", figures, "list")

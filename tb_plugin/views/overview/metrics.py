@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_plugin.analysis.metrics import CHOSEN_STEPS, STEP, STEPS, WHOLE, define
+from tb_plugin.analysis.metrics import CHOSEN_STEPS, LINE, P95, STEP, STEPS, WHOLE, define
 from tb_plugin.analysis.reported_steps import REPORTED_COMPUTE, REPORTED_STEP
 from tb_plugin.rules._metrics import METRICS as OF_RULES
 
@@ -13,96 +13,68 @@ METRICS = OF_RULES.adding(
         STEP,
         "ns",
         {
-            "kernel_ns": ("Kernel", "Device kernels other than communication, on any device."),
-            "memcpy_ns": ("Memcpy", "Copies on a device while no kernel runs."),
-            "memset_ns": ("Memset", "Memory sets on a device while none of the above runs."),
-            "runtime_ns": ("Runtime", "Runtime and driver calls on the host while none of the above runs."),
-            "dataloader_ns": ("Data loading", "Waiting for the data loader while none of the above runs."),
-            "cpu_ns": ("CPU", "Operators and annotations on the host while none of the above runs."),
-            "other_ns": ("Other", "The rest of the step."),
+            "kernel_ns": ("Kernel", "Time with a non-communication kernel running."),
+            "memcpy_ns": ("Memcpy", "Time with a copy running, no kernel."),
+            "memset_ns": ("Memset", "Time with a memory set running, none of the above."),
+            "runtime_ns": ("Runtime", "Time in runtime and driver calls, none of the above."),
+            "dataloader_ns": ("Data loading", "Time in the data loader, none of the above."),
+            "cpu_ns": ("CPU", "Time in host operators and annotations, none of the above."),
+            "other_ns": ("Other", "Rest of the step."),
         },
     ),
     define(
         WHOLE,
         "ns",
         {
-            "exposed_memcpy_ns": ("Exposed memcpy", "Copies run, and neither compute nor communication."),
-            "exposed_memset_ns": ("Exposed memset", "Memory sets run, and nothing else."),
-            "window_ns": ("Window", "From the first device event's start to the last one's end."),
-            "no_operator_ns": ("Without operator", "Device time that no recorded operator launched."),
-            "window_start_ns": ("Window from", "Where the window that was opened begins, from the start of the trace."),
-            "window_end_ns": ("Window to", "Where the window that was opened ends, from the start of the trace."),
-            "outside_ns": ("Recorded time", "From the first event to the end of the last, less all steps."),
-            "outside_device_ns": (
-                "Device busy",
-                "Any device works there: kernels, copies and sets of all devices, united.",
-            ),
+            "exposed_memcpy_ns": ("Exposed memcpy", "Copy time without compute or communication."),
+            "exposed_memset_ns": ("Exposed memset", "Memory set time with nothing else running."),
+            "window_ns": ("Window", "First device start to last device end."),
+            "no_operator_ns": ("Without operator", "Device time without a recorded operator."),
+            "window_start_ns": ("Window from", "Start of the opened window since trace start."),
+            "window_end_ns": ("Window to", "End of the opened window since trace start."),
+            "outside_ns": ("Recorded time", "Trace length minus steps."),
+            "outside_device_ns": ("Device busy", "Time outside steps with any device busy."),
             "device_lag_ns": (
                 "Device starts after host",
-                "From the start of the first operator or runtime call to that of the first device work; negative where work "
-                "runs that was launched before the recording.",
+                "First device start minus first host operator or call start.",
             ),
-            "device_tail_ns": (
-                "Device ends after host",
-                "From the end of the last operator or runtime call to that of the last device work; negative where the host "
-                "went on.",
-            ),
-            "trace_ns": (
-                "Length of the trace",
-                "From its first event to the end of its last, also outside the window.",
-            ),
+            "device_tail_ns": ("Device ends after host", "Last device end minus last host operator or call end."),
+            "trace_ns": ("Trace length", "First event start to last event end."),
         },
     ),
     define(
         WHOLE,
         "ns",
         {
-            "in_ranges_ns": ("In ranges", "Time in which threads are in any range, summed over the threads."),
-            "busiest_ns": ("Of its own", "Time in ranges of the name and in none inside them."),
-            "longest_ns": (
-                "In all",
-                "Time in ranges of the name; of one inside another of its name the outer one counts.",
-            ),
-            "thread_ranges_ns": ("In ranges", "Time in which the thread is in any range."),
-            "operation_total_ns": (
-                "Total",
-                "Durations of all parts of operations of the name; several may run at once.",
-            ),
-            "operation_max_ns": ("Longest", "The longest of them."),
+            "in_ranges_ns": ("In ranges", "Time in ranges, summed over threads."),
+            "busiest_ns": ("Self time", "Self time of the name."),
+            "longest_ns": ("Total time", "Total time of the name."),
+            "thread_ranges_ns": ("In ranges", "Time of the thread in ranges."),
+            "operation_total_ns": ("Total", "Sum of the operation's parts; concurrent parts add up."),
+            "operation_max_ns": ("Longest", "Longest part of the operation."),
         },
     ),
     define(
         STEPS,
         "ns",
         {
-            "step_time_p95_ns": ("p95", "95th percentile of the step durations (linear interpolation)."),
-            "largest_ns": ("Limited for", "Time of what limits the program, a mean over the steps."),
-            "largest_name_ns": (
-                "Of this name",
-                "How much of the largest part rows of one name cover, a mean over the steps: each moment of a thread counts "
-                "for the innermost row, rows of several threads or streams count each, up to the part.",
-            ),
+            "step_time_p95_ns": ("P95", P95.format("step durations")),
+            "largest_ns": ("Limiting time", "Time of the limiting part per step."),
+            "largest_name_ns": ("Time of this name", "Innermost time of the name in the limiting part, per step."),
         },
     ),
     define(
         STEPS,
         "ratio",
         {
-            "achieved_occupancy": (
-                "Est. achieved occupancy",
-                "Estimated occupancy of the kernels, weighted by their time in the window.",
-            ),
+            "achieved_occupancy": ("Est. achieved occupancy", "Estimated occupancy, weighted by kernel time."),
             "unexplained_ratio": (
-                "Nothing recorded, of the steps",
-                "Share of the steps in which nothing runs on a device and no operator or call on the host. Why devices idle "
-                "is another question: what of that has no cause is a share of the idle time.",
+                "Unexplained time",
+                "Step time without device work, operators or calls, divided by step time.",
             ),
-            "sampled_share": (
-                "Recorded",
-                "Share of the operators (by their numbers), or of the launched kernels, that is recorded.",
-            ),
-            "unknown_share": ("Unknown kernels", "Time of kernels of unknown kinds over all kernel time."),
-            "largest_share": ("Limited for", "Time of what limits the program over the time of the steps."),
+            "sampled_share": ("Recorded share", "Recorded operators or launched kernels divided by all."),
+            "unknown_share": ("Unknown kernels", "Time of unknown kernels divided by kernel time."),
+            "largest_share": ("Limiting share", "Time of the limiting part divided by step time."),
         },
     ),
     define(
@@ -111,67 +83,52 @@ METRICS = OF_RULES.adding(
         {
             "tensor_core_ratio": (
                 "Kernel time on matrix units",
-                "Share of all kernel time in kernels that are known (by name) to use matrix units.",
+                "Time of kernels on matrix units divided by kernel time.",
             ),
-            "linked_ratio": ("Linked to launches", "Share of the pieces of device work whose launch was recorded."),
-            "owned_ratio": (
-                "Linked to operators",
-                "Share of the device time (sum of durations) that an operator launched.",
+            "linked_ratio": ("Linked to launches", "Device events with a recorded launch divided by all."),
+            "owned_ratio": ("Linked to operators", "Device time with an operator divided by all device time."),
+            "outside_device_ratio": (
+                "Share of busy time",
+                "Device busy outside steps divided by all device busy time.",
             ),
-            "outside_device_ratio": ("Of the device's busy time", "Device busy outside of the steps over all of it."),
-            "largest_group_ratio": (
-                "Most events are",
-                "Share of the events that the largest kind has, which makes the file big.",
-            ),
+            "largest_group_ratio": ("Largest event type", "Events of the most frequent type divided by all events."),
         },
     ),
     define(
         WHOLE,
         "count",
         {
-            "ordinal": ("Number", "Number of the device in the framework, which allocator events record."),
-            "lost_events": ("Lost events", "Events that were dropped, or set aside for their times: in no figure."),
+            "ordinal": ("Number", "Device number in the framework."),
+            "lost_events": ("Lost events", "Dropped events plus events with invalid times."),
             "odd_times": (
-                "Odd times",
-                "Host events that overlap another of their thread in part, and device work whose end was not believed.",
+                "Overlapping events",
+                "Partly overlapping host events, plus device events with corrected ends.",
             ),
-            "unlaunched": ("Without launch", "Device events whose launching call was not recorded."),
-            "window_events": ("Events opened", "Events of the window that was opened."),
-            "trace_events": ("Events of the trace", "Events of the window and outside it."),
-            "ranges": ("Ranges", "Ranges with a begin and an end on a thread, and calls."),
-            "range_threads": ("Threads", "Threads with any event."),
-            "never_ended": ("Never ended", "Ranges of this name that nothing ends: they last to the end of the trace."),
-            "async_ranges": (
-                "On no thread",
-                "Ranges that belong to no thread: parts of asynchronous operations, and totals that a tool writes beside its "
-                "ranges.",
-            ),
-            "instants": (
-                "Instants",
-                "Moments that were marked, also in asynchronous operations: they have no duration.",
-            ),
-            "trace_steps": ("Steps of the trace", "Recorded steps, also outside the window that was opened."),
+            "unlaunched": ("Without launch", "Device events without a recorded launch."),
+            "window_events": ("Events opened", "Events in the opened window."),
+            "trace_events": ("Events of the trace", "Events in the trace file."),
+            "ranges": ("Ranges", "Ranges and calls on threads."),
+            "range_threads": ("Threads", "Threads with events."),
+            "never_ended": ("Open-ended", "Ranges of this name without an end."),
+            "async_ranges": ("Asynchronous", "Ranges without a thread."),
+            "instants": ("Instants", "Marked instants."),
+            "trace_steps": ("Steps of the trace", "Recorded steps in the trace file."),
         },
     ),
     define(
         CHOSEN_STEPS,
         "count",
         {
-            "findings_dismissed": ("Dismissed", "Rules that apply and that the question leaves out."),
-            "findings_ignored": (
-                "Left out by torch_trace_ignore",
-                "Rules that apply and that a file of the log directory leaves out.",
-            ),
+            "findings_dismissed": ("Dismissed", "Findings dismissed in the request."),
+            "findings_ignored": ("Ignored by torch_trace_ignore", "Findings ignored by a file of the log directory."),
         },
     ),
-    define(
-        "", "count", {"sm_count": ("Multiprocessors", "Multiprocessors of the device, which run blocks of threads.")}
-    ),
+    define("", "count", {"sm_count": ("Multiprocessors", "Multiprocessors of the device.")}),
     define(
         "",
         "bytes",
         {
-            "need_bytes": ("Memory needed", "Estimated from the size of the file: what opening all of it takes."),
+            "need_bytes": ("Memory needed", "Estimated memory for the full trace."),
             "budget_bytes": ("Memory allowed", "TORCH_TRACE_MEMORY_MB, by default half of the machine's memory."),
         },
     ),
@@ -179,34 +136,31 @@ METRICS = OF_RULES.adding(
         STEPS,
         "code",
         {
-            "busiest_name": ("Name", "Ranges of this name have most time of their own, in none inside them."),
-            "longest_name": (
-                "Name",
-                "Ranges of this name have most time with what is in them; the outermost one counts.",
-            ),
-            "unread_mark": ("Mark", "First name that marks a step of a server in an unknown form."),
-            "held_name": ("Name", "The profiler's own work that is waited for longest."),
-            "largest_name": ("Name", "Name of the rows that cover most of the largest part."),
-            "largest_caller": ("Caller", "Operator that launched, or is open around, most of what has that name."),
-            "largest_line": ("Python", "Line of Python that most of what has that name was called or launched under."),
+            "busiest_name": ("Name", "Range name with the most self time."),
+            "longest_name": ("Name", "Range name with the most total time."),
+            "unread_mark": ("Mark", "First unknown server step name."),
+            "held_name": ("Name", "Profiler work with the longest wait."),
+            "largest_name": ("Name", "Name with the most time in the limiting part."),
+            "largest_caller": ("Caller", "Operator with the most time of this name."),
+            "largest_line": ("Python line", LINE.format("of this name's")),
         },
     ),
     define(
         STEPS,
         "text",
         {
-            "limit": ("Limit", "What limits the program."),
-            "class_mix": ("Kernel time", "Kernel time by class over all kernel time, without communication."),
+            "limit": ("Limit", "Limiting factor of the program."),
+            "class_mix": ("Kernel time", "Kernel class time divided by non-communication kernel time."),
         },
     ),
     define(
         "",
         "text",
         {
-            "first_step": ("First step", "Of those wholly inside the window that was opened."),
-            "last_step": ("Last step", "Of those wholly inside the window that was opened."),
-            "capture": ("Capture", "The recording that was to tell of the graphs that are replayed."),
-            "capture_difference": ("First difference", "Between the capture and the replay, of the first such graph."),
+            "first_step": ("First step", "First complete step in the opened window."),
+            "last_step": ("Last step", "Last complete step in the opened window."),
+            "capture": ("Capture", "Recording with the expected captures."),
+            "capture_difference": ("First difference", "First mismatch between capture and replay."),
         },
     ),
 )

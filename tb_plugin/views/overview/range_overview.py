@@ -34,7 +34,7 @@ def ranges_payloads(trace: TraceTable) -> tuple[dict[str, Payload], dict[str, Fr
     if len(found.row):
         names = ranges_by_name(trace)
         payloads["largest_costs"] = Notices("largest_costs", "Largest costs", "answer", _sentences(trace, names))
-        title = "Ranges with most time of their own"
+        title = "Ranges with the largest self time"
         columns = METRICS.columns(*names.column_names)
         sort = Sort("range_own_ns", True)
         frames["longest_ranges"] = Frame(
@@ -71,8 +71,12 @@ def _sentences(trace: TraceTable, names: pa.Table) -> list[Notice]:
         return []
     notices = []
     for which, key, text in (
-        ("busiest", "range_own_ns", "Of {in_ranges_ns} in ranges most stands in {busiest_name} itself: {busiest_ns}"),
-        ("longest", "range_total_ns", "Most time, with all that is in it, takes {longest_name}: {longest_ns}"),
+        (
+            "busiest",
+            "range_own_ns",
+            "{busiest_name} has the largest self time: {busiest_ns} of {in_ranges_ns} in ranges",
+        ),
+        ("longest", "range_total_ns", "{longest_name} has the largest total time: {longest_ns}"),
     ):
         at = int(names[key].to_numpy().argmax())
         name = names["name"][at].as_py()
@@ -111,7 +115,9 @@ def _threads(trace: TraceTable) -> Frame:
     )
     columns = METRICS.columns(*data.column_names, hidden=("thread_key",))
     sort = Sort("thread_ranges_ns", True)
-    return Frame("busiest_threads", "Threads with most time in ranges", columns, data, ("thread_key",), "thread", sort)
+    return Frame(
+        "busiest_threads", "Threads with the most time in ranges", columns, data, ("thread_key",), "thread", sort
+    )
 
 
 def _operations(trace: TraceTable) -> Frame:
@@ -132,4 +138,4 @@ def _operations(trace: TraceTable) -> Frame:
     )
     columns = METRICS.columns(*data.column_names)
     sort = Sort("operation_total_ns", True)
-    return Frame("operations", "Operations and totals on no thread", columns, data, ("name",), "name", sort)
+    return Frame("operations", "Operations and totals without a thread", columns, data, ("name",), "name", sort)

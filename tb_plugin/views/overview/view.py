@@ -94,7 +94,7 @@ class Overview(DeclaredView, entry=VIEW):
         known = missing_computation(trace) is None
         whole, shown = trace.report.complete and known, times if known else {}
         on_devices = run(
-            "Device time of a step", lambda: steps_of_devices(trace, steps, params.steps), OfDevices({}, {}, {})
+            "Device time per step", lambda: steps_of_devices(trace, steps, params.steps), OfDevices({}, {}, {})
         )
         out = left_out(params)
 
@@ -137,7 +137,7 @@ class Overview(DeclaredView, entry=VIEW):
                 lambda: {"average_step": _average(breakdown, bool(times), _step_title(steps))} if known else {},
                 nothing,
             ),
-            **run("Outside of steps", outside, nothing),
+            **run("Outside steps", outside, nothing),
             **run("Findings", found, nothing),
             **{f"device_steps_{device}": bar for device, bar in on_devices.bars.items()},
             **cards_of_devices(trace, times, shown, ratios if known else {}, meant, parts),
@@ -199,7 +199,7 @@ def _left_out(findings: Findings, out: LeftOut) -> Figures:
         METRICS.figure("findings_dismissed", len(findings.left_out) - ignored),
         METRICS.figure("findings_ignored", ignored),
     ]
-    return Figures("left_out", "Left out of the findings", "", figures)
+    return Figures("left_out", "Dismissed findings", "", figures)
 
 
 def _step_title(steps: Steps) -> str:
@@ -238,7 +238,7 @@ def _stated_headline(trace: TraceTable, params: Params) -> Figures:
     """What the profile states, where steps cannot be told from what was recorded."""
     length = reported_step_length(reported_steps(trace, params.steps))
     figures = [METRICS.figure("stated_step_ns", length, window=CHOSEN_STEPS if params.steps else "")]
-    return Figures("headline", "Headline", "as the profile states it", figures, "headline")
+    return Figures("headline", "Headline", "reported by the profiler", figures, "headline")
 
 
 def _share(breakdown: StepShares, category: str) -> float | None:
@@ -279,7 +279,7 @@ def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
     views = {c: view for c, view in EVIDENCE.items() if c != "runtime" or breakdown.parts[c].any()}
     parts = [
         Slice(
-            metric=METRICS.metric(f"{c}_ns", window="mean of the steps"),
+            metric=METRICS.metric(f"{c}_ns", window="mean per step"),
             category=c,
             value=int(breakdown.parts[c].sum()) / count,
             link=Link(*views.get(c, ("timeline", {})), "Show evidence"),
@@ -307,7 +307,7 @@ def _frame(breakdown: StepShares) -> Frame:
 def _facts(
     trace: TraceTable, breakdown: StepShares, times: dict[str, DeviceTime], ratios: dict[str, DeviceRatios]
 ) -> dict[str, Number]:
-    """The flat facts of the machine interface (docs/metrics.md)."""
+    """The flat facts of the machine interface (docs/reference/facts.md)."""
     operator_category = trace.strings.where(lambda text: text.lower() in ("cpu_op", "operator"))[trace.category]
     facts: dict[str, Number] = {
         "trace.events": len(trace),

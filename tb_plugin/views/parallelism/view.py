@@ -34,46 +34,28 @@ METRICS = SHARED.adding(
         "",
         "text",
         {
-            "method": ("Method", "What the work serves: sharding, a pipeline, offloading, or experts."),
-            "role": (
-                "Role",
-                "What the work does for it. Of experts: route sorts tokens by expert, dispatch sends them to the ranks that "
-                "have these experts, combine brings the results back.",
-            ),
+            "method": ("Method", "Sharding, pipeline, offloading or experts."),
+            "role": ("Role", "Purpose of the work in its method."),
         },
     ),
     define(
         CHOSEN,
         "ns",
         {
-            "role_device_ns": ("Device", "Time of the work with this role. Concurrent streams add up."),
-            "role_exposed_ns": (
-                "Exposed",
-                "Of communication: time in which nothing else computed or copied; of offloading copies: time in which "
-                "nothing else ran. Concurrent streams count once. Other roles have none.",
-            ),
-            "stage_bubble_ns": (
-                "Waits of the pipeline (bubble)",
-                "Time in which the device does nothing but send to other stages of the pipeline, or receive: waiting for "
-                "them, and moving data.",
-            ),
-            "sharding_exposed_ns": ("Sharding, exposed", "Communication of shards that nothing hides."),
-            "offload_exposed_ns": ("Offload, exposed", "Offloading copies beside which nothing else runs."),
+            "role_device_ns": ("Device", "Device time of the role; concurrent streams add up."),
+            "role_exposed_ns": ("Exposed", "Role time not overlapped by other work; concurrent streams count once."),
+            "stage_bubble_ns": ("Pipeline bubble", "Exposed time of pipeline sends and receives."),
+            "sharding_exposed_ns": ("Sharding, exposed", "Exposed communication of shards."),
+            "offload_exposed_ns": ("Offload, exposed", "Offloading copy time with nothing else running."),
         },
     ),
-    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "What work with this role moves, where it is stated.")}),
+    define(CHOSEN, "bytes", {"role_bytes": ("Bytes", "Recorded bytes moved by the role.")}),
     define(
         CHOSEN,
         "count",
         {
-            "micro_batches": (
-                "Micro-batches",
-                "Ranges of one micro-batch in one stage of a pipeline, forward and backward.",
-            ),
-            "dispatches_untold": (
-                "Dispatches without sizes",
-                "Dispatches of tokens of which no sizes are recorded, or only the first of them.",
-            ),
+            "micro_batches": ("Micro-batches", "Ranges of one micro-batch in one stage, forward and backward."),
+            "dispatches_untold": ("Dispatches without sizes", "Token dispatches without complete sizes."),
         },
     ),
     define(
@@ -81,9 +63,8 @@ METRICS = SHARED.adding(
         "number",
         {
             "expert_imbalance": (
-                "Imbalance of experts",
-                "What the rank that gets most tokens gets over the mean of all ranks, by the time of the experts' products "
-                "behind each dispatch; 1 is even.",
+                "Expert imbalance",
+                "Tokens of the busiest rank divided by the mean rank's.",
             )
         },
     ),

@@ -105,7 +105,7 @@ def _hidden(found: PhaseCalls, groups: Groups) -> tuple[str, ...]:
 
 
 def _titles(found: PhaseCalls) -> dict[str, str]:
-    return {} if found.recorded else {"phase_step_ratio": "Of the trace"}
+    return {} if found.recorded else {"phase_step_ratio": "Share of trace"}
 
 
 def _labels(found: PhaseCalls, groups: Groups) -> list[str]:

@@ -29,36 +29,24 @@ METRICS = SHARED.adding(
         WHOLE,
         "ns",
         {
-            "busy_ns": ("Busy", "Length of the union of all kernels, copies and sets."),
+            "busy_ns": ("Busy", "Time with kernels, copies or sets running."),
         },
     ),
     define(
         HERE,
         "ns",
         {
-            "range_length_ns": ("Length", "From the begin of the range to its end."),
-            "inside_ns": (
-                "Inside",
-                "Of the events what lies in the range, summed up; of events of one name on one thread that cover a time "
-                "together it counts once. Concurrent threads and streams add up.",
-            ),
-            "inside_self_ns": (
-                "Self inside",
-                "Inside, less what lies in the calls beneath: of operators and runtime calls those of the operator tree, of "
-                "Python calls other Python calls. Annotations only lie around others and have none, but in a trace with "
-                "nothing but ranges, where it is the time in which no later one is open.",
-            ),
+            "range_length_ns": ("Length", "End minus start of the range."),
+            "inside_ns": ("Inside", "Event time inside the range; threads and streams add up."),
+            "inside_self_ns": ("Self inside", "Inside minus nested calls."),
         },
     ),
     define(
         HERE,
         "ratio",
         {
-            "inside_ratio": (
-                "Of the range",
-                "Inside over the length of the range; above 1 where events ran side by side.",
-            ),
-            "busy_ratio": ("Busy share", "Busy over the length of the range."),
+            "inside_ratio": ("Share of range", "Inside divided by range length."),
+            "busy_ratio": ("Busy share", "Busy divided by range length."),
         },
     ),
 )
@@ -67,8 +55,12 @@ Int64 = npt.NDArray[np.int64]
 
 _PYTHON = (EventKind.PYTHON, EventKind.MODULE)
 _AROUND = (
-    EventKind.DEVICE_ANNOTATION, EventKind.WINDOW, EventKind.UNKNOWN, EventKind.ASYNC, EventKind.INSTANT,
-)  # fmt: skip
+    EventKind.DEVICE_ANNOTATION,
+    EventKind.WINDOW,
+    EventKind.UNKNOWN,
+    EventKind.ASYNC,
+    EventKind.INSTANT,
+)
 """Kinds that only lie around others, or have no time: none is their own. So are annotations, unless there is nothing else."""
 _ON_THREADS = (*FRAMES["both"], EventKind.OVERHEAD)
 """Kinds of which those of one name on one thread lie inside each other: a call of a call of it."""

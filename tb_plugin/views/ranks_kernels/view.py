@@ -43,43 +43,57 @@ _REST = "left_out"
 _KEY = ("name", "input_shape", "kernel_types")
 
 METRICS = SHARED.adding(
-    define("", "code", {
-        "kernel_types": ("Input types", "Types of the inputs: the kernel's, else those of the operator that launched it."),
-    }),
-    define("", "text", {
-        "slowest_worker": ("Slowest", "Worker with the largest mean duration."),
-        "fastest_worker": ("Fastest", "Worker with the smallest mean duration."),
-        "longest_worker": ("Most time on", "Worker with the largest total a step."),
-        "only_worker": ("Only on", "Worker on which alone it ran, where no other one may have left it out."),
-    }),
-    define(CHOSEN, "count", {
-        "kernel_workers": ("Workers", "Workers on which it ran."),
-        "slowest_kinds": ("Slowest at", "Kinds of kernels of which the worker has the largest mean duration."),
-        "shared_kinds": ("Of all workers", "Kinds of kernels that ran on all workers and take not as long on each."),
-        "lone_kinds": ("On one worker alone", "Kinds of kernels that ran on one worker alone."),
-        "left_out_kernels": ("Left out", f"Kinds of kernels beyond the {MOST_GROUPS:,} with most time of each worker."),
-    }),
-    define(CHOSEN, "ns", {
-        "ranks_deviation_ns": (
-            "Deviation of ranks",
-            "Root of the variance across workers: of the mean duration on each, around the mean of these means.",
-        ),
-        "rank_deviation_ns": ("Deviation", "Root of the variance of the durations on the worker."),
-        "mean_of_ranks_ns": ("Mean", "Mean of the mean durations of the workers."),
-        "slowest_mean_ns": ("Slowest mean", "Largest mean duration of a worker."),
-        "fastest_mean_ns": ("Fastest mean", "Smallest mean duration of a worker."),
-        "total_apart_ns": (
-            "Totals apart",
-            "Largest total a step of a worker less the smallest; that of a worker on which it did not run is 0.",
-        ),
-        "longest_total_ns": ("Largest total", "Largest total a step of a worker."),
-        "shortest_total_ns": ("Smallest total", "Smallest total a step of a worker, 0 of one on which it did not run."),
-        "left_out_kernels_ns": ("Time left out", "Their durations, of all workers."),
-    }),
-    define(CHOSEN, "ratio", {
-        "slowest_ratio": ("Slower by", "Slowest mean less fastest mean, over the fastest mean."),
-    }),
-)  # fmt: skip
+    define(
+        "",
+        "code",
+        {
+            "kernel_types": ("Input types", "Input types of the kernel, else of its operator."),
+        },
+    ),
+    define(
+        "",
+        "text",
+        {
+            "slowest_worker": ("Slowest rank", "Rank with the largest mean duration."),
+            "fastest_worker": ("Fastest rank", "Rank with the smallest mean duration."),
+            "longest_worker": ("Most time on", "Rank with the largest time per step."),
+            "only_worker": ("Only on", "The one rank that ran it."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "count",
+        {
+            "kernel_workers": ("Ranks", "Ranks that ran it."),
+            "slowest_kinds": ("Slowest at", "Kernels with their largest mean duration on this rank."),
+            "shared_kinds": ("On all ranks", "Kernels of all ranks with different mean durations."),
+            "lone_kinds": ("On one rank only", "Kernels that only one rank ran."),
+            "left_out_kernels": ("Not listed", f"Kernels beyond the {MOST_GROUPS:,} longest of each rank."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ns",
+        {
+            "ranks_deviation_ns": ("Deviation across ranks", "Standard deviation of the mean durations over ranks."),
+            "rank_deviation_ns": ("Deviation", "Standard deviation of durations on the rank."),
+            "mean_of_ranks_ns": ("Mean", "Mean of the mean durations over ranks."),
+            "slowest_mean_ns": ("Slowest mean", "Largest mean duration over ranks."),
+            "fastest_mean_ns": ("Fastest mean", "Smallest mean duration over ranks."),
+            "total_apart_ns": ("Difference", "Largest minus smallest time per step over ranks."),
+            "longest_total_ns": ("Largest total", "Largest time per step over ranks."),
+            "shortest_total_ns": ("Smallest total", "Smallest time per step over ranks, 0 if not run."),
+            "left_out_kernels_ns": ("Time not listed", "Time of unlisted kernels over all ranks."),
+        },
+    ),
+    define(
+        CHOSEN,
+        "ratio",
+        {
+            "slowest_ratio": ("Slower by", "Slowest minus fastest mean, divided by the fastest."),
+        },
+    ),
+)
 
 
 class RanksKernels(DeclaredView, entry=VIEW):

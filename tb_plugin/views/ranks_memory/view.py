@@ -91,7 +91,7 @@ def _headline(data: pa.Table) -> Figures:
         peaks = (("Largest peak", int(np.argmax(most))), ("Smallest peak", int(np.argmin(most))))
         for title, place in peaks[: len(names)]:
             figures.append(METRICS.figure("most_allocated_bytes", most[place], title, f"of {names[place]}"))
-        figures.append(METRICS.figure("most_reserved_bytes", max(reserved), "Most reserved"))
+        figures.append(METRICS.figure("most_reserved_bytes", max(reserved), "Peak reserved"))
         figures.append(METRICS.figure("oom_count", sum(ooms)))
     return Figures("headline", "All ranks", "", figures, "headline")
 

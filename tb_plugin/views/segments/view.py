@@ -74,7 +74,7 @@ class Segments(DeclaredView, entry=VIEW):
             "gap_counts": by_count,
             "request": Figures("request", "Request", "", [METRICS.figure("request_bytes", request)]),
             "devices": Figures("devices", "Devices", "", [
-                Figure(Metric(f"device.{each.name}", each.name, "count", "Events of the device."), each.count)
+                Figure(Metric(f"device.{each.name}", each.name, "count", "Events on the device."), each.count)
                 for each in devices_of(snapshot)
             ]),
         }  # fmt: skip

@@ -78,7 +78,9 @@ def answer_of(found: Taken) -> list[Notice]:
         labels, batch = trace.steps.label, _batch(found)
         rate = "" if numbers["steady_tokens_per_second"] is None else ": {steady_tokens_per_second} new tokens a second"
         where = f"steps {labels[found.told[0]]} to {labels[found.told[-1]]}" + (batch and f", {batch}")
-        texts.append(f"The steady state, {where}{rate}." if rate else f"What follows is the steady state, {where}.")
+        texts.append(
+            f"The steady state, {where}{rate}." if rate else f"The figures below cover the steady state, {where}."
+        )
     if numbers["decode_cycle_ns"] is not None:
         token = "A decode step takes" if numbers["tokens_per_second"] is None else "Each request gets a token every"
         texts.append(
@@ -110,7 +112,7 @@ def answer_of(found: Taken) -> list[Notice]:
     if trace.steps.found == INFERRED:
         texts.append("Steps were inferred from launches that repeat: nothing in the trace marks them.")
     if any(trace.steps.served.generated[found.of(mode)].min(initial=0) < 0 for mode in _MAKING):
-        texts.append("Tokens a second are left out: nobody knows how many a request got in a step.")
+        texts.append("Tokens per second are unknown: the tokens per request and step are not recorded.")
     todo = trace.recorder.todo("recording_began_mid_flight") if earlier else ""
     return [Notice("serving", "info", " ".join(texts), todo, figures)] if texts else []
 

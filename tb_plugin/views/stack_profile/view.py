@@ -35,9 +35,9 @@ def _definitions(kind: str) -> dict[str, tuple[str, str]]:
     return {
         f"stack_{kind}": (
             f"Total {what}",
-            f"The {what} of it and of what it called; of calls inside itself the outer one.",
+            f"Recorded {what} including nested calls; recursive calls count once.",
         ),
-        f"stack_self_{kind}": (f"Self {what}", f"The {what} of itself: of nothing that it called."),
+        f"stack_self_{kind}": (f"Self {what}", f"Recorded {what} without nested calls."),
     }
 
 
@@ -47,17 +47,17 @@ METRICS = SHARED.adding(
         FILE,
         "count",
         {
-            "stack_lines": ("Stacks", "Stacks that the file lists and that could be used."),
-            "stack_functions": ("Functions", "Names that frames have."),
-            "stack_threads": ("Profiles", "Profiles that the file holds: threads, or what its writer put apart."),
+            "stack_lines": ("Stacks", "Valid stacks in the file."),
+            "stack_functions": ("Functions", "Distinct frame names."),
+            "stack_threads": ("Profiles", "Profiles in the file."),
         },
     ),
     define(
         FILE,
         "text",
         {
-            "stack_thread": ("Profile", "Name of the profile, as the file states it."),
-            "stack_thread_key": ("Profile number", "Number of the profile in the file, from 0 on."),
+            "stack_thread": ("Profile", "Name of the profile in the file."),
+            "stack_thread_key": ("Profile number", "Profile number in the file, from 0."),
         },
     ),
 )

@@ -161,10 +161,11 @@ def _of_backtraces(trace: TraceTable, choice: Choice, row: Int64) -> Notice | No
     if choice.of == "operators" or not np.isin(rows_with_stacks(trace), row).any():
         return None
     text = (
-        "An operator with a recorded call stack stands beneath its frames, with its device time, and not in the scope around "
-        "it. Those frames count 0 calls: nobody recorded when they began."
+        "Frames come from recorded call stacks of operators, so they have no call counts of their own."
         if choice.of == "both"
-        else "Time and calls of an operator with a recorded call stack are those of the line that called it. Frames around "
-        "it count 0 calls: nobody recorded when they began."
+        else (
+            "Time and calls of an operator with a recorded call stack belong to the calling line. Frames "
+            "above it have no call counts."
+        )
     )
     return Notice("backtrace_frames", "info", text, "")

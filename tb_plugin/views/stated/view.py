@@ -20,7 +20,7 @@ from tb_plugin.views.stated import VIEW
 
 _UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes", "B/s": "bytes_per_second"}
 """Units as profiles write them -> those of pages, of the same size."""
-ROW = Metric("stated_row", "Row", "count", "Place of the row in the table that the profile states.")
+ROW = Metric("stated_row", "Row", "count", "Row number in the reported table.")
 
 
 class VendorTables(DeclaredView, entry=VIEW):
@@ -102,7 +102,7 @@ def _unit(values: pa.Array) -> Unit:
 
 def _frame(name: str, title: str, columns: Sequence[tuple[str, str, Unit, pa.Array]]) -> Frame:
     """A table whose rows are told apart by their place."""
-    metrics = [Metric(key, head, unit, "As the profile states it.") for key, head, unit, _ in columns]
+    metrics = [Metric(key, head, unit, "Reported by the profiler.") for key, head, unit, _ in columns]
     data = {key: values for key, _, _, values in columns}
     data[ROW.key] = pa.array(np.arange(len(columns[0][3]) if columns else 0))
     shown = [*map(Column, metrics), Column(ROW, hidden=True)]

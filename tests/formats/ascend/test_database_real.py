@@ -118,7 +118,7 @@ def test_kernels_and_operations(stored: TraceTable, asked: sqlite3.Cursor) -> No
 def test_the_queue_tells_the_same_operators(stored: TraceTable, rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what the database says of connections of operators, all 191 are found through the queue: the same ones."""
     for module in (groups, tasks):
-        monkeypatch.setattr(module, "asked_by", lambda host, connection: np.full(len(connection), -1))
+        monkeypatch.setattr(module, "operator_of_connection", lambda host, connection: np.full(len(connection), -1))
     found = opened("alexnet_db_level1", rank)
     kernels = stored.kind == EventKind.KERNEL
     assert (found.operator[kernels] == stored.operator[kernels]).all()

@@ -206,7 +206,7 @@ def test_two_of_four_ranks_say_who_waits_with_bounds() -> None:
     assert isinstance(view, View)
     assert "bounds" in {notice.rule for notice in view.payloads["findings"].notices}
     assert [line.metric.title for line in view.payloads["waiting"].lines] == [
-        "Data transfer, at most", "Synchronizing, at least",
+        "Transfer (max)", "Wait (min)",
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What the views make of a small NPU profile: calls of operators, shares of AI Core, kernels by type, core and one by one."""
+"""What the views make of a small NPU profile: operator calls, shares of AI Core, kernels by type, core and one by one."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def programs(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
 
 
 @given(programs())
-@examples(60, 1000)
+@examples(25, 1000)
 def test_every_moment_is_what_a_replay_says(program: tuple[dict[str, Any], int]) -> None:
     """Also where the first events fell out of the ring: the rest and the final state tell the same."""
     told, lost = program
@@ -245,7 +245,7 @@ def test_every_moment_is_what_a_replay_says(program: tuple[dict[str, Any], int])
 
 
 @given(st.data())
-@examples(40, 600)
+@examples(25, 600)
 def test_pieces_of_expandable_segments(data: st.DataObject) -> None:
     """Pages are mapped and unmapped in any runs; what the end shows and the events say is what was there all the time."""
     mapped: set[int] = set()

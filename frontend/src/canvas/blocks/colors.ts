@@ -1,4 +1,4 @@
-// Colours of bands: one for every stack, line, module or category, the same in every picture of a snapshot.
+// Colours of blocks by stack, line, module or category.
 import type { Bands } from '../../api/payloads'
 import { categoryColor, mix } from '../../lib/color'
 import { HUES } from '../../lib/tokens'
@@ -11,13 +11,13 @@ const { grey, pale, stone, ...LIVELY } = HUES
 const PALETTE = Object.values(LIVELY)
 /** Stacks of one line, and lines beyond the palette, differ in it. */
 const SHADES = 3
-/** How strong blocks of one colour are: those that were allocated soon after each other, and so lie on each other, differ. */
+/** Shades of one colour, so that neighbouring blocks differ. */
 const STRENGTHS = [1, 0.93, 0.86, 0.79]
-/** Multiples of it, less what is whole, are evenly spread however many follow each other. */
+/** The fractional parts of its multiples are evenly spread. */
 const GOLDEN = (Math.sqrt(5) - 1) / 2
 const EDGE = 0.4
 
-/** As an ImageData holds it, whose bytes are red, green, blue, alpha. */
+/** An ImageData pixel: bytes are red, green, blue, alpha. */
 export function pixelOf(hex: string): number {
   const value = Number.parseInt(hex.slice(1), 16)
   return ((255 << 24) | ((value & 255) << 16) | (value & 0xff00) | (value >> 16)) >>> 0
@@ -38,36 +38,34 @@ const NOTHING = new Set([NO_STACK, NO_CATEGORY, NO_MODULE])
 /** The line that asked for a block, in words. */
 export const lineOf = (tile: Bands, block: number): string => tile.lines[tile.stack[block]] || NO_STACK
 
-/** Of what private pools ever took. */
 export const envelopeColor = (theme: Theme) => mix(stone, theme.panel, 0.45)
 
 /** Place in STRENGTHS of a block, by its row. */
 const strengthOf = (row: number) => Math.floor(((row * GOLDEN) % 1) * STRENGTHS.length)
 
-/** What of a tile has one colour, by block: its stack or its category. */
+/** Colour group per block: stack or category. */
 const groupOf = (by: BlockColoring, tile: Bands): readonly number[] => (by === 'category' ? tile.category : tile.stack)
 
 /** A line of the key. */
 export interface ColorKeyEntry {
   label: string
   color: string
-  /** It says that nothing is known. */
+  /** Unknown stack, module or category. */
   isNothing: boolean
 }
 
 export const isPlaceholder = (label: string) => NOTHING.has(label)
 
-/** What a colour stands for in words, how many bytes over how many units, and a block of it. */
+/** A colour's label, its bytes over time, and one of its blocks. */
 export interface Area {
   label: string
   area: number
-  /** In the tile: a block of the stack that has most of it. */
+  /** Index in the tile of a block from the group's largest stack. */
   block: number
 }
 
-/** What the colours of some columns of a tile stand for. */
 export function areasOf(colors: { by: BlockColoring }, tile: Bands, from: number, to: number): Area[] {
-  // By stack or category of the tile first: there are fewer of them than blocks.
+  // By stack or category, of which there are fewer than blocks.
   const group = groupOf(colors.by, tile)
   const areas: number[] = []
   const blocks: number[] = []
@@ -84,7 +82,6 @@ export function areasOf(colors: { by: BlockColoring }, tile: Bands, from: number
   return found
 }
 
-/** What stands for a block in the key: a line, a module, or a category. */
 function labelOf(by: BlockColoring, tile: Bands, block: number): string {
   if (by === 'category') return tile.categories[tile.category[block]] || NO_CATEGORY
   if (by === 'module') return tile.modules[tile.stack[block]] || NO_MODULE
@@ -95,7 +92,7 @@ export class BlockColors {
   readonly by: BlockColoring
   readonly theme: Theme
   private readonly looks = new Map<string, Look>()
-  /** Labels by what they have of the whole history, then as they are met: as many as there are hues have one each. */
+  /** Labels by bytes over the whole history, then in order of appearance. Each hue is used once before any repeats. */
   private readonly order = new Map<string, number>()
   /** Of each label: its stacks, as they are met. */
   private readonly stacks = new Map<string, Map<number, number>>()
@@ -116,7 +113,7 @@ export class BlockColors {
   }
 
   paintsOf(tile: Bands): BlockPixels {
-    // Blocks of a tile are many times as many as its stacks.
+    // A tile has many more blocks than stacks.
     const group = groupOf(this.by, tile)
     const looks: Look[] = []
     const lookOf = (block: number) => {
@@ -151,7 +148,7 @@ export class BlockColors {
 
   private hueOf(label: string): { hue: string; turn: number } {
     if (NOTHING.has(label)) return { hue: grey, turn: 0 }
-    // As everywhere on the page.
+    // The colour used elsewhere on the page.
     if (this.by === 'category') return { hue: categoryColor(label), turn: 0 }
     const at = this.order.get(label) ?? this.order.size
     this.order.set(label, at)

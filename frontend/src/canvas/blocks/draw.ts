@@ -1,4 +1,4 @@
-// Draws the active-memory timeline: pictures of tiles beside each other, axes, marks, and the outline of a block over its life.
+// Drawing of the active-memory timeline.
 import type { Bands } from '../../api/payloads'
 import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { type Scale, scaleFor } from '../../lib/format'
@@ -21,7 +21,7 @@ import {
 } from './scene'
 import type { TilePicture } from './tileStore'
 
-/** A tile to draw, as far as `part` goes; its picture may be an older one. */
+/** A tile to draw up to `part`; its picture may be outdated. */
 export interface DrawnTile {
   tile: Bands
   picture: TilePicture
@@ -73,7 +73,7 @@ function drawTile(context: CanvasRenderingContext2D, scene: BlocksScene, { tile,
   )
 }
 
-/** The edge of a block over its life, as far as it is seen: one line through all tiles. */
+/** The edge of a block over its visible life, across tiles. */
 function outline(
   context: CanvasRenderingContext2D,
   scene: BlocksScene,
@@ -134,7 +134,7 @@ function runsOf(scene: BlocksScene, drawn: readonly DrawnTile[], row: number): P
 }
 
 function drawGrid(context: CanvasRenderingContext2D, scene: BlocksScene): void {
-  // Faint: a light line across the bands would look like the edge of a block.
+  // Faint, because a light line would look like a block's edge.
   context.fillStyle = scene.theme.ink
   context.globalAlpha = 0.12
   for (const tick of heightsOf(scene).ticks) context.fillRect(LEFT, Math.round(toY(scene, tick)), plotWidth(scene), 1)
@@ -146,7 +146,6 @@ function heightsOf(scene: BlocksScene): { ticks: number[]; step: number; scale: 
   return { ...byteTicks(scene.heights, scale.factor, plotHeight(scene) / 45), scale }
 }
 
-/** What the heights of a layer are. */
 const TITLES: Record<HistoryLayer, string> = { '': 'Active', pools: 'Active and pools', segments: 'Reserved' }
 
 /** Making one costs more than using it, and an axis is labelled anew in every frame. */

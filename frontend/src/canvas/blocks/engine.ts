@@ -1,5 +1,5 @@
-// The engine of the active-memory timeline: a scene, the canvas that shows it, and the tiles that it wants. A frame only
-// copies pictures of tiles: they are painted once for a vertical scale (layout.ts). Its hands are input.ts.
+// The engine of the active-memory timeline. A frame only copies tile pictures, which layout.ts paints once per vertical
+// scale.
 import type { Bands } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import { fitCanvas as sharpen, type Theme } from '../surface'
@@ -31,10 +31,10 @@ import type { BlockTileStore, TilePicture } from './tileStore'
 
 /** Units of the closest zoom. */
 const NARROWEST: Record<HistoryAxis, number> = { events: 8, time: 1000 }
-/** Milliseconds of a frame for painting tiles; what is not ready by then shows its last picture, or a coarser one. */
+/** Milliseconds per frame for painting tiles. Unpainted tiles show an older or coarser picture. */
 const PAINT_MS = 7
 
-/** What there is to be seen: the first tile that came says it. */
+/** Facts about the history, from the first tile. */
 export interface BlocksModel {
   axis: HistoryAxis
   layer: HistoryLayer
@@ -118,7 +118,6 @@ export class BlocksEngine {
     this.move(start + (end - start) * fraction, end - start, 'pan')
   }
 
-  /** Whether the whole axis is in sight. */
   isWhole(): boolean {
     const { view, extent } = this.scene
     return view.start <= 0 && view.end >= extent
@@ -134,7 +133,7 @@ export class BlocksEngine {
     const { extent, axis } = this.scene
     const wide = clamp(span, Math.min(extent, NARROWEST[axis]), extent)
     const from = clamp(start, 0, extent - wide)
-    // Whole units only where it comes to rest: a slow drag would stand still otherwise.
+    // Round to whole units only at rest, so that slow drags move.
     const view = { start: from, end: from + wide }
     this.setView(view)
     const first = Math.floor(view.start)
@@ -168,7 +167,7 @@ export class BlocksEngine {
     })
   }
 
-  /** How large the canvas is, and so which level is shown; false where there is no room for anything. */
+  /** Measures the canvas and its level; false if it has no room. */
   private measure(): boolean {
     const { scene } = this
     scene.width = this.canvas.clientWidth
@@ -178,10 +177,7 @@ export class BlocksEngine {
     return scene.width >= LEFT + 50 && scene.height >= 60
   }
 
-  /**
-   * The tiles in sight with their pictures. What cannot be painted in this frame shows its last picture, or that of a
-   * coarser tile, and is painted in the next one.
-   */
+  /** Visible tiles with pictures. Tiles that this frame has no time to paint show an older or coarser picture. */
   private drawn(height: number): DrawnTile[] {
     const { scene, model } = this
     const found: DrawnTile[] = []
@@ -221,7 +217,7 @@ export class BlocksEngine {
     ])
   }
 
-  /** A tile of the level that is shown, and those around it, as far as they are there: the finest one first. */
+  /** Loaded tiles that cover `number`, finest first. */
   private *finest(number: number): Generator<Bands> {
     const { level, levels } = this.scene
     for (let coarse = level; coarse < levels; coarse++) {
@@ -235,7 +231,7 @@ export class BlocksEngine {
     return undefined
   }
 
-  /** What of which tile stands in the picture. */
+  /** Visible parts of the tiles on screen. */
   private shown(): [Bands, Range][] {
     return this.parts().flatMap(([number, part]) => {
       const tile = this.best(number)
@@ -243,7 +239,7 @@ export class BlocksEngine {
     })
   }
 
-  /** Tiles in sight, then their neighbours and the coarser ones that stand in until finer ones come. */
+  /** Requests visible tiles, then neighbours and coarser substitutes. */
   private want(): void {
     const { view, level, levels, extent } = this.scene
     const span = view.end - view.start
@@ -259,7 +255,7 @@ export class BlocksEngine {
     ])
   }
 
-  /** What lies at a point; null beside the bands. */
+  /** The block at a point; null outside the blocks. */
   hit(x: number, y: number): BlockSpot | null {
     const { scene } = this
     const unit = toUnit(scene, x)
@@ -272,7 +268,7 @@ export class BlocksEngine {
     return { tile, column, block: bytes < 0 ? null : blockAt(tile, column, bytes) }
   }
 
-  /** From the kept block to another one: above or below it where it is seen, or the one allocated before or after it. */
+  /** The block above, below, before or after the selected one; null if there is none. */
   walk(key: string): number | null {
     const { scene } = this
     if (scene.selected === null) return null
@@ -291,7 +287,7 @@ export class BlocksEngine {
     return null
   }
 
-  /** What the colours in sight stand for: those of most bytes over time first. */
+  /** Visible colours, most bytes over time first. */
   legend(most: number): ColorKeyEntry[] {
     const { view, colors } = this.scene
     if (!this.measure()) return []

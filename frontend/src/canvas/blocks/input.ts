@@ -1,4 +1,4 @@
-// The hands of the active-memory timeline: wheel, drag, pinch, clicks and keys, told to the engine.
+// Mouse, touch and keys of the active-memory timeline.
 import { clamp } from '../../lib/axisTicks'
 import type { Move } from '../timeline/input'
 import type { Range } from '../timeline/model'
@@ -61,13 +61,13 @@ export class BlocksInput {
   private onWheel(event: WheelEvent): void {
     const { engine } = this
     const isAside = event.shiftKey || event.offsetX < LEFT || Math.abs(event.deltaX) > Math.abs(event.deltaY)
-    // Where everything is in sight there is nothing to zoom out of: the page scrolls.
+    // Nothing to zoom out of: let the page scroll.
     if (!isAside && !event.ctrlKey && event.deltaY > 0 && engine.isWhole()) return
     event.preventDefault()
     const pixels = event.deltaMode === 1 ? 16 : 1
     const notch = (delta: number) => Math.exp(clamp(delta * pixels, -240, 240) * NOTCH)
     if (event.shiftKey || event.offsetX < LEFT) {
-      // A browser turns the wheel with Shift into one to the side.
+      // Browsers turn Shift + wheel into a horizontal scroll.
       const at = 1 - clamp((event.offsetY - TOP) / plotHeight(engine.scene), 0, 1)
       engine.zoomBytes(notch(event.deltaY || event.deltaX), at)
     } else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
@@ -137,7 +137,7 @@ export class BlocksInput {
     this.events.onPick(typeof spot?.block === 'number' ? spot.tile.block[spot.block] : null)
   }
 
-  /** Before each picture: what is under the pointer may be another thing than in the last one. */
+  /** Runs before each frame, because the item under the pointer may have changed. */
   look(): void {
     const { scene } = this.engine
     const { cursor } = scene
@@ -186,7 +186,7 @@ export class BlocksInput {
     Escape: () => this.events.onPick(null),
   }
 
-  /** False when no block is kept, so that the arrows move the window. */
+  /** False without a selected block: the arrows then move the window. */
   private walk(key: string): boolean {
     if (this.engine.scene.selected === null) return false
     const next = this.engine.walk(key)

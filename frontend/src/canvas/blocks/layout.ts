@@ -1,8 +1,7 @@
-// A tile of the active-memory timeline as pixels, and back from a place to the block that lies there. A column's blocks lie on
-// each other in the order of the tile, the rest on top of them.
+// A tile as pixels, and the block at a pixel. A column's blocks are stacked in tile order, the rest on top.
 import type { Bands, BandsEnvelope } from '../../api/payloads'
 
-/** What the height of a picture shows, in bytes. */
+/** Bytes at the bottom and top of a picture. */
 export interface Heights {
   low: number
   high: number
@@ -12,19 +11,19 @@ export interface Heights {
 export interface BlockPixels {
   ground: number
   rest: number
-  /** What private pools ever took, and no block that is drawn singly. */
+  /** Private pool bytes outside the blocks drawn one by one. */
   envelope: number
   /** By block of the tile: its fill, and the edge between it and the one above. */
   fill: (block: number) => number
   edge: (block: number) => number
 }
 
-/** A band gets an edge when it is at least so many pixels high. */
+/** Pixels from which a block gets an edge. */
 const EDGED = 4
 
 export const columnsOf = (tile: Bands): number => tile.event.length
 
-/** A part of the height in each column: a private pool with the blocks in it, or what lies on top of all of them. */
+/** A range of heights per column: a private pool with its blocks, or the rest. */
 interface Zone {
   envelope: BandsEnvelope | null
   /** Blocks of the tile, the lowest first. */
@@ -68,7 +67,7 @@ export function paintTile(
   pixels.fill(paints.ground)
   const { first, end, size_bytes: size } = tile
   for (const { envelope, blocks, base } of zonesOf(tile)) {
-    // Of each column: bytes that lie there so far, and the row above which nothing lies yet.
+    // Per column: bytes so far, and the first free row.
     const bytes = base.slice()
     const bare = Int32Array.from(base, rowOf)
     for (const i of blocks) {
@@ -97,7 +96,7 @@ export function paintTile(
   }
 }
 
-/** What lies at a height of a column: a block, 'rest' those that are summed, an envelope without a block; null above everything. */
+/** A block index, 'rest' for the summed blocks, an envelope, or null above everything. */
 export function blockAt(tile: Bands, column: number, at: number): number | 'rest' | BandsEnvelope | null {
   for (const { envelope, blocks, base } of zonesOf(tile)) {
     let bytes = base[column]
@@ -113,7 +112,7 @@ export function blockAt(tile: Bands, column: number, at: number): number | 'rest
   return null
 }
 
-/** The block above (1) or below (-1) another one in a column; null where none is listed. */
+/** The block above (1) or below (-1) in a column; null if none is listed. */
 export function adjacentBlock(tile: Bands, column: number, block: number, by: 1 | -1): number | null {
   const order = zonesOf(tile).flatMap(({ blocks }) => blocks)
   for (let at = order.indexOf(block) + by; at >= 0 && at < order.length; at += by) {
@@ -123,7 +122,7 @@ export function adjacentBlock(tile: Bands, column: number, block: number, by: 1 
   return null
 }
 
-/** Place in the tile of a block of the device; -1 where it is not listed. Rows of blocks ascend. */
+/** Index of a block row in the tile; -1 if not listed. Rows are sorted. */
 export function indexOfBlock(tile: Bands, row: number): number {
   let low = 0
   let high = tile.block.length
@@ -135,7 +134,7 @@ export function indexOfBlock(tile: Bands, row: number): number {
   return tile.block[low] === row ? low : -1
 }
 
-/** In each column of a block: the bytes that lie below it. */
+/** Bytes below a block, per column. */
 export function bytesBelow(tile: Bands, block: number): Float64Array {
   const [from, to] = [tile.first[block], tile.end[block]]
   const change = new Float64Array(to - from + 1)

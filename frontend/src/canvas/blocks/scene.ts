@@ -1,4 +1,4 @@
-// What a picture of the active-memory timeline shows, and where on it what lies.
+// The state of an active-memory picture, and its coordinates.
 import type { Bands, BandsEnvelope } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import type { Theme } from '../surface'
@@ -13,10 +13,10 @@ export const RIGHT = 18
 export const TOP = 18
 export const BOTTOM = 22
 
-/** What x counts: states of the history (0 is before the first event), or nanoseconds. */
+/** The unit of x: states (0 is before the first event) or nanoseconds. */
 export type HistoryAxis = 'events' | 'time'
 
-/** What is drawn: blocks, the same with private pools apart, or segments. */
+/** Blocks, blocks with private pools apart, or segments. */
 export type HistoryLayer = '' | 'pools' | 'segments'
 
 export interface Mark {
@@ -30,14 +30,14 @@ export interface Span {
   end: number
 }
 
-/** What is marked beside the bands, in units of the axis. */
+/** Marks in axis units. */
 export interface HistoryMarks {
   steps: readonly Span[]
   ooms: readonly Mark[]
   moment: number | null
 }
 
-/** A place in the picture: a column of a tile, and what lies there. */
+/** A tile column and the block in it. */
 export interface BlockSpot {
   tile: Bands
   column: number
@@ -58,7 +58,7 @@ export interface BlocksScene {
   height: number
   theme: Theme
   colors: BlockColors
-  /** Row of the block that is kept, and of the one under the pointer. */
+  /** Rows of the selected and the hovered block. */
   selected: number | null
   hovered: number | null
   cursor: { x: number; y: number } | null
@@ -88,7 +88,7 @@ export function toBytes(scene: BlocksScene, y: number): number {
   return low + (1 - (y - TOP) / plotHeight(scene)) * (high - low)
 }
 
-/** The finest level whose columns are a pixel of the screen wide: none of them goes missing. */
+/** The finest level whose columns are at least one pixel wide. */
 export function levelFor(unitsPerPixel: number, levels: number): number {
   return clamp(Math.ceil(Math.log2(Math.max(unitsPerPixel, 1e-9))), 0, levels - 1)
 }
@@ -96,7 +96,7 @@ export function levelFor(unitsPerPixel: number, levels: number): number {
 /** Units that a tile of a level covers. */
 export const tileWidth = (level: number) => COLUMNS * 2 ** level
 
-/** Numbers of the tiles of a level that touch a range, as far as there are any. */
+/** Numbers of a level's tiles in a range. */
 export function tilesIn(level: number, range: Range, extent: number): number[] {
   const wide = tileWidth(level)
   const first = Math.max(0, Math.floor(range.start / wide))
@@ -107,16 +107,16 @@ export function tilesIn(level: number, range: Range, extent: number): number[] {
 /** Heights that hold everything, with a little room above. */
 export const fullHeights = (peak: number): Heights => ({ low: 0, high: Math.ceil(peak * 1.04) + 1 })
 
-/** Heights moved into what there is, and never closer than a page of memory. */
+/** Heights clamped to the content; at least one memory page apart. */
 export function boundHeights({ low, high }: Heights, peak: number): Heights {
   const most = fullHeights(peak).high
-  // Whole bytes: what is painted for these heights fits the same ones again.
+  // Whole bytes, so that painted tiles can be reused.
   const tall = Math.round(clamp(high - low, Math.min(most, 4096), most))
   const from = Math.round(clamp(low, 0, most - tall))
   return { low: from, high: from + tall }
 }
 
-/** Round marks between two heights, at most `most` of them, and their distance. `factor`: bytes of the unit they are told in. */
+/** At most `most` round ticks between two heights, and their distance. `factor`: bytes per display unit. */
 export function byteTicks({ low, high }: Heights, factor: number, most: number): { ticks: number[]; step: number } {
   const rough = (high - low) / factor / Math.max(1, most)
   const power = 10 ** Math.floor(Math.log10(rough))

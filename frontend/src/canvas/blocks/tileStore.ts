@@ -1,4 +1,4 @@
-// The tiles of an active-memory timeline at hand, each with the picture that was made of it last.
+// Loaded active-memory tiles with their latest pictures.
 import type { Bands } from '../../api/payloads'
 import type { TileKey } from '../../lib/tiles'
 import { TileCache } from '../tileCache'

@@ -1,4 +1,4 @@
-// Draws the sections of several ranks: a head each, with how busy its devices are, and the tracks of those that are open.
+// Drawing of several ranks' sections.
 
 import { cutText, FONT, FONT_TITLE } from '../surface'
 import type { Strip } from '../timeline/colors'
@@ -46,7 +46,6 @@ export function drawRanks(context: CanvasRenderingContext2D, scene: RanksScene, 
   if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
 }
 
-/** The tiles of what is in sight of an open section, and of what its head sums up. */
 function piecesOf({ scene, isOpen, overview }: VisibleSection): Map<number, Piece[]> {
   const pieces = new Map<number, Piece[]>()
   if (!scene || !isOpen) return pieces
@@ -72,7 +71,7 @@ function drawTracks(
   drawRegion(context, scene, tracksInSight(scene, false), from, height, HEAD - from - scene.scroll, pieces)
 }
 
-/** What computes and what communicates, of all visible sections in one image. */
+/** Busy and communication bars of all visible sections in one image. */
 function drawBars(
   context: CanvasRenderingContext2D,
   scene: RanksScene,
@@ -136,7 +135,7 @@ function fillBars(
       const [low, high] = [Math.max(from, view.start), Math.min(until, view.end)]
       const last = (isDevice ? deep : Math.min(deep, HOST_ROWS)) - 1
       for (let at = 0; at <= last; at++) {
-        // Of the host the outermost work is drawn last, over what it consists of.
+        // The outermost CPU work is drawn last, over its parts.
         const line = model.lineOf(lane, isDevice ? at : last - at)
         const to = tile.ranges[line + 1]
         for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
@@ -159,7 +158,7 @@ function fillBars(
   return isWhole
 }
 
-/** Where the host communicates, events do not tell it apart: the collectives do. */
+/** Host communication, drawn from collectives because events do not identify it. */
 function putCalls(
   { collectives }: RanksScene,
   { section, scene }: VisibleSection,
@@ -202,7 +201,7 @@ export function drawName(
   const title = cutText(context, section.title, gutter - 32)
   const left = 22 + context.measureText(title).width + 8
   context.font = FONT
-  // What does not fit beside the name stands below it.
+  // Text that does not fit next to the name goes below it.
   const isBeside = section.subtitle === '' || context.measureText(section.subtitle).width <= gutter - left - 8
   context.font = FONT_TITLE
   context.fillText(title, 22, isBeside ? middle : middle - 5)

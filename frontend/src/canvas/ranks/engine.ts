@@ -1,4 +1,4 @@
-// The engine of several ranks on one axis: sections below each other, each drawn as a timeline of its own in its own time.
+// The engine of several ranks on one time axis.
 
 import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
@@ -30,11 +30,11 @@ import { isWorkLane, NO_PLACING, type Placing, trackId, tracksOf } from './track
 import { VisibleSections } from './visibleSections'
 
 export interface RanksEvents extends TimelineEvents {
-  /** Keys of the sections that are in sight, or soon will be. */
+  /** Keys of visible and nearly visible sections. */
   onSight(keys: readonly string[]): void
 }
 
-/** The event that is selected: whose it is, where, and what belongs to it in its own trace. */
+/** The selected event, with its rank and arrows. */
 export interface RankSpot {
   rank: string
   /** Row of the event in its trace table. */
@@ -43,7 +43,7 @@ export interface RankSpot {
   arrows: readonly Arrow[]
 }
 
-/** While something moves tiles are asked for this often, and none ahead: what is passed on the way needs few. */
+/** Interval of tile requests during a move; none are prefetched then. */
 const ASK_MS = 60
 
 export class RanksEngine extends TimelineWindow implements MovableWindow {
@@ -64,7 +64,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
   /** Its tracks were not there yet when it was brought into sight. */
   private isAwaited = false
   private asking = 0
-  /** What was in sight when tiles were asked for last, and when that was. */
+  /** The view and time of the last tile request. */
   private wanted: { view: Range | null; scroll: number; at: number } = { view: null, scroll: 0, at: 0 }
   private frame = 0
 
@@ -124,7 +124,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  /** Ranks came, were opened or closed. What stands at the top of the sight stays there. */
+  /** Keeps the top section in place when ranks are added, opened or closed. */
   setPlacing(placing: Placing): void {
     this.placing = placing
     const { scene } = this
@@ -221,7 +221,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  /** What is chosen anew comes into sight, as far down as it is. */
+  /** Scrolls a newly selected event into view. */
   setSelected(chosen: RankSpot | null): void {
     const isNew = chosen && (this.chosen?.rank !== chosen.rank || this.chosen.spot.start !== chosen.spot.start)
     this.chosen = chosen
@@ -270,7 +270,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     return shown.scene !== null
   }
 
-  /** A hand or a key scrolls: nobody who does is taken back to what was chosen. */
+  /** A scroll by the user ends the scroll to the selection. */
   scrollBy(pixels: number): void {
     this.isAwaited = false
     this.scroll(pixels)
@@ -299,7 +299,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     })
   }
 
-  /** Sections in sight take the window, in their own time. */
+  /** Gives visible sections the window in their own time. */
   private look(): void {
     const { scene } = this
     const [first, last] = visibleRange(scene.places, scene.scroll, scene.height - HEAD)
@@ -317,7 +317,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     }
   }
 
-  /** What stands out: the event under the pointer and its partners, the selected one with its arrows. */
+  /** Highlights the hovered event with its partners, and the selected one with its arrows. */
   private standOut(): void {
     const { scene, chosen } = this
     const { hover } = scene
@@ -336,7 +336,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     }
   }
 
-  /** Tiles of the sections in sight; the others want none. */
+  /** Requests tiles of visible sections. */
   private want(): void {
     const { scene } = this
     const room = scene.height - HEAD
@@ -359,7 +359,7 @@ export class RanksEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  /** Tells the page which sections are in sight, once they are others. */
+  /** Reports a change of visible sections. */
   private watch(room: number): void {
     const { scene } = this
     const [from, to] = nearbyRange(scene.places, scene.scroll, room)

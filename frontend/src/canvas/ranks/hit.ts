@@ -1,4 +1,4 @@
-// What is at a place of a section, and where an event of it is.
+// The event at a point of a section, and back.
 
 import { rowAt, rowTop } from '../timeline/layout'
 import { firstEndingAfter, type Item, type Spot } from '../timeline/model'
@@ -7,7 +7,7 @@ import type { Tile } from '../timeline/tileStore'
 import { HOST_ROWS, workCategories } from './bars'
 import type { Call } from './scene'
 
-/** The event in the head of a section: of all lanes that it sums up what communicates, or what does not. */
+/** The event in a section's head: communication or other work, over all summed lanes. */
 export function hitInHead(
   own: Scene,
   lanes: readonly number[],
@@ -36,15 +36,15 @@ export function hitInTracks(own: Scene, inside: number, time: number, slack: num
   return off < -1 || off > 16 ? null : own.model.itemAt(own.level, placed.track.lane, row, time, slack)
 }
 
-/** Number of the item of a line that is a call; -1 = there is none, or others stand for it. */
+/** Index of a call's item in a line; -1 if missing or merged. */
 export function itemOf(tile: Tile, line: number, { event, start, end }: Call): number {
-  // An item without duration ends where it starts.
+  // Items without duration end at their start.
   for (let i = firstEndingAfter(tile, line, start - 0.5); i < tile.ranges[line + 1] && tile.start[i] <= start; i++)
     if (event < 0 ? tile.start[i] === start && tile.dur[i] === end - start : tile.event[i] === event) return i
   return -1
 }
 
-/** Where a call is drawn in its section: its lane is not known, its time is. */
+/** Places of a call in its section. Its time is known, its lane is not. */
 export function spotsOf(own: Scene, call: Call): Spot[] {
   const { model, level } = own
   const found: Spot[] = []

@@ -1,10 +1,10 @@
-// Where the sections of ranks stand below each other, and which of them are in sight.
+// Vertical positions of rank sections.
 
-/** Height of the head of a section: its name, and beside it how busy its devices are. */
+/** Pixel height of a section head. */
 export const SECTION = 30
 /** Of more sections none is open by itself. */
 export const OPEN = 8
-/** Sections are open by themselves as far as they fit into so many pixels, this many at least. The window's own height would make one link two pictures. */
+/** Default sections open while they fit into these pixels. Fixed, so that a link looks the same in every window. */
 const ROOM = 560
 const LEAST = 2
 /** Pixels beyond the edge in which a section is made ready. */
@@ -16,7 +16,7 @@ export interface PlacedSection {
   height: number
 }
 
-/** Sections from top to bottom: each has its head, and its tracks below it where it is open. */
+/** Sections from top to bottom: head, then tracks if open. */
 export function stackSections(tracks: readonly number[]): { places: PlacedSection[]; content: number } {
   let content = 0
   const places = tracks.map((height) => {
@@ -27,7 +27,7 @@ export function stackSections(tracks: readonly number[]): { places: PlacedSectio
   return { places, content }
 }
 
-/** First and one after the last of the sections that touch what is in sight, by `near` pixels at least. */
+/** Index range of visible sections, extended by `near` pixels. */
 export function visibleRange(
   places: readonly PlacedSection[],
   scroll: number,
@@ -40,7 +40,6 @@ export function visibleRange(
   return [first, last]
 }
 
-/** Sections that may soon be in sight. */
 export const nearbyRange = (places: readonly PlacedSection[], scroll: number, room: number) =>
   visibleRange(places, scroll, room, NEAR)
 
@@ -60,17 +59,17 @@ export function sectionAt(places: readonly PlacedSection[], y: number): number {
   return found < places.length ? found : -1
 }
 
-/** How many sections, from the first on, are open by themselves; `tracks`: how high those of one stand. */
+/** How many sections are open by default; `tracks`: the height of one. */
 export function defaultOpenCount(count: number, tracks: number): number {
   if (count > OPEN) return 0
   const fitting = Math.floor((ROOM - count * SECTION) / Math.max(1, tracks))
   return Math.min(count, Math.max(LEAST, fitting))
 }
 
-/** How the URL says that a section is open, or closed: it stays so whatever it would be by itself among more sections. */
+/** An explicit open or closed state in the URL; it survives adding ranks. */
 const stateId = (key: string, isOpen: boolean) => `${key}.${isOpen ? 'open' : 'closed'}`
 
-/** The sections that are open: as `turned` says of each, else the first ones. In the order of choice: another order opens none. */
+/** Open sections: explicit states, else the first ones in order of selection. */
 export const openSections = (
   keys: readonly string[],
   first: number,

@@ -1,4 +1,4 @@
-// The same collective on several ranks: bands that lead from section to section.
+// Bands between the calls of a collective on several ranks.
 import { counted } from '../../lib/format'
 import { toAxis } from '../../lib/rankAxis'
 import { isOfOtherRun } from '../../lib/rankSelection'
@@ -11,9 +11,9 @@ import { itemOf } from './hit'
 import { SECTION } from './layout'
 import { type Call, type Collective, collectiveOf, type RanksScene, type VisibleSection } from './scene'
 
-/** More collectives than these in sight are not linked: nobody could follow a band. */
+/** Maximum number of visible linked collectives. */
 export const LINKED = 120
-/** So many ranks that came last have a colour of their own; more could not be told apart. */
+/** Number of late ranks with their own colour. */
 export const COLORS = 5
 /** The colour of the bands of all others. */
 export const OTHER_RANKS = 'other'
@@ -26,7 +26,7 @@ export interface Link {
   ends: readonly { at: number; call: Call }[]
 }
 
-/** One end of a band: the time of a call, and where it leaves the section upwards and downwards. */
+/** One end of a band: time of a call, and its y above and below the section. */
 interface End {
   x0: number
   x1: number
@@ -49,7 +49,7 @@ export function activeCollective(scene: RanksScene): Collective | undefined {
   return hoveredCollective(scene) ?? (selected ? collectiveOf(scene, rank, event, selected.start) : undefined)
 }
 
-/** On how many of the sections a collective is linked: who else is a member is not known here. Another run or span has no part in it. */
+/** How many sections a collective links; ranks of another run do not count. */
 export function linkedRanksText(sections: readonly Pick<VisibleSection, 'section' | 'scene'>[], calls: number): string {
   const own = sections.filter(({ section }) => !isOfOtherRun(section.key))
   const unread = own.filter(({ section, scene }) => !scene && !section.isFailed).length
@@ -69,8 +69,8 @@ export interface LateRank {
 }
 
 /**
- * Ranks that are shown and came last, those first whose lateness there sums to most: of noise there is more, and it costs nothing.
- * The first ones have a colour each, as far as that can be the one of their place: it stays theirs while others come and go.
+ * Ranks that arrived last, largest total lateness first. The first ones have a colour each, by their own index if
+ * free, so that colours are stable.
  */
 export function lateRanks(keys: readonly string[], collectives: readonly Collective[]): LateRank[] {
   const place = new Map(keys.map((key, at) => [key, at]))
@@ -91,13 +91,13 @@ export function lateRanks(keys: readonly string[], collectives: readonly Collect
   }))
 }
 
-/** To each the one that it wishes if nobody before it does, to the others what is left then. */
+/** Gives each its wished slot if free, then fills the rest. */
 function slotsOf(wishes: readonly number[]): number[] {
   const left = Array.from({ length: COLORS }, (_, slot) => slot).filter((slot) => !wishes.includes(slot))
   return wishes.map((wish, i) => (wishes.indexOf(wish) === i ? wish : (left.shift() ?? wish)))
 }
 
-/** What is linked, worked out once for collectives and sections: every picture of them takes it from here. */
+/** Links, computed once for collectives and sections. */
 export function collectiveLinks(sections: readonly VisibleSection[], collectives: readonly Collective[]): Link[] {
   const place = new Map(sections.map(({ section }, at) => [section.key, at]))
   const kinds = new Map(lateRanks([...place.keys()], collectives).map(({ key, kind }) => [key, kind]))
@@ -113,7 +113,7 @@ export function collectiveLinks(sections: readonly VisibleSection[], collectives
   }))
 }
 
-/** The bands, which are drawn before all else: what they cross keeps its colour. */
+/** Bands, drawn first so that other items keep their colour. */
 export function drawLinks(
   context: CanvasRenderingContext2D,
   scene: RanksScene,
@@ -123,7 +123,7 @@ export function drawLinks(
   const chosen = activeCollective(scene)
   const many = scene.links.length > LINKED
   within(context, scene)
-  // All bands of a colour are one path: a path of its own for each of thousands costs more than what is in it.
+  // One path per colour: thousands of paths are slow.
   const bands = new Map<string, Band[]>()
   for (const link of scene.links) {
     if (link.collective === chosen || many) continue
@@ -183,7 +183,7 @@ function bandsOf(
 ): { at: number; end: End }[] {
   const found: { at: number; end: End }[] = []
   for (const [i, { at, call }] of ends.entries()) {
-    // Of those beyond an edge only the nearest has a band that leads into sight.
+    // Beyond an edge only the nearest call has a band into view.
     if (at < first && (ends[i + 1]?.at ?? last) < first) continue
     const before = found.at(-1)
     if (before && before.at >= last) break
@@ -241,7 +241,7 @@ function outline(context: CanvasRenderingContext2D, scene: RanksScene, at: numbe
   context.strokeRect(x0 - 1, y - 1, Math.max(2, x1 - x0) + 2, BUSY.height + 2)
 }
 
-/** A call leaves its section upwards at its bar in the head; downwards at the event itself where that is drawn. */
+/** A call leaves upwards at its bar in the head, downwards at its event if drawn. */
 function endOf(scene: RanksScene, at: number, call: Call, pieces: Map<number, Piece[]> | undefined): End {
   const shown = scene.sections[at]
   const { placement } = shown.section
@@ -255,7 +255,7 @@ function endOf(scene: RanksScene, at: number, call: Call, pieces: Map<number, Pi
   }
 }
 
-/** Where the event of a call is drawn among the tracks of its section. */
+/** The row of a call's event in its section. */
 function rowOf({ scene, isOpen }: VisibleSection, call: Call, pieces: Map<number, Piece[]>): number | undefined {
   if (!scene || !isOpen) return undefined
   const { model } = scene

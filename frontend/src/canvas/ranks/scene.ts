@@ -1,17 +1,17 @@
-// What a picture of several ranks on one axis is made from: each rank is a section with a scene of its own.
+// The state of a picture of several ranks.
 import { fromAxis, type Placement, SAME } from '../../lib/rankAxis'
 import type { TimelineModel } from '../timeline/model'
 import type { HeadStage, Scene } from '../timeline/scene'
 import type { PlacedSection } from './layout'
 import type { Link } from './links'
 
-/** A rank, as far as it is known. */
+/** A rank and its loading state. */
 export interface RankSection {
   key: string
   title: string
-  /** How it is aligned, where it ran. */
+  /** Alignment and place of the rank. */
   subtitle: string
-  /** What is said instead of events; '' where there are some. */
+  /** Text in place of events; '' if there are events. */
   note: string
   isFailed: boolean
   model: TimelineModel | null
@@ -27,11 +27,11 @@ export interface VisibleSection {
   overview: readonly number[]
   /** The bars of its head as they were drawn last; null = not all of them was there. */
   drawn: DrawnSection | null
-  /** What its tiles were asked for last; null = they rest. */
+  /** The last tile request; null if idle. */
   requested: readonly unknown[] | null
 }
 
-/** What was drawn, and from the second picture of the same on its pixels: of a window that moves nothing is drawn twice. */
+/** The last drawing and, from its second use, its pixels: an unmoved window is not drawn twice. */
 export interface DrawnSection {
   of: readonly unknown[]
   pixels: Uint32Array | null
@@ -47,7 +47,7 @@ export interface Call {
   end: number
   /** Row of its event in the rank's trace table; -1 = not known. */
   event: number
-  /** Its start less the median of all ranks, by corrected clocks; null where these cannot tell. */
+  /** Start minus the median of all ranks, on corrected clocks; null if unknown. */
   lateness: number | null
 }
 
@@ -55,7 +55,7 @@ export interface Call {
 export interface Collective {
   match: number
   name: string
-  /** Key of the rank that came last; '' = nobody knows, or it is not shown. */
+  /** Key of the last rank; '' if unknown or hidden. */
   last: string
   /** How late that one was, whether or not its call is among these; 0 = not known. */
   lateness: number
@@ -69,9 +69,9 @@ export interface RanksScene extends HeadStage {
   collectives: readonly Collective[]
   /** The collectives by sections. */
   links: readonly Link[]
-  /** By rank and event, else by rank and begin: what links an event to its partners. */
+  /** Collectives by rank and event, else by rank and start. */
   partners: ReadonlyMap<string, Collective>
-  /** Whose event is selected, and which. */
+  /** Rank and id of the selected event. */
   rank: string
   event: number
 }
@@ -87,7 +87,7 @@ export function collectivesByCall(collectives: readonly Collective[]): Map<strin
   return found
 }
 
-/** The collective of an event of a rank; its start is on the axis where a placement is given, else in the rank's own time. */
+/** The collective of an event. `start` is on the axis if a placement is given, else in the rank's own time. */
 export function collectiveOf(
   { partners }: Pick<RanksScene, 'partners'>,
   rank: string,

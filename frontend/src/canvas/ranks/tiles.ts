@@ -1,13 +1,13 @@
-// Which tiles the sections of ranks want: those in sight and some around them, asked for when something changed.
+// Tiles requested by visible sections and their neighbours.
 
 import { visibleTracks } from '../timeline/scene'
 import { isEqualList, type VisibleSection } from './scene'
 
-/** Tiles asked for ahead: of one section at most, and of all that are in sight. */
+/** Prefetched tiles: limit per section and in total. */
 const AHEAD = 24
 const AHEAD_ALL = 96
 
-/** `still`: so many sections are in sight and rest; 0 = they move, and nothing is asked for ahead. */
+/** `still`: number of visible sections at rest; 0 while moving, which disables prefetching. */
 export function wantTiles(shown: VisibleSection, still: number): void {
   const { scene, overview, isOpen } = shown
   if (!scene) return
@@ -44,7 +44,7 @@ export function wantTiles(shown: VisibleSection, still: number): void {
   ])
 }
 
-/** What is out of sight wants none; what is there stays as long as there is room. */
+/** Cancels requests of an invisible section; its tiles stay cached. */
 export function restTiles(shown: VisibleSection): void {
   if (!shown.requested) return
   shown.requested = null

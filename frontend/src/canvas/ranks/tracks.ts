@@ -1,4 +1,4 @@
-// The tracks of an open section: which there are, and how high they stand.
+// Tracks of an open section.
 
 import { type Layout, layoutTracks, tracksOf as timelineTracks } from '../timeline/layout'
 import type { Lane, Range, TimelineModel } from '../timeline/model'
@@ -10,7 +10,7 @@ export type Detail = 'streams' | 'all'
 /** Names a track of a section, for clicks on its title. A section itself is its key alone. */
 export const trackId = (rank: string, track: string) => `${encodeURIComponent(rank)} ${track}`
 export const isTrackId = (id: string) => id.includes(' ')
-/** Whether a lane of a device holds its work, and not notes about it. */
+/** Whether a device lane has work rather than annotations. */
 export const isWorkLane = ({ id, isDevice }: Lane) => isDevice && id.endsWith('/work')
 
 /** `turned` names tracks that are not as high as `detail` makes them. */

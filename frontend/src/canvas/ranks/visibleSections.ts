@@ -1,4 +1,4 @@
-// What the page hears of the sections in sight: who scrolls is not held up by it.
+// Reports of visible sections, delayed while scrolling.
 
 /** The page hears of them when the sight rests so long, and so often at least. */
 const REST_MS = 120
@@ -8,14 +8,14 @@ export class VisibleSections {
   private readonly tell: (keys: readonly string[]) => void
   private text = ''
   private timer = 0
-  /** When what the page has to hear began to wait. */
+  /** When the pending report was first due. */
   private since = 0
 
   constructor(tell: (keys: readonly string[]) => void) {
     this.tell = tell
   }
 
-  /** The first sections are told at once. */
+  /** Reports the first sections at once. */
   see(keys: readonly string[]): void {
     const text = keys.join(' ')
     if (text === this.text) return

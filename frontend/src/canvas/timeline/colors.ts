@@ -1,5 +1,4 @@
-// Colours of items: by what they are, by their names, by the module around them or by what kernels do; and the strip of
-// those too narrow for a box.
+// Colours of timeline items, and strips of narrow ones.
 
 import { COPY, classOf, isKernel, type KernelClasses } from '../../lib/kernelClasses'
 import { boxColors, type Theme } from '../surface'
@@ -11,7 +10,7 @@ export type ColorBy = 'kind' | 'name' | 'module' | 'class'
 const STRENGTHS = 8
 const SLICES = 10
 const NONE = 'other'
-/** What is no kernel, where kernels are coloured by what they do: it steps back. */
+/** The colour of non-kernels when colouring by class. */
 const NEUTRAL = 'idle'
 const NEUTRAL_STRENGTH = 0.45
 const NO_CLASSES: KernelClasses = new Map()
@@ -35,7 +34,7 @@ export class Colors {
   private readonly titles: string[]
   private readonly slices: number
   private readonly neutral: number
-  /** Of each category the slot of all its items; -1 where names decide. */
+  /** The fixed slot per category; -1 if names decide. */
   private readonly fixed: number[]
   private readonly slots: number[] = []
   private readonly paints: Paint[] = []
@@ -87,12 +86,12 @@ export class Colors {
     return this.paint(this.slotOf(this.by === 'name' ? name : module), 1).fill
   }
 
-  /** Number of what an item has in common with all others that the key of colours counts with it. */
+  /** The number under which the legend counts an item. */
   meaning(tile: Tile, i: number): number {
     return this.by === 'class' ? this.slot(tile, i) : this.by === 'name' ? tile.name[i] : tile.module[i]
   }
 
-  /** What the key of colours says of such a number, and how it looks. */
+  /** Label and colour of a legend number. */
   legend(meaning: number): { label: string; color: string; isRest: boolean } {
     if (this.by !== 'class') {
       const text = this.texts[meaning]
@@ -147,7 +146,7 @@ export class Strip {
   private readonly tops: number[] = []
   private width = 0
 
-  /** Starts anew, with at most so many rows of so many pixels. */
+  /** Clears the strip for `rows` of `width` pixels. */
   begin(width: number, rows: number): void {
     this.tops.length = 0
     if (!this.canvas || !this.image || this.width !== width || this.image.height < rows) {
@@ -163,7 +162,7 @@ export class Strip {
     return this.tops.push(top) - 1
   }
 
-  /** Colours the pixels from `from` up to `to` (at least one) where nothing stands. */
+  /** Colours empty pixels from `from` to `to`, at least one. */
   put(row: number, from: number, to: number, pixel: number): void {
     const last = Math.min(this.width, Math.max(to, from + 1))
     for (let x = Math.max(0, from); x < last; x++) {

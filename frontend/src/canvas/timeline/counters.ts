@@ -1,4 +1,4 @@
-// Charts of counters: the mean of each slice of time as an area, between its lowest and its highest value.
+// Counter charts: mean, minimum and maximum per time slice.
 import { boxColors, type Theme } from '../surface'
 
 export interface CounterSeries {
@@ -7,16 +7,16 @@ export interface CounterSeries {
   subtitle: string
   /** Id of the device that it is about, null = none. */
   device: string | null
-  /** Says a value in words. */
+  /** Formats a value. */
   say: (value: number) => string
-  /** By slice; null where nothing is known. */
+  /** By slice; null if unknown. */
   mean: readonly (number | null)[]
   low: readonly (number | null)[]
   high: readonly (number | null)[]
   /** The lowest and the highest value of the whole trace. */
   min: number
   max: number
-  /** The bottom and the top of the chart; 0 lies in it. */
+  /** Bottom and top of the chart, including 0. */
   bottom: number
   top: number
   color: string
@@ -28,13 +28,13 @@ export interface Counters {
   series: CounterSeries[]
 }
 
-/** What a chart of such values spans: 0 is in it, and of a share all. */
+/** The value range of a chart: includes 0, and 1 for shares. */
 export const scaleOf = (min: number, max: number, isShare: boolean): { bottom: number; top: number } => ({
   bottom: Math.min(min, 0),
   top: Math.max(max, isShare ? 1 : 0),
 })
 
-/** What a person reads beside a chart: the value under the pointer, and what it is of. */
+/** The text beside a chart: value under the pointer and its range. */
 export function rangeText({ min, max, say }: CounterSeries, value: number | null): string {
   if (min < 0) return value === null ? `${say(min)} to ${say(max)}` : `${say(value)}, ${say(min)} to ${say(max)}`
   return value === null ? `up to ${say(max)}` : `${say(value)} of up to ${say(max)}`
@@ -55,7 +55,7 @@ export function drawCounter(
   const step = (counters.end - counters.start) / slices
   const height = box.bottom - box.top
   const zero = box.bottom + (series.bottom / range) * height
-  // What is not 0 is seen.
+  // Values above 0 are always visible.
   const y = (value: number) =>
     zero - Math.sign(value) * Math.max(value === 0 ? 0 : 1, (Math.abs(value) / range) * height)
   const far = series.high.map((high, i) => {
@@ -63,7 +63,7 @@ export function drawCounter(
     return high !== null && low !== null && -low > high ? low : high
   })
   const left = (i: number) => Math.min(Math.max(toX(counters.start + i * step), box.left), box.right)
-  // One path each: slices narrower than a pixel side by side would leave stripes.
+  // One path each, because adjacent narrow slices would leave stripes.
   for (const [values, strength] of [
     [far, 0.3],
     [series.mean, 0.75],
@@ -88,7 +88,7 @@ export function drawCounter(
   }
 }
 
-/** The slice that holds a time; -1 = none. */
+/** The slice at a time; -1 if none. */
 export function sliceAt(counters: Counters, time: number): number {
   const slices = counters.series[0]?.mean.length ?? 0
   const i = Math.floor(((time - counters.start) / (counters.end - counters.start)) * slices)

@@ -1,4 +1,4 @@
-// Draws a timeline: pinned tracks, tracks, what lies over them. No events, no state but what it is given.
+// Drawing of the timeline; stateless.
 
 import { multiples, rulerStep, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'
@@ -12,7 +12,7 @@ import { curveOf, type Scene, type Stage, toX, visibleTracks } from './scene'
 import type { Tile } from './tileStore'
 
 const NARROW = 3
-/** Half of the width of the mark of a moment, pixels; moments closer than its width are ticks beside each other. */
+/** Half the width in pixels of an instant's mark; closer ones become ticks. */
 const MOMENT = 4
 /** Pixels between the labels of the ruler. */
 const LABEL_PAD = 20
@@ -37,7 +37,7 @@ export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): v
   if (scene.cursor !== null) drawCursor(context, scene, scene.cursor)
 }
 
-/** The lines of the axis through everything below it; where they stand. */
+/** Vertical axis lines; returns their positions. */
 export function drawGrid(context: CanvasRenderingContext2D, scene: Stage): { step: number; marks: number[] } {
   const { width, height, theme } = scene
   context.textBaseline = 'middle'
@@ -51,7 +51,7 @@ export function drawGrid(context: CanvasRenderingContext2D, scene: Stage): { ste
   return { step, marks }
 }
 
-/** The tracks of a region, each where it stands; `pieces` remembers the tiles of groups of lanes within one picture. */
+/** Draws the tracks of a region; `pieces` caches tiles per picture. */
 export function drawRegion(
   context: CanvasRenderingContext2D,
   scene: Scene,
@@ -68,7 +68,7 @@ export function drawRegion(
   context.rect(0, top, width, bottom - top)
   context.clip()
   if (shift !== 0 || placed === scene.layout.pinned) {
-    // Ticks of what scrolls do not show through pinned tracks.
+    // Hide scrolled ticks behind pinned tracks.
     context.fillStyle = scene.theme.panel
     if (placed === scene.layout.pinned) context.fillRect(0, top, width, bottom - top)
   }
@@ -146,7 +146,7 @@ function drawLine(
   const to = tile.ranges[line + 1]
   let last = Number.NEGATIVE_INFINITY
   for (let i = firstEndingAfter(tile, line, low); i < to && start[i] < high; i++) {
-    // What began in the tile before has been drawn there.
+    // The previous tile has drawn items that started in it.
     if (piece.goesOn && start[i] < piece.start) continue
     const hit = match === null || match(tile.name[i])
     const merged = count[i] > 1
@@ -175,7 +175,7 @@ function drawLine(
   }
 }
 
-/** What has no duration is a diamond: a box of one pixel would be taken for something short. */
+/** An instant as a diamond: a one-pixel box would look like a short event. */
 function moment(context: CanvasRenderingContext2D, x: number, y: number, fill: string): void {
   const middle = y + BAR / 2
   context.fillStyle = fill
@@ -202,7 +202,7 @@ function labelOf(model: TimelineModel, tile: Tile, i: number, isDevice: boolean)
   return label
 }
 
-/** A corner that says: this kernel uses matrix units. */
+/** A corner mark for kernels that use matrix units. */
 function badge(context: CanvasRenderingContext2D, theme: Theme, right: number, y: number): void {
   context.fillStyle = theme.matrix
   context.beginPath()
@@ -213,7 +213,7 @@ function badge(context: CanvasRenderingContext2D, theme: Theme, right: number, y
   context.fill()
 }
 
-/** What has not come yet is hatched, so that empty never looks like idle. */
+/** Hatches unloaded parts, so that they do not look idle. */
 function drawMissing(context: CanvasRenderingContext2D, scene: Scene, placed: Placed, pieces: readonly Piece[]): void {
   for (const piece of pieces) {
     if (piece.tile) continue
@@ -265,7 +265,7 @@ function drawGaps(context: CanvasRenderingContext2D, scene: Scene, lane: number,
   }
 }
 
-/** What stands out within a region: hits, the event under the pointer, the selected one. */
+/** Highlights hits, the hovered and the selected event. */
 function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: readonly Placed[]): void {
   const tops = new Map<number, Placed>()
   for (const one of placed) if (one.track.kind === 'lane') tops.set(one.track.lane, one)
@@ -288,7 +288,7 @@ function drawMarks(context: CanvasRenderingContext2D, scene: Scene, placed: read
   if (hover) outline({ ...hover, end: hover.start + hover.dur }, scene.theme.ink, 1)
   if (selected) {
     outline(selected, scene.theme.mark, 2)
-    // Among many hits it is the one with two frames.
+    // The selected hit has two frames.
     outline(selected, scene.theme.ink, 1, 2)
   }
   context.restore()
@@ -319,7 +319,6 @@ function drawTitle(context: CanvasRenderingContext2D, scene: Scene, placed: Plac
   }
 }
 
-/** The value under the pointer, else the top of the scale; and what it is of. */
 function counterText(scene: Scene, counter: number): string {
   const series = scene.counters?.series[counter]
   if (!scene.counters || !series) return ''
@@ -351,7 +350,6 @@ const ARROW: Record<string, string> = {
   recorded: 'operator',
 }
 
-/** Arrows lie over everything that scrolls. */
 export function drawOver(context: CanvasRenderingContext2D, scene: Scene): void {
   if (scene.arrows.length === 0) return
   context.save()

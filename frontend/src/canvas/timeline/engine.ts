@@ -1,4 +1,4 @@
-// The timeline's engine: a scene, the canvas that shows it, and the tiles that it wants. Its hands are input.ts.
+// The timeline's engine: scene, canvas and requested tiles.
 
 import { clamp } from '../../lib/axisTicks'
 import type { KernelClasses } from '../../lib/kernelClasses'
@@ -16,7 +16,7 @@ import type { Item, Range, Spot, TimelineModel } from './model'
 import { type Arrow, arrowAt, type Bookmark, type Gap, type Scene, type Step, toTime, visibleTracks } from './scene'
 import { TimelineWindow } from './window'
 
-/** What is shown besides the items. */
+/** Overlays on the items. */
 export interface Overlays {
   arrows: readonly Arrow[]
   gaps: readonly Gap[]
@@ -40,7 +40,7 @@ export const NO_OVERLAYS: Overlays = {
   failures: [],
 }
 
-/** Where a picture begins: at its top, as wide as nobody has said yet, with nothing chosen. */
+/** The initial view: top, default width, no selection. */
 export const INITIAL_SCENE = {
   scroll: 0,
   gutter: GUTTER,
@@ -148,7 +148,7 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  /** What is chosen anew comes into sight, at the time that is shown. */
+  /** Scrolls a newly selected event into view. */
   setSelected(spot: Spot | null): void {
     const before = this.scene.selected
     this.scene.selected = spot
@@ -185,7 +185,7 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     return legendOf(this.scene, most)
   }
 
-  /** Moves the window, at the zoom it has, and scrolls so far that the spot is in sight. */
+  /** Moves and scrolls to a spot at the same zoom. */
   reveal(spot: Range & Partial<Spot>, how: Move = 'jump'): void {
     const { view } = this.scene
     if (spot.lane !== undefined) this.bring(spot.lane, spot.row ?? 0)
@@ -207,7 +207,7 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     if (top !== null && !this.isWithin(top, room)) this.scrollBy(top - room / 3 - this.scene.scroll)
   }
 
-  /** Where a row stands among what scrolls; null when it does not. */
+  /** Top of a row in the scrolled area; null if pinned or hidden. */
   private topOf(lane: number, row: number): number | null {
     const found = this.scene.layout.lanes.get(lane)
     return found && !found.pinned ? rowTop(found.placed, Math.min(row, found.placed.rows - 1)) : null
@@ -228,7 +228,7 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     this.redraw()
   }
 
-  /** Tracks or height are others. A selected event that was in sight stays there. */
+  /** Updates the layout; a visible selection keeps its place. */
   private place(): void {
     const { selected, height } = this.scene
     const top = selected && this.topOf(selected.lane, selected.row)
@@ -257,7 +257,7 @@ export class TimelineEngine extends TimelineWindow implements MovableWindow {
     })
   }
 
-  /** Tiles of what is in sight, then those around it and the coarser ones that stand in until finer ones come. */
+  /** Requests visible tiles, then neighbours and coarser substitutes. */
   private want(): void {
     const { scene, model } = this
     const { view, level } = scene

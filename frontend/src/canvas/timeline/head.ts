@@ -1,4 +1,4 @@
-// The head of the timeline: the strip of the whole trace, the axis, the steps; and what lies over all tracks.
+// The head of the timeline: overview strip, axis, steps, markers.
 
 import { divisions, multiples, tickLabel } from '../../lib/axisTicks'
 import { format } from '../../lib/format'
@@ -48,7 +48,7 @@ function drawRuler(context: CanvasRenderingContext2D, scene: Stage, marks: numbe
   context.restore()
 }
 
-/** Where the selected event begins, which may be narrower than a pixel. */
+/** The start of the selected event, which may be narrower than a pixel. */
 function drawPointer(context: CanvasRenderingContext2D, x: number, color: string): void {
   context.fillStyle = color
   context.beginPath()
@@ -119,7 +119,6 @@ function drawStrip(context: CanvasRenderingContext2D, scene: HeadStage): void {
   context.fillText(cutText(context, title, scene.gutter - 30), 22, STRIP / 2)
 }
 
-/** The pointer's time, as exactly as a pixel says it. */
 export function drawCursor(context: CanvasRenderingContext2D, scene: Stage, time: number): void {
   const x = Math.round(toX(scene, time))
   if (x < scene.gutter || x > scene.width) return
@@ -161,7 +160,7 @@ export function drawRange(context: CanvasRenderingContext2D, scene: Stage, range
   context.fillText(text, left + 6, (STRIP + AXIS) / 2)
 }
 
-/** Bookmarks and failures: a line through all tracks, a flag on the axis, the note beside it as far as there is room. */
+/** Flags of bookmarks and failures, with notes if they fit. */
 export function drawFlags(
   context: CanvasRenderingContext2D,
   scene: Stage,

@@ -1,5 +1,4 @@
-// The timeline's hands: wheel, drag, pinch and clicks, told to the engine (keys: keys.ts). One state machine of the
-// pointer: splitting it would only pass the same fields around.
+// Mouse and touch input of the timeline. One pointer state machine: splitting it would pass the same fields around.
 import { clamp } from '../../lib/axisTicks'
 import { AXIS, GUTTER, HEAD, STRIP } from './layout'
 import type { Item, Range, Spot } from './model'
@@ -18,30 +17,29 @@ export interface TimelineEvents {
   onHover(item: Item | null, arrow: Arrow | null, x: number, y: number): void
   /** Back to the window before the last zoom or jump. */
   onUndo(): void
-  /** A bookmark is wanted at a time, or the one that stands there is to be opened. */
+  /** Sets a bookmark at a time, or opens an existing one. */
   onBookmark(time: number): void
   /** The names of the tracks have another width. */
   onGutter(width: number): void
   /** A range was measured; null = cleared. */
   onRange(range: Range | null): void
-  /** The id of a track whose title was clicked. */
   onToggle(id: string): void
-  /** The id of a closed track that hides what was found. */
+  /** Id of a closed track that hides a hit. */
   onOpen(id: string): void
 }
 
-/** What hands and keys move: the timeline of one profile, or those of several ranks on one axis. */
+/** A window moved by mouse and keys: one or several ranks. */
 export interface MovableWindow {
   readonly scene: Stage
   /** Everything there is to see. */
   readonly model: Range
   readonly gutter: number
   readonly plotWidth: number
-  /** The time under the pointer, else another one that somebody may mean. */
+  /** The time under the pointer, else a default. */
   pointed(): number
-  /** Where an arrow key leads from the selected event. */
+  /** The event that an arrow key selects. */
   neighbour(key: string): Item | null
-  /** Id of the track, or of what else has a title, at a height of the canvas. */
+  /** Id of the title at a height. */
   titleAt(y: number): string | null
   hit(x: number, y: number): Item | null
   arrowAt(x: number, y: number): Arrow | null
@@ -59,10 +57,10 @@ export interface MovableWindow {
   redraw(): void
 }
 
-/** Pixels of the names beside their edge, and on both sides of a bookmark, that take hold of it. */
+/** Grab distance in pixels of the label edge and of bookmarks. */
 const EDGE = 6
 const FLAG = 7
-/** What follows a zoom by a click so soon is the second half of a double click. */
+/** Time limit for the second click of a double click. */
 const DOUBLE_MS = 400
 
 type Drag = {
@@ -83,11 +81,11 @@ export class TimelineInput {
   private drag: Drag | null = null
   private readonly pointers = new Map<number, { x: number; y: number }>()
   private pinch: Pinch | null = null
-  /** Where the pointer is while no button is held. */
+  /** The pointer position while no button is pressed. */
   private pointer: { x: number; y: number } | null = null
-  /** The arrow that the page was told of last. */
+  /** The last arrow reported. */
   private arrow: Arrow | null = null
-  /** Where it was when the page was told last. */
+  /** The last pointer position reported. */
   private told: { x: number; y: number } | null = null
   private zoomedAt = Number.NEGATIVE_INFINITY
 
@@ -177,7 +175,7 @@ export class TimelineInput {
     const { scene } = this.engine
     if (this.pointers.has(event.pointerId)) this.pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY })
     if (pinch && this.pointers.size === 2) {
-      // The time that was between the fingers stays there.
+      // The time between the fingers stays in place.
       const { distance, middle } = this.fingers()
       const span = ((pinch.view.end - pinch.view.start) * pinch.distance) / Math.max(10, distance)
       this.engine.move(pinch.time - ((middle - this.engine.gutter) / this.engine.plotWidth) * span, span, 'zoom')
@@ -211,14 +209,13 @@ export class TimelineInput {
     return y < AXIS && y > STRIP ? 'col-resize' : 'default'
   }
 
-  /** Time of the bookmark whose flag on the axis is there. */
   private flagAt(x: number, y: number): number | undefined {
     const { scene } = this.engine
     if (y < STRIP || y >= AXIS) return undefined
     return scene.bookmarks.find(({ time }) => Math.abs(toX(scene, time) - x) <= FLAG)?.time
   }
 
-  /** Before each picture: what is under the pointer may be another thing than in the last one. */
+  /** Runs before each frame, because the item under the pointer may have changed. */
   look(): void {
     const { pointer } = this
     const { scene } = this.engine
@@ -290,7 +287,7 @@ export class TimelineInput {
     this.choose(event)
   }
 
-  /** What no zoom takes apart is opened as the longest of what it stands for. */
+  /** Opens the longest event of a block that no zoom can split. */
   private choose(event: PointerEvent): void {
     const item = this.engine.hit(event.offsetX, event.offsetY)
     if (event.timeStamp - this.zoomedAt < DOUBLE_MS) return

@@ -1,4 +1,4 @@
-// The timeline's keys. They work wherever no text field has the focus; the arrows only where nothing else needs them.
+// Keyboard input of the timeline; arrows work only if unused elsewhere.
 
 import { isTyping } from '../typing'
 import type { MovableWindow, TimelineEvents } from './input'
@@ -28,7 +28,7 @@ export class TimelineKeys {
   private readonly held = new Set<string>()
   private holding = 0
 
-  /** `from`: the windows whose keys are heard, which are ours and that of the page around it. */
+  /** `from`: windows whose keys are handled: ours and TensorBoard's. */
   constructor(canvas: HTMLCanvasElement, engine: MovableWindow, events: TimelineEvents, from: readonly Window[]) {
     this.canvas = canvas
     this.engine = engine
@@ -39,7 +39,7 @@ export class TimelineKeys {
       heard.addEventListener('keyup', (event) => this.held.delete(keyOf(event)), { signal })
       heard.addEventListener('blur', () => this.held.clear(), { signal })
     }
-    // The window around ours outlives our page.
+    // The outer window outlives our page.
     window.addEventListener('pagehide', () => this.destroy(), { signal })
   }
 
@@ -68,7 +68,7 @@ export class TimelineKeys {
   private isMine(event: KeyboardEvent): boolean {
     const { key } = event
     const [target = null] = event.composedPath()
-    // Another tab of TensorBoard, or a dialog over everything.
+    // Another TensorBoard tab, or a dialog, has the focus.
     if (this.canvas.clientWidth === 0 || isTyping(target)) return false
     const element = target as Partial<Element> | null
     if (element?.closest?.('[aria-modal="true"]')) return false
@@ -94,7 +94,7 @@ export class TimelineKeys {
     if (chosen) this.engine.focus(chosen)
   }
 
-  /** Marks the time of the selected event, else all that is in sight. */
+  /** Marks the selected event, else the visible range. */
   private mark(): void {
     const { start, end } = this.engine.scene.selected ?? this.engine.scene.view
     if (end <= start) return
@@ -112,7 +112,7 @@ export class TimelineKeys {
     return true
   }
 
-  /** From the selected event along an arrow: to the first one that it led to, or back to where it came from. */
+  /** Follows a flow arrow forwards or back. */
   private follow(key: string): boolean {
     const { selected, arrows } = this.engine.scene
     if (!selected || (key !== 'ArrowLeft' && key !== 'ArrowRight')) return false
@@ -124,7 +124,7 @@ export class TimelineKeys {
     return true
   }
 
-  /** While keys are held the window glides; a tap moves one notch. */
+  /** Held keys glide; a tap moves one notch. */
   private hold(key: string): void {
     if (this.calm) {
       this.step(key, 120)

@@ -1,13 +1,13 @@
-// Where the tracks of the timeline stand: lanes of events and charts of counters, pinned ones above the others.
+// Vertical positions of timeline tracks, pinned ones first.
 import type { CounterSeries } from './counters'
 import type { Lane } from './model'
 
-/** Width of the column with the names of tracks, until somebody changes it. */
+/** Default width of the label column. */
 export const GUTTER = 236
 export const GUTTERS = { narrowest: 110, widest: 520 }
 export const STRIP = 38
 export const AXIS = 62
-/** Below the axis stand the steps. */
+/** Height of axis and steps. */
 export const HEAD = 80
 export const ROW = 17
 export const BAR = 15
@@ -35,11 +35,11 @@ export interface Layout {
   /** Pixels that the pinned tracks take, and that the others would. */
   fixed: number
   content: number
-  /** Where each lane is, by number. */
+  /** Place of each lane. */
   lanes: ReadonlyMap<number, { placed: Placed; pinned: boolean }>
 }
 
-/** Counters stand before the first lane of their device, those of none before the first thread. */
+/** Counters come before the first lane of their device, or before the first thread. */
 export function tracksOf(lanes: readonly Lane[], counters: readonly CounterSeries[]): Track[] {
   const tracks: Track[] = []
   const placed = new Set<number>()

@@ -1,4 +1,4 @@
-// What the colours mean when they stand for names, modules or classes: those in sight that take most time.
+// The colour legend: visible names with the most time.
 import { firstEndingAfter } from './model'
 import { type Scene, visibleTracks } from './scene'
 
@@ -7,7 +7,7 @@ export interface LegendEntry {
   color: string
 }
 
-/** The names (modules, classes) of what is drawn now, those with the most time first. One look at what a picture draws as well. */
+/** Visible names, modules or classes, most time first. */
 export function legendOf(scene: Scene, most: number): LegendEntry[] {
   const { model, view, colors } = scene
   if (colors.by === 'kind') return []

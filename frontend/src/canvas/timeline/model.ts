@@ -1,4 +1,4 @@
-// What the timeline stands on: lanes and their lines, levels of detail, and the items of the tiles that are there.
+// Lanes, levels of detail and loaded items of a timeline.
 import type { Timeline } from '../../api/payloads'
 import { clamp } from '../../lib/axisTicks'
 import type { FetchTiles, TileColumns, TileKey } from '../../lib/tiles'
@@ -19,13 +19,13 @@ export interface Lane {
   group: number
 }
 
-/** Where something is: a row of a lane and a time. */
+/** A row of a lane and a time. */
 export interface Spot extends Range {
   lane: number
   row: number
 }
 
-/** One item under the pointer: an event, or several that are too short to stand alone. */
+/** An event, or several too short to draw apart. */
 export interface Item {
   lane: number
   row: number
@@ -39,7 +39,7 @@ export interface Item {
   category: string
   module: string
   matrix: boolean
-  /** Of several ranks on one axis: whose event it is. */
+  /** The rank, on a timeline of several. */
   rank?: string
 }
 
@@ -48,7 +48,7 @@ export interface Piece {
   tile: Tile | null
   start: number
   end: number
-  /** The piece before is of the same level: what began there has been drawn. */
+  /** The previous piece has the same level, so its tail is drawn. */
   goesOn: boolean
 }
 
@@ -58,7 +58,7 @@ const PIXELS = 2
 export class TimelineModel {
   readonly head: Timeline
   readonly lanes: Lane[]
-  /** First line of each lane; a line is one row of it. */
+  /** The first line of each lane; a line is one row. */
   readonly offset: Int32Array
   readonly store: TileStore
 
@@ -90,7 +90,7 @@ export class TimelineModel {
     return Math.max(this.head.end_ns, this.head.start_ns + 1)
   }
 
-  /** The coarsest level whose cells are no wider than two pixels. */
+  /** The coarsest level with cells of at most two pixels. */
   levelFor(nsPerPixel: number): number {
     const { levels } = this.head
     let level = 0
@@ -106,7 +106,7 @@ export class TimelineModel {
     return keys
   }
 
-  /** What is there of a group in a view: tiles of the level, else of the next coarser one that is there. */
+  /** Loaded tiles of a group in a view, coarser ones as substitutes. */
   pieces(level: number, group: number, view: Range): Piece[] {
     const [first, last] = this.numbers(level, view)
     const length = this.head.levels[level].tile_ns
@@ -141,7 +141,7 @@ export class TimelineModel {
     return best
   }
 
-  /** Where an arrow key leads from an item: along its row, to what lies around it, or to the first one in it. */
+  /** The item that an arrow key selects: along the row, outwards or inwards. */
   neighbour(level: number, view: Range, from: Spot, key: string): Item | null {
     const span = view.end - view.start
     const row = key === 'ArrowUp' ? from.row - 1 : key === 'ArrowDown' ? from.row + 1 : from.row
@@ -200,7 +200,6 @@ export class TimelineModel {
     return { tile: null, level: -1 }
   }
 
-  /** Where the lines of a tile begin and end. */
   private rangesOf(group: number, columns: TileColumns): Int32Array {
     const first = this.offset[this.head.groups[group]]
     const lines = this.offset[this.head.groups[group + 1]] - first

@@ -1,4 +1,4 @@
-// What a picture of the timeline is made from, and where things are on it.
+// The state of a timeline picture, and its coordinates.
 
 import type { Timeline } from '../../api/payloads'
 import type { Theme } from '../surface'
@@ -13,12 +13,12 @@ export interface Point extends Spot {
   event: number
 }
 
-/** What an event is connected with. */
+/** A flow arrow between two events. */
 export interface Arrow {
   from: Point
   to: Point
   kind: string
-  /** What the trace calls it, else what it is. */
+  /** The arrow's name in the trace, else its type. */
   name: string
 }
 
@@ -27,21 +27,21 @@ export interface Step extends Range {
   label: string
 }
 
-/** A time that somebody wants to find again, and why. */
+/** A bookmarked time with a note. */
 export interface Bookmark {
   time: number
   note: string
 }
 
-/** A time in which nothing ran on a lane, and what the host did then. */
+/** An idle gap of a lane, with the CPU activity in it. */
 export interface Gap extends Range {
   lane: number
   why: string
-  /** Category of what has most of it, '' where the device is never idle in it. */
+  /** The largest cause's category; '' if the device is never idle in it. */
   cause: string
 }
 
-/** Of gaps on one lane those that lie in no other: a device stands still within gaps of its streams. */
+/** Gaps not nested in others: a device is idle within gaps of its streams. */
 export function topLevelGaps(gaps: readonly Gap[]): readonly Gap[] {
   const inOrder = [...gaps].sort((a, b) => a.lane - b.lane || a.start - b.start || b.end - a.end)
   let last: Gap | undefined
@@ -52,7 +52,7 @@ export function topLevelGaps(gaps: readonly Gap[]): readonly Gap[] {
   })
 }
 
-/** What a canvas with an axis of time shows and has under the pointer, whatever stands on it. */
+/** A canvas with a time axis, and its hovered item. */
 export interface Stage {
   view: Range
   scroll: number
@@ -71,10 +71,10 @@ export interface Stage {
   steps: readonly Step[]
 }
 
-/** What the head of a canvas shows: how busy the whole is, an axis, and steps. */
+/** The head of a canvas: utilization, axis, steps. */
 export interface HeadStage extends Stage {
   model: Range & { readonly head: Pick<Timeline, 'busy' | 'busy_is_device'> }
-  /** Where hits of a search lie, as shares of the whole trace. */
+  /** Search hits as shares of the trace. */
   marks: readonly number[]
 }
 
@@ -93,7 +93,7 @@ export interface Scene extends HeadStage {
   failures: readonly Bookmark[]
 }
 
-/** Where time stands on a canvas. */
+/** The time scale of a canvas. */
 export type Plot = Pick<Stage, 'view' | 'gutter' | 'width'>
 
 export const toX = (scene: Plot, time: number) =>
@@ -110,7 +110,7 @@ export function rowY(scene: Scene, lane: number, row: number): number | null {
   return found.pinned ? top : top + scene.layout.fixed - scene.scroll
 }
 
-/** Where an arrow runs: both ends, and how far its curve leads away from them. Null when a lane is not shown, or nothing is in sight. */
+/** Both ends and the bend of an arrow; null if hidden or not visible. */
 export function curveOf(scene: Scene, { from, to }: Arrow) {
   const [y0, y1] = [rowY(scene, from.lane, from.row), rowY(scene, to.lane, to.row)]
   if (y0 === null || y1 === null) return null
@@ -151,7 +151,6 @@ function isOn(curve: ReturnType<typeof curveOf>, x: number, y: number): boolean 
   return false
 }
 
-/** The tracks of a region that are in sight. */
 export function visibleTracks(scene: Scene, pinned: boolean): Placed[] {
   if (pinned) return scene.layout.pinned
   const low = scene.scroll

@@ -1,4 +1,4 @@
-// The tiles of the timeline at hand.
+// Loaded timeline tiles.
 import type { FetchTiles, TileColumns, TileKey } from '../../lib/tiles'
 import { type Budget, type StoreEvents, TileCache } from '../tileCache'
 
@@ -7,7 +7,7 @@ const ITEM_BYTES = 50
 
 /** A tile ready to be drawn: `name` and `module` number the store's own lists. */
 export interface Tile extends Omit<TileColumns, 'names' | 'modules'> {
-  /** Items of line l of the group stand from `ranges[l]` to `ranges[l + 1]`. */
+  /** Items of line l of the group are at `ranges[l]` to `ranges[l + 1]`. */
   ranges: Int32Array
 }
 
@@ -41,7 +41,7 @@ export class TileStore extends TileCache<TileColumns, Tile> {
   }
 }
 
-/** Texts by number; each stands once, however many tiles hold it. */
+/** Interned texts. */
 export class Texts {
   readonly list: string[] = []
   private readonly known = new Map<string, number>()

@@ -1,4 +1,4 @@
-// The window of a canvas with an axis of time, and the ways to move it.
+// The visible time window, and ways to move it.
 import { clamp } from '../../lib/axisTicks'
 import type { Move, TimelineEvents } from './input'
 import type { Item, Range } from './model'
@@ -6,7 +6,7 @@ import type { Stage } from './scene'
 
 /** Nanoseconds of the closest zoom. */
 const NARROWEST = 200
-/** A merged block this many times shorter than the window is opened in two steps, so that nobody loses their place. */
+/** Merged blocks this many times shorter than the window open in two steps, to keep orientation. */
 const TWO_STEPS = 32
 
 export abstract class TimelineWindow {
@@ -44,7 +44,7 @@ export abstract class TimelineWindow {
     this.move(start - span * 0.1, span * 1.2)
   }
 
-  /** Goes closer to what stands for several events, half of the way when it is far; false when no zoom takes them apart. */
+  /** Zooms into a merged block, half way if far; false if no zoom can split it. */
   open(item: Item): boolean {
     const { view } = this.scene
     const [span, wanted] = [view.end - view.start, Math.max(item.dur * 1.2, NARROWEST)]
@@ -53,14 +53,14 @@ export abstract class TimelineWindow {
       this.focus({ start: item.start, end: item.start + item.dur })
       return true
     }
-    // It stays where it was on the screen.
+    // Keeps its screen position.
     const middle = item.start + item.dur / 2
     const closer = Math.sqrt(span * wanted)
     this.move(middle - ((middle - view.start) / span) * closer, closer)
     return true
   }
 
-  /** The time under the pointer, else where the selected event begins, else the middle of the window. */
+  /** The time under the pointer, else of the selected event, else the middle. */
   pointed(): number {
     const { cursor, selected, view } = this.scene
     return cursor ?? selected?.start ?? (view.start + view.end) / 2

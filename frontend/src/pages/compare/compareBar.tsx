@@ -1,4 +1,4 @@
-// What is compared: the baseline is chosen here, the experiment is the profile of the top bar; and in which numbers.
+// The baseline picker, and the compared numbers.
 import { Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
 import type { Catalog, Profile } from '../../api/payloads'
 import { type Address, addressText, sameAddress } from '../../lib/profiles'

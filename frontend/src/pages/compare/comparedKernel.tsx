@@ -1,4 +1,4 @@
-// An opened row of kernels by operator: both names in full, and the way to each kernel in its own profile.
+// An opened row of kernels by operator: both kernels.
 import { Button } from '@mantine/core'
 import type { Row } from '../../lib/tableRows'
 import { joinList } from '../../state/hash'

@@ -1,4 +1,4 @@
-// An opened row of a comparison: every measure on both sides, and the way into each side's own view.
+// An opened row of a comparison: both sides.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
@@ -18,14 +18,14 @@ import plainTableCss from '../../widgets/plainTable.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './comparedRow.module.css'
 
-/** A profile, and the window and steps chosen of it. */
+/** A profile with its window and steps. */
 export interface Side extends Address {
   window: string
   capture: string
   steps: string
 }
 
-/** Where a table's rows are at home, and what the URL says there to show them. */
+/** The view of each table, and its URL state. */
 const HOMES: Record<string, { view: string; state: Values }> = {
   operators: { view: 'operators', state: {} },
   operators_by_shape: { view: 'operators', state: { group: 'operators_by_shape' } },

@@ -1,4 +1,4 @@
-// What the devices of two profiles did, side by side: the step, families of kernels, communication and memory.
+// Two profiles' devices side by side.
 import type { View } from '../../api/payloads'
 import { payloadByName } from '../../parts/payloadByName'
 import { Card } from '../../widgets/basics'

@@ -1,4 +1,4 @@
-// Diff: what became slower or faster from a baseline to the open profile, by category, by call and by row.
+// Diff: changes from a baseline to the open profile.
 import { Button, SegmentedControl } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -45,14 +45,13 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './diff.module.css'
 
-/** What is chosen of a profile. */
 const CHOSEN = ['steps', 'window', 'capture'] as const
-/** Bars of parts that fit beside the settings. */
+/** Most bars that fit beside the settings. */
 const MOST_NARROW = 7
 const hasDevice = (profile: Profile | null) =>
   profile?.views.some((view) => view.id === 'kernels' && view.available) ?? false
 
-/** The times that may be compared; without one in the URL the server takes what explains the change. */
+/** The compared time; without one in the URL the server chooses. */
 function measureOf(route: Values, exp: Profile, base: Profile | null) {
   const measures = MEASURES.filter(({ value }) => !value.startsWith('device') || hasDevice(exp) || hasDevice(base))
   const measure = measures.find(({ value }) => value === route.measure)?.value ?? ''
@@ -79,7 +78,7 @@ export function Diff({ catalog: all, profile, base }: PageProps) {
   const capture = String(base.capture ?? '')
   const baseSteps = route.base_steps ?? ''
   const named = Boolean(route.base_run || route.base_worker || route.base_span)
-  // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
+  // Store the default baseline, so that a link keeps it when new runs arrive.
   useEffect(() => {
     if (baseline && !named) setRoute(baselineState(baseline, baseSteps, baseWindow, baseCapture))
   }, [baseline, named, baseSteps, baseWindow, baseCapture])
@@ -152,7 +151,7 @@ function NoBaseline({ profile, exp, catalog }: { profile: Profile; exp: Address;
   )
 }
 
-/** No other profile is like this one: a comparison that nobody asked for would only puzzle. */
+/** No related profile: asks for a baseline. */
 const Question = () => (
   <div className={basicsCss.panel}>
     <h2>Choose a baseline</h2>
@@ -288,10 +287,10 @@ function Page({ view }: { view: View }) {
       <NoticeList notices={others} onLink={followLink} none="" />
     </Card>
   )
-  // Of unlike devices they say what the times below mean.
+  // Between unlike devices, notices explain the times below.
   const isFirst = payloadByName(view, KERNELS_BY_OPERATOR.table, 'table') !== null
   const aside = (mind && !isFirst) || differs
-  // Many bars need the whole width for their names.
+  // Names of many bars need the full width.
   const narrow = aside && waterfall !== null && waterfall.parts.length <= MOST_NARROW
   return (
     <div className={layoutCss.grid}>

@@ -1,4 +1,4 @@
-// Which tables of a comparison the page offers.
+// Tables of a comparison.
 import type { View } from '../../api/payloads'
 import { payloadByName } from '../../parts/payloadByName'
 import type { Group } from '../../parts/tableSection'
@@ -12,12 +12,12 @@ const GROUPS: Group[] = [
 ]
 
 export const KERNELS_BY_OPERATOR: Group = { table: 'kernels_by_operator', label: 'Kernels by operator' }
-/** Tables of profiles that state a type beside the names of kernels. */
+/** Tables of profiles with kernel types. */
 const BY_TYPE: Group[] = [
   { table: 'kernels_by_type', label: 'Kernels by type' },
   { table: 'kernels_by_type_shape', label: 'Kernels by type and shapes' },
 ]
-/** Of servers, whose steps have modes. */
+/** Modes of servers' steps. */
 const MODES: Group = { table: 'serving_modes', label: 'Modes', nameStyle: 'plain' }
 const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
 
@@ -25,7 +25,7 @@ const RANGES: Group = { table: 'ranges', label: 'Ranges', nameStyle: 'plain' }
 const haveOtherMakers = (view: View) =>
   payloadByName(view, 'findings', 'notices')?.notices.some(({ rule }) => rule === 'other_makers') ?? false
 
-/** Ranges stand first where there are any, and nothing beside them that neither side has. */
+/** Ranges first; tables without rows are omitted. */
 export function diffTables(view: View): Group[] {
   return payloadByName(view, MODES.table, 'table') ? [...tablesOf(view), MODES] : tablesOf(view)
 }

@@ -1,4 +1,4 @@
-// Diff of two memory snapshots: what is held at the peak and at the end of each, by stack.
+// Diff of two memory snapshots, by stack.
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { View } from '../../api/payloads'
@@ -43,7 +43,7 @@ export function SnapshotDiff({ catalog: all, profile, base }: PageProps) {
   const baseline = useMemo(() => resolveBaseline(catalog, route, exp), [catalog, route, exp])
   const ask = useProfile(baseline, spanVersion(spanOf(catalog, baseline)), '')
   const named = Boolean(route.base_run || route.base_worker || route.base_span)
-  // A link to this picture must show the same one when other runs have come: what was chosen for the reader is named.
+  // Store the default baseline, so that a link keeps it when new runs arrive.
   useEffect(() => {
     if (baseline && !named) setRoute(baselineState(baseline))
   }, [baseline, named])
@@ -103,7 +103,7 @@ function Top({ view }: { view: View }) {
   const headline = payloadByName(view, 'headline', 'figures')
   const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
   const figures = payloadByName(view, 'snapshot_figures', 'table')
-  // What is said above the table is in its unit: the same bytes twice are the same digits.
+  // The sentence uses the table's unit, so that equal bytes have equal digits.
   const scale =
     figures?.columns && familyScales(figures.columns, (key) => figures.rows.map((row) => row[key] ?? null)).get(CHANGE)
   return (

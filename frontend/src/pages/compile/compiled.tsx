@@ -1,4 +1,4 @@
-// Compiled code: what compiling took, the regions and what each call costs, where they break off, and the kernels they are of.
+// Compiled code: compilation, regions, graph breaks, kernels.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
@@ -65,7 +65,7 @@ export function Compiled({ base }: PageProps) {
   )
 }
 
-/** What compiling took, and where compiled code breaks off. */
+/** Compilation cost and graph breaks in one sentence. */
 function answered(figures: readonly Figure[], breaks: Table | null): string {
   const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
   const again = value('recompilations')
@@ -83,7 +83,7 @@ function answered(figures: readonly Figure[], breaks: Table | null): string {
   )
 }
 
-/** Which events stand behind a row: calls of its region (of a break those of the first that goes on), or the kernel. */
+/** A filter for the events of a row: its region, or the kernel. */
 function behind(row: Row): string {
   if (row.generated_kernel !== undefined) return `name:${row.generated_kernel}`
   if (row.step !== undefined) return `name:ProfilerStep#${row.step}`

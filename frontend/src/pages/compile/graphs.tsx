@@ -1,4 +1,4 @@
-// Graphs: how much of the device time is replayed, what stands behind it, and each graph with its nodes and its replays.
+// Graphs: replayed device time, nodes and replays.
 
 import { Button } from '@mantine/core'
 import type { Query } from '../../api/client'
@@ -27,7 +27,7 @@ const NODES: Group = { table: 'graph_nodes', label: 'Nodes', nameStyle: 'kernel'
 const REPLAYS: Group = { table: 'graph_replays', label: 'Replays', filters: ['captured_graph'], nameStyle: 'plain' }
 const REFUSALS: Group = { table: 'graph_refusals', label: 'Not used', filters: ['captured_graph'], nameStyle: 'plain' }
 const GRAPHS: Group = { table: 'graphs', label: 'Graphs', filters: ['captured_graph'], nameStyle: 'plain' }
-/** Where operators are known from, in a sentence. */
+/** Sources of operators, in words. */
 const FROM: Record<string, string> = {
   by_annotation: 'annotations',
   by_capture: 'the capture in this trace',
@@ -66,7 +66,7 @@ function Page({ view, base }: { view: View; base: Query }) {
   )
 }
 
-/** How much is replayed, for how much of it operators are known, and which recordings would have told but do not fit. */
+/** Replayed time, its known operators, and rejected captures. */
 function Answer({ view, refused }: { view: View; refused: Table | null }) {
   const figures = payloadByName(view, 'summary', 'figures')?.figures ?? []
   const value = (key: string) => Number(figures.find(({ metric }) => metric.key === key)?.value ?? 0)
@@ -97,14 +97,12 @@ const ON_CAPTURES = new Set(['graphs.capture_missing', 'graphs.capture_empty'])
 
 const notesOf = (view: View) => payloadByName(view, 'graph_notes', 'notices')?.notices ?? []
 
-/** What most of it is known by. */
 function mainSourceText({ key }: Metric, source: string): string {
   if (key === 'by_none') return 'most has no known operator'
   if (key === 'by_graph') return 'for most, only the operator that launched the graph is known'
   return `mostly from ${FROM[key] ?? 'other sources'}${key === 'by_capture_trace' ? source : ''}`
 }
 
-/** The capture trace, where one name is all that the graphs have. */
 function sourceOf(view: View): string {
   const sources = new Set(payloadByName(view, 'graphs', 'table')?.rows.flatMap((row) => row.graph_source ?? []))
   return sources.size === 1 ? ` ${[...sources][0]}` : ''
@@ -116,7 +114,7 @@ function refusedText(refused: Table): string {
   return `Not used for graph ${graph}: ${source}. ${refusal}${more > 0 ? ` ${more} more under Not used.` : ''}`
 }
 
-/** The replayed time by what tells the operators behind it. */
+/** Replayed time by source of attribution. */
 function CoverageCard({ view }: { view: View }) {
   const coverage = payloadByName(view, 'coverage', 'breakdown')
   const notes = notesOf(view).filter(({ rule }) => !ON_CAPTURES.has(rule))
@@ -161,7 +159,7 @@ const figuresOf = (row: Row, table: Table): Figure[] =>
     metric.key === 'event' ? [] : [{ metric, value: row[metric.key] ?? null, note: '' }],
   )
 
-/** The nodes of a graph in order, what repeats in it, and its replays by time. */
+/** A graph's nodes, repeats and replays. */
 function OfGraph({ row, base }: { row: Row; base: Query }) {
   const where = `captured_graph:${row.captured_graph}`
   const open = (group: string) =>

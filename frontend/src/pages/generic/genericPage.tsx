@@ -1,4 +1,4 @@
-// A view this page does not know: each payload drawn by its kind, in the server's order.
+// A view without a page: each payload drawn by kind.
 
 import type { PageProps } from '../../parts/page'
 import { ViewFrame } from '../../parts/viewFrame'

@@ -1,4 +1,4 @@
-// Idle time: why devices have nothing to do, step by step and cause by cause, and the longest stretches of each cause.
+// Idle time of devices, by cause and step.
 import { Button } from '@mantine/core'
 import type { Table, View } from '../../api/payloads'
 import type { Row } from '../../lib/tableRows'
@@ -48,7 +48,7 @@ function Top({ view }: { view: View }) {
   const summary = payloadByName(view, 'summary', 'figures')
   const answer = payloadByName(view, 'answer', 'notices')?.notices[0]
   const every = payloadByName(view, 'steps', 'series')
-  // One bar says less than the table of its parts.
+  // A table of parts says more than one bar.
   const steps = every && every.x.length > 1 ? every : null
   const average = payloadByName(view, 'average_idle', 'breakdown')
   if (!summary) return null

@@ -1,4 +1,4 @@
-// Launches: what devices wait for them, in which phases, kernels that repeat, and the runtime calls that cost the host most.
+// Launches: queue depth, latencies, short kernels, runtime calls.
 
 import { Button } from '@mantine/core'
 import type { Query } from '../../api/client'
@@ -70,7 +70,7 @@ export function Launches({ base }: PageProps) {
   )
 }
 
-/** The answer about launches: what devices waited, and how the three phases are spread. */
+/** Launch figures and the distribution of the three phases. */
 function Phases({ view }: { view: View }) {
   const summary = payloadByName(view, 'launch_summary', 'figures')
   const answer = payloadByName(view, 'launch_answer', 'notices')?.notices[0]
@@ -122,7 +122,7 @@ function Answer({ view }: { view: View }) {
   )
 }
 
-/** The first row in words: what to look at, and how much it is. */
+/** The first row as a sentence. */
 function LaunchesSentence({ call, caller }: { call: Facts; caller: Facts }) {
   const name = String(call('name')?.value ?? '')
   const idle = call('device_idle_ns')
@@ -257,7 +257,7 @@ function Moment({ row, table }: { row: Row; table: Table }) {
   )
 }
 
-/** Who made the calls of a name: the first rows of the other table. */
+/** Callers of a name. */
 function Callers({ name, base }: { name: string; base: Query }) {
   const where = `name:${name}`
   return (
@@ -287,7 +287,7 @@ function Callers({ name, base }: { name: string; base: Query }) {
   )
 }
 
-/** Where the longest of the calls came from, frame by frame. */
+/** The longest call's stack. */
 function LongestStack({ instances, base }: { instances: Table; base: Query }) {
   const prefs = usePrefs()
   const event = instances.rows.length > 0 ? firstNumber(instances.rows[0], ['event']) : null

@@ -1,4 +1,4 @@
-// Stacks of a memory snapshot: who holds the bytes at a moment, or allocated them between two, as a flame graph.
+// Allocation stacks of a memory snapshot as a flame graph.
 import { Button, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
@@ -29,7 +29,7 @@ const START = '-1'
 
 export function AllocationStacks({ base }: PageProps) {
   const { device = '', at = '', against = '', of = '', by = '' } = useRoute()
-  // A second moment is of use only between two; without one everything since the begin of the history is meant.
+  // A second moment applies only between two; without one, from the history's start.
   const query = useMemo<Query>(
     () => ({ ...base, device, at, of, by, against: of ? against || START : '' }),
     [base, device, at, of, by, against],

@@ -1,4 +1,4 @@
-// Totals that a profile states of each of several allocators: the curves of one or of all, and their peaks.
+// Allocator totals that the profile reports.
 import { Checkbox, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Figures, Profile, View } from '../../api/payloads'
@@ -16,7 +16,7 @@ export const ALLOCATORS = 'memory_allocators'
 export const COMPONENTS = 'memory_components'
 const ALL = 'Reserved by allocator'
 
-/** Nothing where the profile states no totals. */
+/** Empty if the profile reports no totals. */
 export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profile: Profile; hasBlocks: boolean }) {
   const { allocator = '' } = useRoute()
   const series = payloadByName(view, 'allocator_curve', 'series')
@@ -24,7 +24,7 @@ export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profi
   const peaks = payloadByName(view, 'allocator_peaks', 'figures')
   const devices = payloadByName(view, 'allocator_devices', 'figures')
   const above = payloadByName(view, 'devices', 'figures')?.figures.map(({ metric }) => metric.title) ?? []
-  // Of a device without blocks nothing stands above.
+  // A device without blocks has nothing above.
   const hasMore = devices?.figures.some(({ metric }) => !above.includes(metric.title)) && devices.figures.length > 1
   const peak = useMemo(
     () => (series && allocator ? firstPeak(peaks, windowOf(series)) : null),
@@ -71,7 +71,7 @@ export function AllocatorCards({ view, profile, hasBlocks }: { view: View; profi
   )
 }
 
-/** The peak of the first curve, where it lies in what is drawn. */
+/** The first curve's peak, if visible. */
 function firstPeak(peaks: Figures | null, [start, end]: readonly [number, number]): CurveMarks['peak'] {
   const [most, when] = peaks?.figures ?? []
   if (typeof most?.value !== 'number' || typeof when?.value !== 'number') return null
@@ -80,7 +80,6 @@ function firstPeak(peaks: Figures | null, [start, end]: readonly [number, number
     : null
 }
 
-/** Whether components that held nothing stand in the table. */
 export function ZeroSwitch({ counts }: { counts: Figures | null }) {
   const { zeros } = useRoute()
   const zero = counts?.figures.find(({ metric }) => metric.key === 'zero_components')?.value
@@ -89,7 +88,7 @@ export function ZeroSwitch({ counts }: { counts: Figures | null }) {
     <Checkbox
       size="sm"
       checked={Boolean(zeros)}
-      label={`Include ${zero.toLocaleString('en-US')} empty`}
+      label={`Include ${zero.toLocaleString('en-US')} empty components`}
       onChange={(event) => setRoute({ zeros: event.currentTarget.checked ? '1' : '', row: '' }, true)}
     />
   )

@@ -1,4 +1,4 @@
-// Memory by category: what the peak consisted of, how each category went over time, and what was there at any moment.
+// Memory by category over time.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'

@@ -1,4 +1,4 @@
-// A line about what was recorded together with the profile that is open, and the way there.
+// Links to profiles recorded together with the open one.
 import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { Catalog, Profile } from '../../api/payloads'
@@ -12,7 +12,7 @@ import css from './companionCard.module.css'
 
 const NOUN: Record<string, string> = { snapshot: 'A trace', trace: 'A memory snapshot' }
 
-/** Nothing where nothing lies beside it. `onOpen` gives the view and the state to open it with. */
+/** Empty without companions. `onOpen` returns view and state of the link. */
 export function CompanionCard(props: {
   catalog: Catalog
   profile: Profile
@@ -33,7 +33,9 @@ export function CompanionCard(props: {
             <li key={key} className={textCss.row}>
               <span>
                 {addressText(beside.address)}
-                {beside.profile ? `: recorded together for ${format(beside.overlap_ns, 'ns')}` : ' may belong to it'}
+                {beside.profile
+                  ? `: recorded together for ${format(beside.overlap_ns, 'ns')}`
+                  : ': overlap not checked'}
               </span>
               {beside.profile ? (
                 <Button

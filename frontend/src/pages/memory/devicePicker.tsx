@@ -1,4 +1,4 @@
-// Which device a page of memory is about, where a profile has several.
+// The device picker of memory pages.
 import { NativeSelect, SegmentedControl } from '@mantine/core'
 import type { Figures } from '../../api/payloads'
 import type { Values } from '../../state/hash'
@@ -10,7 +10,7 @@ export function DevicePicker(props: {
   chosen: string
   /** Which one is shown without a word in the URL. */
   usual?: string
-  /** What of the URL means nothing on another device. */
+  /** State that another device invalidates. */
   cleared: Values
 }) {
   const { devices, chosen, usual, cleared } = props

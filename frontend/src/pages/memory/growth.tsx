@@ -1,4 +1,4 @@
-// Growth: which stacks hold more after each step, the curve of one of them, and what changed between two moments.
+// Growth: stacks that retain more after each step.
 import { Button } from '@mantine/core'
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../../api/client'
@@ -31,7 +31,7 @@ const STEPS = 'growth_steps'
 const INTERNAL = ['allocation_stack', 'stack_number', 'block_row', 'growth_score', 'difference_size_bytes']
 /** Rows of these are stacks. */
 const STACKS = ['growth_stacks', 'changed_stacks']
-/** What changed between two moments. */
+/** Tables of two moments. */
 const OF_STACK = ['changed_stacks', 'changed_blocks']
 const GROUPS: Group[] = [
   { table: 'growth_stacks', label: 'Step by step', filters: ['allocation_line', 'stack_number'] },
@@ -48,7 +48,7 @@ export function Growth({ base }: PageProps) {
   const route = useRoute()
   const { device = '', at = '', against = '', group = STACKS[0] } = route
   const stack = STACKS.includes(group) && route.row ? route.row : (route.stack ?? '')
-  // Who looks at one stack and asks what changed is shown what changed of it; the filter can be taken away.
+  // With a stack selected, changes are filtered by it; the filter can be removed.
   // biome-ignore lint/correctness/useExhaustiveDependencies: a filter that was taken away stays away
   useEffect(() => {
     if (OF_STACK.includes(group) && route.stack && !route.where) setRoute({ where: `stack_number:${route.stack}` })
@@ -153,7 +153,7 @@ function Detail({ row, table }: { row: Row; table: Table }) {
   const stack = row.allocation_stack
   const number = row.stack_number
   const event = table.name === STEPS ? row.event_number : null
-  // What the row itself does not show.
+  // Figures that the row omits.
   const extra = table.columns.flatMap(({ metric, hidden }) =>
     hidden && !INTERNAL.includes(metric.key) ? [{ metric, value: row[metric.key] ?? null, note: '' }] : [],
   )

@@ -1,4 +1,4 @@
-// Memory: the curve of a device, who held what at its peak, and the tables of the part of the curve that is chosen.
+// Memory of a trace: curve, live memory, tables.
 import { Button, NativeSelect } from '@mantine/core'
 import { createContext, memo, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -43,7 +43,7 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './memory.module.css'
 
-/** Absent where the trace has levels alone: tables of blocks would be empty. */
+/** Absent if the trace has levels only. */
 const OPERATORS = 'memory_operators'
 const OUTERMOST = 'memory_operators_outermost'
 const blockGroups = (moment: string | undefined, hasSteps: boolean, hasShapes: boolean): Group[] => [
@@ -75,7 +75,7 @@ const TABLES = [OPERATORS, ALLOCATORS, COMPONENTS]
 const KIND = { kind: 'operator' }
 const ALONE = { kind: 'operator', outermost: 'true' }
 const LINES = 'live_frames'
-/** By what live memory is summed up: names of payloads by the value of `live` in the URL, the first one without a word. */
+/** Groupings of live memory: payload by the value of `live` in the URL. */
 const LIVE = [
   { value: '', payload: 'live_outermost', label: 'Top-level operator' },
   { value: 'operator', payload: 'live_operators', label: 'Operator' },
@@ -84,7 +84,7 @@ const LIVE = [
   { value: 'line', payload: LINES, label: 'Python line' },
   { value: 'phase', payload: 'live_phases', label: 'Phase' },
 ]
-/** The block that a row is about: only what lies over the curve listens, so that pointing at a row draws nothing else. */
+/** The hovered row's block; a context, so that hovering redraws only the curve's overlay. */
 const Pointed = createContext<Band | null>(null)
 
 export function Memory(props: PageProps) {
@@ -114,7 +114,7 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: PageProps & Mark
   const steps = String(base.steps ?? '')
   const before = useRef(steps)
   useEffect(() => {
-    // A part of the steps that were chosen before says nothing about others.
+    // A window of earlier steps does not apply to others.
     if (before.current !== steps) setRoute({ start_ns: '', end_ns: '' })
     before.current = steps
   }, [steps])
@@ -122,7 +122,7 @@ const Page = memo(({ base, catalog, profile, onPoint, onOpen }: PageProps & Mark
   const tables = useRef<HTMLDivElement>(null)
   const follow = useCallback<OnLink>((link) => {
     followLink(link)
-    // What a link within the page leads to may lie above or below of what is in sight.
+    // Scroll to the target of a link within the page.
     if (link.view === 'memory') (link.params.group ? tables : page).current?.scrollIntoView({ block: 'start' })
   }, [])
   return (
@@ -195,7 +195,7 @@ function Top({ view, profile, catalog, onLink }: { view: View; profile: Profile;
   )
 }
 
-/** What means nothing on another device. */
+/** State that another device invalidates. */
 const ELSEWHERE = { where: '', row: '', at_ns: '', allocator: '' }
 
 const figureOf = (figures: Figures | null, key: string) =>
@@ -207,7 +207,7 @@ const failuresOf = (marks: Series | null): CurveMarks['failures'] =>
     return { x: Number(x), label: bytes === null ? marks.title : `${marks.title}: ${format(bytes, 'bytes')} requested` }
   })
 
-/** Characters of who made the peak, beside it: half of a narrow chart holds them. */
+/** Characters beside the peak; half of a narrow chart. */
 const PEAK_ROOM = 26
 
 function peakOf(summary: Figures | null, [start, end]: readonly [number, number]): CurveMarks['peak'] {
@@ -287,7 +287,7 @@ function Notes({ notes, calls, onLink }: { notes: Notices[]; calls: Figures | nu
     <div className={css.notes}>
       {said.map((one) => (
         <Card key={one.name} title={one.title}>
-          <div className={css.said} tabIndex={one.notices.length > 2 ? 0 : undefined}>
+          <div className={css.notices} tabIndex={one.notices.length > 2 ? 0 : undefined}>
             <NoticeList notices={one.notices} onLink={onLink} none="" />
           </div>
         </Card>
@@ -356,5 +356,5 @@ function Tables({ base, device, view, hasSteps, onPoint, onOpen }: TablesProps) 
   )
 }
 
-/** What other views understand: the profile and its steps. */
+/** The query without window. */
 const windowless = ({ run, worker, span, steps }: Query): Query => ({ run, worker, span, steps })

@@ -1,4 +1,4 @@
-// The blocks of an allocator: their filters, all of which stand in the URL, and an opened block or sum of blocks.
+// Blocks of an allocator: filters and an opened row.
 import { Button, Menu, NativeSelect } from '@mantine/core'
 import { useEffect } from 'react'
 import type { Breakdown, Table } from '../../api/payloads'
@@ -22,12 +22,12 @@ import css from './memoryBlocks.module.css'
 export const BLOCKS = 'memory_events'
 export const SHAPES = 'memory_shapes'
 export const STEPS = 'memory_steps'
-/** What says where a block comes from, in tables of blocks and of their sums. */
+/** Columns for a block's origin. */
 export const ORIGIN = ['name', 'outermost_operator', 'module', 'allocation_frame', 'allocation_phase']
-/** What blocks can be filtered by besides: all of it stands in the URL. */
+/** Columns that filter blocks; stored in the URL. */
 export const OF_BLOCK = [...ORIGIN, 'caller', 'allocation_step', 'block_state', 'outlives_step', 'block_number']
 
-/** What the blocks may be filtered by: a column of whole numbers, its name on the page, and its keys in URL and question. */
+/** Range filters: column, label, URL and query keys. */
 const RANGES = [
   { key: 'block_bytes', label: 'Size', unit: 'bytes' },
   { key: 'lifetime_ns', label: 'Lifetime', unit: 'ns' },
@@ -111,7 +111,7 @@ function FilterLikeBlock({ row, table }: { row: Row; table: Table }) {
   )
 }
 
-/** From what a step kept to the blocks that it kept. */
+/** From a step to the blocks it retained. */
 function showBlocks(row: Row): void {
   const keys = ['allocation_step', 'name', 'module', 'allocation_frame']
   const where = keys.filter((key) => key in row).map((key) => `${key}:${row[key] ?? ''}`)
@@ -123,17 +123,17 @@ const showShapes = (row: Row) => openView('operators', { group: 'operators_by_sh
 
 const timeOf = (row: Row, key: string) => (typeof row[key] === 'number' ? row[key] : null)
 
-/** When a block lived, as far as the trace says; null for rows of other tables. */
+/** A block's lifetime; null for other tables. */
 export function lifeOf(row: Row, table: Table): Band | null {
   if (table.name !== BLOCKS) return null
   const [start, end] = [timeOf(row, 'allocated_at_ns'), timeOf(row, 'released_at_ns')]
-  // Of an event that stands alone nobody knows how long its block lived: it is a moment.
+  // A single event has no known lifetime: an instant.
   const [first, last] =
     row.block_state === 'unpaired' ? [end, start] : [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
   return { label: '', start: start ?? first ?? 0, end: end ?? last ?? 0 }
 }
 
-/** An opened block: it stands on the curve while it is open. */
+/** An opened block, marked on the curve. */
 export function BlockDetail({ row, table, onOpen }: { row: Row; table: Table; onOpen: (block: Band | null) => void }) {
   const [copied, copy] = useCopied()
   const start = timeOf(row, 'allocated_at_ns')

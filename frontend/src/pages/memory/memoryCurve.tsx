@@ -1,4 +1,4 @@
-// A curve of memory over time in its card: dragging looks closer at the whole page, a click chooses a moment.
+// A memory curve: drag zooms, click selects a time.
 import { type ReactNode, useMemo } from 'react'
 import type { Profile, Series } from '../../api/payloads'
 import { categoryColor } from '../../lib/color'
@@ -13,15 +13,14 @@ import textCss from '../../widgets/text.module.css'
 export function CurveCard(props: {
   series: Series
   profile: Profile
-  /** What was live at a moment is known. */
+  /** Live memory at a moment is known. */
   hasBlocks: boolean
   peak: CurveMarks['peak']
   failures?: CurveMarks['failures']
-  /** What the axis of bytes is about, where lines have names of their own. */
+  /** Title of the bytes axis. */
   axis?: string
-  /** Stands before the buttons. */
   lead?: ReactNode
-  /** Lies over the curve. */
+  /** An overlay. */
   children?: ReactNode
 }) {
   const { series, profile, hasBlocks, peak, failures, axis, lead, children } = props
@@ -60,7 +59,7 @@ export function CurveCard(props: {
         marks={marks}
         height={232}
         onWindow={zoom}
-        // Its first click chose a moment, which nobody asked for.
+        // A double click's first click selected a moment by accident.
         onReset={() => setRoute({ start_ns: '', end_ns: '', at_ns: '', row: '' }, true)}
         onMoment={hasBlocks ? (at) => setRoute({ at_ns: String(at) }, true) : undefined}
       >

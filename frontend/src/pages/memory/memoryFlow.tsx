@@ -1,4 +1,4 @@
-// Memory flow: where tensors lay in memory and from when to when; how much was in use, and what was there at any moment.
+// Memory flow: addresses and lifetimes of tensors.
 import { Button, SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -182,7 +182,6 @@ function Picture(props: { flow: MemoryFlowMap; series: Series; summary: Figures;
   )
 }
 
-/** Look closer at the middle of what is shown of memory, and farther again. */
 function MemoryButtons({ flow, zoomed }: { flow: MemoryFlowMap; zoomed: boolean }) {
   const { start_ns: start, end_ns: end, low_bytes: low, high_bytes: high } = flow
   const quarter = Math.max(1, Math.round((high - low) / 4))
@@ -254,7 +253,7 @@ function Legend({ flow, byLife, lines }: { flow: MemoryFlowMap; byLife: boolean;
   )
 }
 
-/** The moment, the chosen tensor, and the way to what ran meanwhile. */
+/** The moment, the selected tensor, and links to the timeline. */
 function CompanionLink({ base, moment, traces }: { base: Query; moment: Figures; traces: readonly Address[] }) {
   const { tensor = '', at_ns = '' } = useRoute()
   const one = useMemo(() => ({ sort: '', desc: true, search: '', where: [`tensor_number:${tensor}`] }), [tensor])
@@ -295,11 +294,11 @@ function CompanionLink({ base, moment, traces }: { base: Query; moment: Figures;
   )
 }
 
-/** The number of the operator that made a tensor: that of its event in the timeline; null where nobody knows it. */
+/** Operator number of a tensor's allocation; null if unknown. */
 const operatorOf = (row: Row | undefined) =>
   typeof row?.tensor_operator_number === 'number' ? row.tensor_operator_number : null
 
-/** The ways into the timeline: to the operator that made the chosen tensor, else to what is on it. */
+/** Links to the allocating operator, or to the trace. */
 function EventsAtMoment({ traces, operator }: { traces: readonly Address[]; operator: number | null }) {
   const [asking, setAsking] = useState('')
   const [lost, setLost] = useState(-1)

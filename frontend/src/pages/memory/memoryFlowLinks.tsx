@@ -1,4 +1,4 @@
-// The way from the Memory page of a trace to the memory flows that lie at the same worker.
+// Links from Memory to the worker's memory flows.
 import { Button } from '@mantine/core'
 import type { Catalog, Profile } from '../../api/payloads'
 import { ofWorker } from '../../lib/companions'
@@ -8,7 +8,6 @@ import textCss from '../../widgets/text.module.css'
 
 const MODEL = 'memory_flow'
 
-/** Nothing where none lies beside it. */
 export function MemoryFlowLinks({ catalog, profile }: { catalog: Catalog; profile: Profile }) {
   const flows = ofWorker(catalog, profile, MODEL)
   if (flows.length === 0) return null

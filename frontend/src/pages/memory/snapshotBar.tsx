@@ -1,4 +1,4 @@
-// Choices that views of a memory snapshot share: the device, and the events after which memory is looked at.
+// Device and event pickers of snapshot views.
 import { NativeSelect, TextInput } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Figures } from '../../api/payloads'
@@ -7,7 +7,7 @@ import { setRoute } from '../../state/route'
 import textCss from '../../widgets/text.module.css'
 import css from './snapshotBar.module.css'
 
-/** Nothing where there is no choice. */
+/** Empty with fewer than two devices. */
 export function DeviceChoice({ devices, chosen }: { devices: Figures | null; chosen: string }) {
   const names = devices?.figures.map((figure) => figure.metric.title) ?? []
   if (names.length < 2) return null
@@ -24,7 +24,7 @@ export function DeviceChoice({ devices, chosen }: { devices: Figures | null; cho
   )
 }
 
-/** The number of an event, changed with Enter or on leaving the field; empty: what the view takes by itself. */
+/** An event number, applied with Enter or on blur; empty means the default. */
 export function EventField(props: { label: string; name: string; value: string; usual: string }) {
   const { label, name, value, usual } = props
   const [text, setText] = useState(value)

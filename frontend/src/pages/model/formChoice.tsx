@@ -1,4 +1,4 @@
-// In which form a view shows the same calls: the value of `form` in the URL, the first one without a word.
+// The choice among a page's forms (`form` in the URL).
 import { SegmentedControl } from '@mantine/core'
 import { setRoute, useRoute } from '../../state/route'
 
@@ -22,5 +22,5 @@ export function FormChoice({ forms }: { forms: readonly { value: string; label: 
   )
 }
 
-/** What belongs to the form that is left. */
+/** State that belongs to one form only. */
 const LEFT = { row: '', sort: '', desc: '', cols: '', where: '' }

@@ -1,4 +1,4 @@
-// Modules: the model as it was called, as an icicle chart and as a tree with the same numbers; by module; its compiled code.
+// Modules: call tree, table by module, compiled code.
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Table, View } from '../../api/payloads'
@@ -33,9 +33,7 @@ const REGIONS: Group[] = [{ table: 'compiled', label: 'Compiled code', widest: 2
 /** How the calls of compiled code are named in the trace. */
 const REGION = 'Torch-Compiled Region: '
 
-/** Calls of the node's module; repeated ones have its name as well. Of compiled code the calls of the region.
- *
- * Of a module that only replays stand for, what they did on a device. */
+/** Filter for a node's calls; for compiled code, calls of its region; for replayed modules, their device work. */
 const whereOf = (row: Row) => {
   if (row.region) return [`name:${REGION}${row.region}`]
   const filter = row.calls === 0 && Number(row.replayed_calls ?? 0) > 0 ? 'replayed_module' : 'module'

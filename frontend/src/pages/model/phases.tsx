@@ -1,4 +1,4 @@
-// Phases: every annotation as a row of a tree, with what it took on the host, on the device and step by step.
+// Phases: annotations as a tree with their times.
 import { ActionIcon, Button, TextInput, Tooltip } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -39,7 +39,7 @@ const whereOf = (row: Row) => [`phase:${row.phase}`]
 const categoryOf = (_: Row, value: string) => (value === DEVICE ? 'kernel' : 'cpu')
 const NO_ROW = { row: '', zoom: '' }
 
-/** What shares of the host are of. */
+/** The denominator of CPU shares. */
 function allOf({ steps, views }: Profile): string {
   if (steps.length > 0) return 'the steps'
   const operators = views.some(({ id, available }) => id === 'operators' && available)
@@ -139,7 +139,7 @@ function Page({ view, base, stepped, all }: { view: View; base: Query; stepped: 
   )
 }
 
-/** The sentence that answers first: the largest phase, and what the device does meanwhile. `all`: what shares of the host are of. */
+/** The answer: the largest phase and device idle time. `all`: the denominator of CPU shares. */
 function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean; all: string }) {
   const { view, tree, value, stepped, all } = props
   const { phase = '' } = useRoute()
@@ -157,7 +157,7 @@ function Answer(props: { view: View; tree: Tree; value: string; stepped: boolean
   const onHost = `${format(number('host_total_ns'), 'ns')} on the CPU (${share('phase_step_ratio')} of ${all})`
   const onDevice = `${format(number(DEVICE), 'ns')} on the device (${share('phase_device_ratio')} of its work), `
   const inner = tree.rows[found.inner]
-  // What is said of the step's own time is of no use where one phase was chosen.
+  // Unannotated time of the step does not apply to a selected phase.
   const unnamed = phase ? 0 : 1 - nestedShare(tree, found.root, value)
   return (
     <HeadlineCard label="Answer" className={css.answer}>
@@ -209,8 +209,7 @@ function SelectPhaseButton({ row, size }: { row: Row; size: 'sm' | 'compact-xs' 
   )
 }
 
-/** What names may differ in and still be one phase: shown, and changed with Enter or on leaving the field. */
-/** `names`: what the pattern made; null: it could not be used. */
+/** The pattern that groups names, applied with Enter or on blur. `names`: its result; null if invalid. */
 function Pattern({ names }: { names: Figures | null }) {
   const route = useRoute()
   const [used, all, phases] = names?.figures.map((figure) => figure.value) ?? []

@@ -1,4 +1,4 @@
-// The backward pass: its slowest operators, each with the operator, module and line of the forward pass that made it.
+// The backward pass, matched to the forward pass.
 
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
 import type { PageProps } from '../../parts/page'

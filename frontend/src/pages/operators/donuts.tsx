@@ -1,4 +1,4 @@
-// The row of donuts above a table. A slice filters the table.
+// Donuts above a table; a slice filters it.
 import { SegmentedControl, Tooltip, UnstyledButton } from '@mantine/core'
 import { useState } from 'react'
 import type { Link, Payload } from '../../api/payloads'
@@ -15,7 +15,7 @@ import css from './donuts.module.css'
 /** By how many there are, four at most. */
 const COLUMNS = [css.one, css.two, css.three, css.four]
 
-/** What the donut counts, on hover and focus of its title: the legend needs the room. */
+/** The donut's definition, on hover and focus of its title. */
 function Titled({ title, help }: { title: string; help: string }) {
   return (
     <Tooltip label={help} disabled={help === ''}>
@@ -26,7 +26,7 @@ function Titled({ title, help }: { title: string; help: string }) {
   )
 }
 
-/** `onLink`: what a slice does, where it is not to follow its link as it is. */
+/** `onLink` replaces the default action of a slice. */
 export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (link: Link) => void }) {
   const { payloads, onLink = followLink } = props
   const route = useRoute()
@@ -35,9 +35,9 @@ export function Donuts(props: { payloads: Record<string, Payload>; onLink?: (lin
   const where = splitList(route.where)
   const donuts = Object.values(payloads).flatMap((payload) => (payload.kind === 'breakdown' ? payload : []))
   if (donuts.length === 0) return null
-  // Four donuts at once would push the table off the page: self or total, as in the table's columns.
+  // Four donuts would push the table off the page: self or total, as in the table.
   const paired = donuts.length > 2 && donuts.every((payload) => /_(self|total)$/.test(payload.name))
-  // Of more than two the first stands, and one of the others beside it.
+  // Of more than two, the first and a selectable one.
   const others = !paired && donuts.length > 2 ? donuts.slice(1) : []
   const beside = others.find((payload) => payload.name === kind) ?? others[0]
   const shown = paired

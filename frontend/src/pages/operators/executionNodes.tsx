@@ -1,4 +1,4 @@
-// An execution trace: its nodes with their tensors, and the way to the trace that was recorded with it.
+// Nodes and tensors of an execution trace.
 import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -46,7 +46,7 @@ export function ExecutionNodes({ base, catalog, profile }: PageProps) {
   )
 }
 
-/** What the row does not say itself: tensors, the operators around it, and where it is in the trace beside it. */
+/** Tensors, surrounding operators, and the event in a companion trace. */
 function Node({ row, base, trace }: { row: Row; base: Query; trace: Address | null }) {
   const query = useMemo<Query>(() => ({ ...base, node_number: Number(row.node_number) }), [base, row])
   const resource = useView('execution_nodes', query)

@@ -1,4 +1,4 @@
-// Kernels: where the device's compute time went, by kernel, by launch, and the copies beside them.
+// Kernels and copies: where device time goes.
 import { Button, Checkbox, Select, TextInput } from '@mantine/core'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -20,7 +20,7 @@ import frameCss from '../../parts/viewFrame.module.css'
 import layoutCss from '../../widgets/layout.module.css'
 
 const SINGLE = 'kernel_rows'
-/** `with` is the payload that a view has beside such a table: profiles that state nothing of kernels have neither. */
+/** `with`: a payload that must be present. */
 const GROUPS: (Group & { with?: string })[] = [
   { table: 'kernels', label: 'By kernel', filters: ['name', 'class'] },
   { table: 'kernels_by_type', label: 'By type', with: 'types', filters: ['kernel_type', 'core'], nameStyle: 'plain' },
@@ -36,7 +36,7 @@ const groupsOf = (view: View | undefined, chosen: string | undefined) =>
 const hasColumn = (table: Table | null, key: string) => Boolean(table?.columns.some(({ metric }) => metric.key === key))
 const CLASS = 'class:'
 
-/** Kernels of one class: also what a slice of the donut chooses. */
+/** Filter by kernel class, shared with the donut. */
 function ClassFilter({ names }: { names: readonly string[] }) {
   const where = splitList(useRoute().where)
   const chosen = where.find((item) => item.startsWith(CLASS))?.slice(CLASS.length) ?? null
@@ -90,7 +90,7 @@ function StepFilter() {
   )
 }
 
-/** A slice filters the table that is shown where that has its column, else the first one. */
+/** A slice filters the current table if it has the column, else the first. */
 const followIn = (groups: readonly Group[], chosen: string | undefined) => (link: Link) => {
   const column = link.params.where?.split(':')[0] ?? ''
   const shown = groups.find((group) => group.table === chosen) ?? groups[0]
@@ -112,7 +112,6 @@ function Communication({ counts }: { counts: boolean }) {
 
 const IN_COLUMNS = 3
 
-/** One kernel: everything that the profile states of it. */
 function Single({ row, table }: { row: Row; table: Table }) {
   const { start_ns: start, dur_ns: dur, event } = row
   const figures = table.columns.flatMap(({ metric }) => factOf(metric, row[metric.key] ?? null))

@@ -1,4 +1,4 @@
-// The opened row "(no operator)": why no operator stands behind the device time, and what was launched so, from where.
+// The opened row "(no operator)".
 import { Button } from '@mantine/core'
 import type { Query } from '../../api/client'
 import type { Breakdown } from '../../api/payloads'

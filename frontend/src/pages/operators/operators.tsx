@@ -1,4 +1,4 @@
-// Operators: the top ten as donuts, all of them as a table, one of them in every detail.
+// Operators: donuts, table and details.
 import type { View } from '../../api/payloads'
 import { GraphReplays } from '../../parts/graphReplays'
 import type { PageProps } from '../../parts/page'
@@ -67,7 +67,7 @@ export function Operators({ base }: PageProps) {
   )
 }
 
-/** Host self is less than the host spent: what it leaves out, and where that is. */
+/** Time that Host self excludes, with a link. */
 function RuntimeCallsNote({ view }: { view: View }) {
   const [time, ratio] = payloadByName(view, 'left_out', 'figures')?.figures ?? []
   if (!time || !ratio) return null

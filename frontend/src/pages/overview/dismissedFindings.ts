@@ -1,4 +1,4 @@
-// Findings that a person has dismissed: ids of their rules, in the URL of every view.
+// Dismissed findings: rule ids in the URL.
 import { useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
 import { readRoute, setRoute, useRoute } from '../../state/route'
@@ -11,12 +11,12 @@ export function useQueryWithoutDismissed(base: Query): Query {
   return useMemo(() => ({ ...base, without: dismissed }), [base, dismissed])
 }
 
-/** Ids of the buttons that open a finding, restore it, and show what was dismissed. */
+/** Ids of the open, restore and show buttons. */
 export const openButtonId = (rule: string) => `finding-${rule}-title`
 export const restoreButtonId = (rule: string) => `finding-${rule}-restore`
 export const DISMISSED = 'findings-dismissed'
 
-/** Dismisses and restores, and keeps the focus beside what goes: at the finding after it, else at the way back. */
+/** Dismisses and restores; focus moves to the next finding. */
 export function useDismissals(told: readonly string[], dismissed: readonly string[], answer: unknown) {
   const wanted = useRef<string[]>([])
   const focus = useCallback(() => {
@@ -44,7 +44,7 @@ export function useDismissals(told: readonly string[], dismissed: readonly strin
   }
 }
 
-/** What stands after it, then what stands before it. */
+/** The next rule, else the previous one. */
 const nextFocus = (rules: readonly string[], rule: string) => {
   const at = rules.indexOf(rule)
   return [...rules.slice(at + 1, at + 2), ...rules.slice(Math.max(0, at - 1), at)]

@@ -1,4 +1,4 @@
-// One finding: what it would save, what was seen, what to do, and on demand why, how sure, and the events that show it.
+// One finding: saving, text, fix and evidence.
 import { Button } from '@mantine/core'
 import { useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
@@ -23,7 +23,7 @@ export function FindingCard(props: {
   rank?: number
   scale: Scale
   base: Query
-  /** The run has other workers whose traces say more. */
+  /** Other workers' traces say more. */
   inJob: boolean
   isOpen: boolean
   onToggle: () => void
@@ -135,7 +135,7 @@ function OwnTable({ name, base }: { name: string; base: Query }) {
   )
 }
 
-/** The first of the events that show it, in the order of the address, else what matters most first. */
+/** The first evidence events, in URL order, else by importance. */
 function Events({ notice, base }: { notice: Notice; base: Query }) {
   const { sort = '', desc } = useRoute()
   const query = useMemo<TableQuery>(

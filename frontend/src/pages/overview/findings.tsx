@@ -1,4 +1,4 @@
-// Findings: what to change first and what that would save, then every other finding by what it would save.
+// Findings, ordered by saving.
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Figure, Metric, Notice, Severity, View } from '../../api/payloads'
@@ -51,7 +51,7 @@ function Page({ view, base, whole, props }: { view: View; base: Query; whole: st
   const inJob = comparedWorkers(props) > 0
   const verdict = useRankVerdict(props)
   const isRead = view.coverage.complete || view.coverage.window !== null
-  // What is loud without a number comes before what surely saves little.
+  // A severe finding without a number comes before a small saving.
   const isLouder = others[0]?.severity === 'high' && saving[0]?.severity === 'low'
   const first = isLouder ? others[0] : (saving[0] ?? others[0])
   const rulesOf = (notices: readonly Notice[]) => notices.map(({ rule }) => rule)
@@ -112,7 +112,7 @@ const numberOf = (figures: readonly Figure[], key: string) => {
   return typeof value === 'number' ? value : null
 }
 
-/** What all findings save together, as one range. */
+/** The total saving as a range. */
 function totalText(figures: readonly Figure[], count: number, whole: string): Figure[] {
   const upper = figures.find((figure) => figure.metric.key === 'saving_high_ns')
   const [low, high, share] = ['saving_low_ns', 'saving_high_ns', 'saving_ratio'].map(
@@ -136,7 +136,7 @@ function TotalSaving({ notice, whole }: { notice: Notice; whole: string }) {
   )
 }
 
-/** The sentence that stands in place of findings. */
+/** The sentence without findings. */
 function emptyText(figures: readonly Figure[], whole: string): string {
   const busy = numberOf(figures, 'utilization')
   const note = figures.find((figure) => figure.metric.key === 'utilization')?.note
@@ -145,7 +145,7 @@ function emptyText(figures: readonly Figure[], whole: string): string {
   return `No problems found (${looked} run).${busy === null ? '' : ` Kernels run for ${format(busy, 'ratio')} of the ${whole}s${note && ` ${note}`}.`}${lacks}`
 }
 
-/** Checks that need kernels, where the trace has none. */
+/** Skipped checks that need kernels. */
 function skippedText(figures: readonly Figure[]): string {
   const count = numberOf(figures, 'rules_silent') ?? 0
   const titles = figures.find((figure) => figure.metric.key === 'silent_rules')?.value
@@ -202,7 +202,7 @@ function List(props: {
   )
 }
 
-/** Findings that somebody does not want to hear of: how many, and on demand which. */
+/** Dismissed findings: count, and list on demand. */
 function DismissedList(props: { notices: Notice[]; words: string; onRestore?: (rule: string) => void }) {
   const { notices, words, onRestore } = props
   const [isOpen, setOpen] = useState(false)

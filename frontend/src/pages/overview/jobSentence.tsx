@@ -1,4 +1,4 @@
-// What the job says of the rank that is open, once its traces were read; before, the way to where that is told.
+// One sentence about the open rank's role in its job.
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
 import type { Notice } from '../../api/payloads'
@@ -15,16 +15,16 @@ import textCss from '../../widgets/text.module.css'
 
 const VIEW = 'distributed'
 
-/** Whether a finding leaves open what the view about all workers tells. */
+/** Whether the Distributed view has the evidence. */
 const isOpen = ({ evidence }: Notice) => evidence?.view === VIEW
 
-/** How many workers the view about all of them would compare; 0 where it does not apply. */
+/** Number of workers in the Distributed view; 0 if unavailable. */
 export function comparedWorkers({ catalog, profile }: Pick<PageProps, 'catalog' | 'profile'>): number {
   const count = spansOfRun(catalog, profile, profile.model).length
   return count > 1 && viewInfo(profile, VIEW)?.available ? count : 0
 }
 
-/** What the job says of the rank, null while nobody knows it. */
+/** The rank's verdict in its job; null if unknown. */
 export function useRankVerdict(props: PageProps): Notice | null {
   const { base, profile } = props
   const { worker } = profile
@@ -33,7 +33,7 @@ export function useRankVerdict(props: PageProps): Notice | null {
   return (view && payloadByName(view, 'verdict', 'notices')?.notices[0]) ?? null
 }
 
-/** `findings`: what is said of the rank alone; where that leaves nothing open, nobody is sent elsewhere. */
+/** `findings`: of this rank. Without open questions there is no link. */
 export function JobSentence(
   props: PageProps & { verdict: Notice | null; findings: readonly Notice[]; leads: boolean },
 ) {

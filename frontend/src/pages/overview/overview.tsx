@@ -1,4 +1,4 @@
-// Overview: the answer in a sentence and a few numbers, the steps, what to do, and where the device's time went.
+// Overview: answer, steps, findings, device time.
 import { SegmentedControl } from '@mantine/core'
 import { type CSSProperties, useMemo, useState } from 'react'
 import type { Breakdown, Figures, Link, Notices, Series, Severity, Slice, View } from '../../api/payloads'
@@ -41,13 +41,13 @@ const KNOWN = new Set([
 /** Tables that say the same as the bars of devices, step by step. */
 const BENEATH = new Set(['steps_of_devices', 'stated_steps'])
 
-/** Where rows of tables lead to: a name to its function, a thread to its stacks. */
+/** Links of table rows. */
 const ROWS: Readonly<Record<string, (row: Row) => void>> = {
   longest_ranges: (row) => openView('stacks', functionState(String(row.name))),
   busiest_threads: (row) => openView('stacks', { thread: joinIds([String(row.thread_key)]) }),
 }
 
-/** Cards of so many devices stand one below another; those of more have rows of their own, side by side. */
+/** Up to this many device cards are stacked; more get their own rows. */
 const BESIDE = 2
 
 /** The least width of a card in a row of them. */
@@ -68,7 +68,7 @@ const bones = (
 export function Overview(props: PageProps) {
   const { base } = props
   const resource = useView('overview', useQueryWithoutDismissed(base))
-  // The chart keeps all steps, whichever are chosen: they are what one chooses from.
+  // The chart keeps all steps, so that others can be selected.
   const whole = useView('overview', { ...base, steps: '' }, Boolean(base.steps))
   return (
     <ViewFrame resource={resource} bones={bones} steps={String(base.steps ?? '')}>
@@ -81,7 +81,7 @@ function Page({ view, whole, props }: { view: View; whole: View; props: PageProp
   const headline = payloadByName(view, 'headline', 'figures')
   const costs = payloadByName(view, 'largest_costs', 'notices')
   const every = payloadByName(whole, 'steps', 'series')
-  // One bar says less than the table of its parts.
+  // A table of parts says more than one bar.
   const steps = every && every.x.length > 1 ? every : null
   const average = payloadByName(view, 'average_step', 'breakdown')
   const advice = payloadByName(view, 'findings', 'notices')
@@ -103,7 +103,7 @@ function Page({ view, whole, props }: { view: View; whole: View; props: PageProp
   )
   const many = devices.length > BESIDE
   const rest = names.filter((name) => !KNOWN.has(name) && !name.startsWith('device_'))
-  // Of a trace without steps and devices what its ranges took stands where the device's time does, and steps on devices beneath it.
+  // Without steps and devices, time by range takes the place of device time.
   const beside = times.length === 0 && !average ? rest : rest.filter((name) => BENEATH.has(name) && !many)
   return (
     <div className={layoutCss.grid}>
@@ -186,7 +186,7 @@ const LinkButton = ({ link }: { link: Link }) => (
   </button>
 )
 
-/** Where the calls behind the runtime part of a step stand; null where there are none. */
+/** Link target of the step's runtime part; null if there is none. */
 const callsOf = (average: Breakdown | null) =>
   average?.parts.find((part) => part.link?.view === 'launches' && part.value > 0) ?? null
 

@@ -1,4 +1,4 @@
-// The short form of Findings: the first of them in a line each, and the way to each of their cards.
+// The first findings, one line each.
 import type { Figure, Figures, Notice, Notices } from '../../api/payloads'
 import type { Scale } from '../../lib/format'
 import { openView } from '../../state/route'
@@ -9,10 +9,10 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './topFindings.module.css'
 
-/** So many are shown: with them the answer stays on the first screen. */
+/** Fits the first screen. */
 const SHOWN = 4
 
-/** `left`: how many findings somebody does not want to hear of. */
+/** `left`: number of dismissed findings. */
 export function TopFindings(props: { payload: Notices; left: Figures | null; none: string }) {
   const { payload, left, none } = props
   const { notices, title } = payload
@@ -52,7 +52,6 @@ export function TopFindings(props: { payload: Notices; left: Figures | null; non
   )
 }
 
-/** What is not told is said: else nobody would know that there is more. */
 function DismissedCount({ figures }: { figures: readonly Figure[] }) {
   const counts = figures.flatMap(({ metric, value }) =>
     typeof value === 'number' && value > 0 ? `${value} ${lowerFirst(metric.title)}` : [],

@@ -1,4 +1,4 @@
-// A view about all workers while they are read: what that takes before it begins, how far it is, and its end.
+// Consent to and progress of reading all workers.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
@@ -15,7 +15,7 @@ import basicsCss from '../../widgets/basics.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './allWorkers.module.css'
 
-/** So many are read without a word. */
+/** Traces read without consent. */
 const MOST_UNASKED = 64
 
 export interface AllWorkers {
@@ -24,30 +24,30 @@ export interface AllWorkers {
   resource: Resource<View>
   /** Workers that the answer is about. */
   workers: number
-  /** What is read of each: a trace, a snapshot. */
+  /** The noun: trace, snapshot. */
   noun: string
-  /** How many of these nobody has read since TensorBoard began, and their bytes: the cache may hold them. */
+  /** Number and bytes of unread profiles; some may be cached. */
   unread: number
   bytes: number
-  /** Nothing is asked until somebody wants it. */
+  /** Waits for consent. */
   isHeld: boolean
-  /** Somebody said so. */
+  /** Consent was given. */
   isWanted: boolean
-  /** Takes in that somebody wants it, or does not any more. */
+  /** Sets or withdraws consent. */
   want: (isIt: boolean) => void
 }
 
-/** The answer of a view about all workers; where that may read many, somebody has to want it first. */
+/** A view about all workers; many unread profiles need consent first. */
 export function useAllWorkers(id: string, { base, profile, catalog }: PageProps): AllWorkers {
-  // Which worker is open does not matter to the answer.
+  // The answer is the same for every worker.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const spans = spansOfRun(catalog, profile, profile.model)
   const unread = unreadSpans(spans)
   const wish = useReadRequest(base, id)
   const asks = wish !== 'wanted' && unread.length > (wish === 'stopped' ? 0 : MOST_UNASKED)
-  // What is known already costs nothing.
+  // Cached answers cost nothing.
   const resource = useAllWorkersView(id, query, !asks)
-  // Tables ask as the answer that is here did: of other steps they might read what nobody wants yet.
+  // Tables repeat the current answer's request: other steps might start unwanted reads.
   const answered = useRef(query)
   if (!resource.busy) answered.current = query
   return {
@@ -63,7 +63,7 @@ export function useAllWorkers(id: string, { base, profile, catalog }: PageProps)
   }
 }
 
-/** The frame of such a view. `why`: what they are read for. */
+/** `why`: the reason for reading. */
 export function AllWorkersFrame(props: {
   all: AllWorkers
   why: string

@@ -1,4 +1,4 @@
-// How fast data move, where sizes are known: bandwidth against size, what fits it, and whether nodes are slower than others.
+// Bandwidth against message size, and slow nodes.
 import type { Table, View } from '../../api/payloads'
 import { counted } from '../../lib/format'
 import { nodeSets, slowestText } from '../../lib/nodeSpeed'
@@ -10,7 +10,7 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './bandwidth.module.css'
 
-/** So many sets of nodes are shown of each kind. */
+/** Node sets per kind. */
 const SHOWN = 10
 /** So few sizes need no more room than half of the page. */
 const FEW = 4
@@ -19,7 +19,7 @@ export function Bandwidth({ view }: { view: View }) {
   const bandwidth = payloadByName(view, 'bandwidth', 'series')
   const fits = payloadByName(view, 'bandwidth_fits', 'table')
   const nodes = payloadByName(view, 'nodes', 'table')
-  // A table of fits takes more than half of the page; that nothing fits does not.
+  // A table of fits needs more than half of the page; its absence does not.
   const isNarrow = bandwidth !== null && bandwidth.x.length <= FEW && !(fits && isFitted(fits))
   return (
     <>

@@ -1,4 +1,4 @@
-// Cluster: what an analysis of a whole job says of its ranks: times of steps, communication, links, and what is slow.
+// Cluster: a whole-job analysis by rank.
 import { SegmentedControl } from '@mantine/core'
 import type { Series, View } from '../../api/payloads'
 import { columnScale } from '../../lib/format'

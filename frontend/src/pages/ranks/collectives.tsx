@@ -1,4 +1,4 @@
-// Collectives of a flight recorder: the calls of one rank, and those of all ranks: who is missing, who differs, who waits.
+// Collectives of flight recorders.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
@@ -33,7 +33,7 @@ export function Collectives({ base }: PageProps) {
 }
 
 export function RanksCollectives({ base, profile, catalog }: PageProps) {
-  // The view is about all workers: which one is open does not matter to the answer.
+  // The answer is the same for every worker.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const place = { run: profile.run, span: profile.span }
   return (

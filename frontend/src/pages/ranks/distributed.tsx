@@ -1,4 +1,4 @@
-// Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved.
+// Distributed: stragglers, waiting, communication.
 import { useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../api/client'
 import type { Catalog, Figure, Link, Series, View } from '../../api/payloads'
@@ -54,12 +54,12 @@ const GROUPS: Group[] = [
   { table: 'bandwidths', label: 'Bandwidths', filters: ['collective', 'group'] },
   { table: 'clocks', label: 'Clocks' },
 ]
-/** One worker alone is nobody's straggler, and its operations are those of all. */
+/** Tables that need two workers. */
 const OF_SEVERAL = ['operation_kinds', 'stragglers']
 const ALWAYS = new Set(GROUPS.map(({ table }) => table).filter((table) => !OF_SEVERAL.includes(table)))
-/** What went from rank to rank, where calls say it. */
+/** Traffic between ranks, if recorded. */
 const TRAFFIC: Group = { table: 'traffic', label: 'Traffic', nameStyle: 'plain', filters: ['group'] }
-/** Tables of what profiles state, and of what flight recorders kept, where there are any. */
+/** Tables of vendor data and flight recorders. */
 const STATED: Group[] = [
   { table: 'recorders', label: 'Flight recorders' },
   { table: 'rank_steps', label: 'Steps (vendor tables)' },
@@ -69,7 +69,7 @@ const STATED: Group[] = [
 ]
 
 export function Distributed({ base, profile, catalog }: PageProps) {
-  // The view is about all workers: which one is open does not matter to the answer.
+  // The answer is the same for every worker.
   const query = useMemo<Query>(() => ({ ...base, worker: '' }), [base])
   const resource = useView('distributed', query)
   const shown = resource.data
@@ -143,13 +143,13 @@ function useArrival(page: React.RefObject<HTMLDivElement | null>): void {
   }, [page])
 }
 
-/** What a finding leads to may be the tables of this page. */
+/** Findings may link to this page's tables. */
 function follow(link: Link): void {
   followLink(link)
   if (link.view === 'distributed') scrollToTables()
 }
 
-/** The way to the timeline with a rank and the one that is usual beside it. */
+/** A link to the timeline with a rank and a typical one; a text if a trace is missing. */
 function compareOnTimeline(
   place: Place,
   { worker, usual_worker: usual }: Row,
@@ -160,7 +160,6 @@ function compareOnTimeline(
   return absent === undefined ? () => openTwoRanks(place, String(worker), usual, sight) : missingTraceText(absent)
 }
 
-/** Where a worker shows why it is late, by the table of stragglers and what it computes on. */
 function zoomOfWorker(view: View, { worker }: Row): RankZoom {
   const rowsOf = (table: string) =>
     payloadByName(view, table, 'table')?.rows.filter((row) => row.worker === worker) ?? []
@@ -187,7 +186,7 @@ const OtherCalls = ({ base, catalog, row }: { base: Query; catalog: Catalog; row
 
 /** So few bars need no more room than half of the page. */
 const FEW = 4
-/** Of more ranks the map of all of them stands before the bars of some. */
+/** From this many ranks on the map comes first. */
 const MAP_FIRST = 16
 
 function Page({ view, base, place }: { view: View; base: Query; place: Place }) {
@@ -252,7 +251,7 @@ function Bars({ view }: { view: View }) {
   )
 }
 
-/** A bar for each rank, but the numbers of one where many are alike. */
+/** A bar per rank; one rank's numbers if all are alike. */
 function RankBars({ series, wide }: { series: Series; wide: boolean }) {
   if (!areUniform(series)) return <RankBarsCard series={series} wide={wide} />
   const middle = Math.floor(series.x.length / 2)
@@ -269,7 +268,7 @@ function RankBars({ series, wide }: { series: Series; wide: boolean }) {
   )
 }
 
-/** Stages of a pipeline, where messages between ranks tell them: a bar for each, and what of it is a bubble. */
+/** Pipeline stages with bubbles. */
 function Stages({ view }: { view: View }) {
   const stages = payloadByName(view, 'stages', 'series')
   const bubbles = payloadByName(view, 'stage_bubbles', 'table')
@@ -293,7 +292,7 @@ function Stages({ view }: { view: View }) {
   )
 }
 
-/** What profiles state of their communication, of those that do. */
+/** Communication that profiles report. */
 function VendorCharts({ view }: { view: View }) {
   const series = (name: string) => payloadByName(view, name, 'series') ?? []
   const stated = ['step_times', 'call_times'].flatMap(series)

@@ -1,4 +1,4 @@
-// What goes from rank to rank: maps of which one is shown; which one stands in the URL.
+// Maps of traffic between ranks.
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Series } from '../../api/payloads'

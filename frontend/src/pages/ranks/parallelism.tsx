@@ -1,4 +1,4 @@
-// Parallelism: what shards, stages of a pipeline, offloading and experts take of the device, and what nothing hides of it.
+// Parallelism: device time by method, and its exposed part.
 import type { Table } from '../../api/payloads'
 import { format } from '../../lib/format'
 import { HeadlineCard, HeadlineSentence } from '../../parts/headlineCard'
@@ -49,7 +49,7 @@ export function Parallelism({ base }: PageProps) {
   )
 }
 
-/** What each method takes of the device, most first, and what nothing hides of its communication and copies. */
+/** Device time by method, largest first, with exposed communication. */
 function answered(roles: Table, steps: string): string {
   const methods = new Map<string, { device: number; exposed: number }>()
   for (const row of roles.rows) {

@@ -1,4 +1,4 @@
-// Stacked bars, one each for many ranks, that can also be read as a map or a table.
+// Stacked bars per rank, also as map or table.
 import { SegmentedControl } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Series } from '../../api/payloads'
@@ -10,7 +10,7 @@ import { HeatMap } from '../../widgets/heat'
 import layoutCss from '../../widgets/layout.module.css'
 import css from './rankBars.module.css'
 
-/** From so many bars on one is too thin: the heat map stands first. */
+/** From this many bars on the heat map is the default. */
 const MANY = 16
 
 export function RankBarsCard({ series, wide }: { series: Series; wide: boolean }) {

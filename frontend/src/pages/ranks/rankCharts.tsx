@@ -1,4 +1,4 @@
-// Pictures of all ranks by one measure: rank by step, how far they lie apart, and where in the job each stands.
+// Charts of one measure over all ranks.
 import { ActionIcon, Button, NativeSelect } from '@mantine/core'
 import { useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -27,21 +27,20 @@ import layoutCss from '../../widgets/layout.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './rankCharts.module.css'
 
-/** Asks for the measure that tells most. */
+/** URL value for the default measure. */
 const FIRST = 'first'
 const MAP_HEIGHT = 520
-/** As high as the picture beside it. */
 const PLACES_HEIGHT = 260
 const PLACE_HEIGHT = 72
-/** Of the rows of a map beside a chart, which has axes and a legend besides. */
+/** Row height beside a chart. */
 const CHART_HEIGHT = 240
-/** Pictures of so few steps stand side by side. */
+/** Up to this many steps, charts are side by side. */
 const NARROW = 4
 /** Of so few ranks each has a line of its own. */
 const FEW = 4
 const LINES = ['slice0', 'slice2', 'slice1', 'slice3']
 
-/** Run and span of the profiles that the ranks are, and workers whose traces are not here. */
+/** Run and span of the ranks, and workers without a trace. */
 export interface Place {
   run: string
   span: string
@@ -74,11 +73,11 @@ export function RankCharts({ base, place }: { base: Query; place: Place }) {
 function Pictures({ view, place }: { view: View; place: Place }) {
   const heat = payloadByName(view, 'heat', 'heat')
   const spread = payloadByName(view, 'spread', 'series')
-  // One rank alone is compared with nobody.
+  // One rank has nothing to compare with.
   if (!heat || heat.rows.length < 2 || heat.x.length === 0) return null
   const hasPlaces = heat.groupings.some((grouping) => grouping.groups.length > 1)
   const hasSpread = spread !== null && heat.x.length > 1 && heat.rows.length > 1
-  // A few steps need no more room than half of the page.
+  // A few steps fit half of the page.
   const isNarrow = hasSpread && !hasPlaces && heat.x.length <= NARROW
   return (
     <div className={`${layoutCss.grid} ${css.cards}`}>
@@ -89,7 +88,7 @@ function Pictures({ view, place }: { view: View; place: Place }) {
   )
 }
 
-/** A cell that is kept; none of another picture. */
+/** The selected cell; reset for another matrix. */
 function useSelectedRank(matrix: Matrix): [number, (cell: number) => void] {
   const [kept, setKept] = useState(-1)
   // biome-ignore lint/correctness/useExhaustiveDependencies: in another picture the cell is another one
@@ -177,7 +176,7 @@ function MapCard({ heat, place, wide }: { heat: Heat; place: Place; wide: boolea
   )
 }
 
-/** Which ranks have no row: between two labels nobody would miss them. */
+/** Ranks without a row. */
 function absentText(heat: Heat): string {
   const { count, first } = missingRanks(heat.rows)
   if (count === 0) return ''
@@ -192,7 +191,7 @@ function whereIs(heat: Heat, rank: number): [string, string][] {
   )
 }
 
-/** Opens a rank alone, at some steps where these are named; where its trace is not here its rows below. */
+/** Opens a rank's view at the given steps; without a trace, its table rows. */
 export function openRank(place: Place, worker: string, view: string, steps: string): void {
   if (place.absent.has(worker)) showRows(worker)
   else openViewOfProfile({ run: place.run, span: place.span, worker }, view, steps ? { steps } : {})
@@ -215,7 +214,7 @@ export function scrollToTables(): void {
 export function openTwoRanks(place: Place, worker: string, other: string, { steps, detail }: RankZoom): void {
   const open = { run: place.run, span: place.span, worker }
   const ranks = joinIds([rankKey(open, { ...open, worker: other })])
-  // All traces of the run were read for the page from which one comes: its clocks are known.
+  // All traces were read for this page, so clocks are known.
   openViewOfProfile(open, 'timeline', {
     ranks,
     align: 'clocks',
@@ -237,7 +236,7 @@ export function OpenRank(props: {
   worker: string
   steps: string
   usual?: string
-  /** Of it and the usual one beside each other; absent: of the steps. */
+  /** The timeline comparison with a typical rank. */
   sight?: RankZoom
 }) {
   const { place, worker, steps, usual, sight } = props
@@ -282,7 +281,7 @@ function SelectedRank(props: {
 }) {
   const { worker, steps, value, unit, title, place, onClose } = props
   return (
-    <div className={css.kept} data-testid="kept-rank">
+    <div className={css.selected} data-testid="kept-rank">
       <b>{worker}</b>
       <span className={textCss.mute}>
         {steps && `step ${steps} · `}

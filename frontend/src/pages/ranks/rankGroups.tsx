@@ -1,4 +1,4 @@
-// Devices and process groups of a job: one by one where there are few, else a line for each kind, and all of them on demand.
+// Devices and process groups, identical ones merged.
 import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { Table, View } from '../../api/payloads'
@@ -59,10 +59,10 @@ function Kinds(props: { all: Table; kinds: Table | null; what: string; noun: str
   )
 }
 
-/** So many rows are seen without scrolling. */
+/** Rows visible without scrolling. */
 const SHORT = 24
 
-/** What a group is called and its ranks, in few characters, before the name that the library gave it. */
+/** Group description and ranks, before the library's name. */
 function readable(table: Table): Table {
   const first = ['group_description', 'group_ranks']
   const named = (key: string) => first.includes(key) && table.rows.some((row) => row[key])

@@ -1,4 +1,4 @@
-// Kernels of all ranks side by side: which differ most from rank to rank, and on which rank they are slow.
+// Kernels that differ between ranks.
 import { Button } from '@mantine/core'
 import type { View } from '../../api/payloads'
 import { RowFacts } from '../../parts/answerPage'

@@ -1,4 +1,4 @@
-// Ranks of a run of snapshots: whose peak is the largest, what each peak consists of, and what all ranks hold alike.
+// Peak memory of all ranks.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Series, View } from '../../api/payloads'
@@ -64,7 +64,7 @@ export function RanksMemory(props: PageProps) {
 function Page({ view, place }: { view: View; place: { run: string; span: string } }) {
   const headline = payloadByName(view, 'headline', 'figures')
   const bars = payloadByName(view, 'rank_categories', 'series')
-  // The same peaks stand in the sentence and below it: one unit.
+  // The same peaks appear in sentence and table: one unit.
   const sizes = headline?.figures.flatMap(({ metric, value }) => (metric.unit === 'bytes' ? value : [])) ?? []
   const scale = columnScale('bytes', sizes)
   const answer = payloadByName(view, 'answer', 'notices')?.notices ?? []

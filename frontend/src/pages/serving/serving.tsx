@@ -1,4 +1,4 @@
-// Serving: how fast tokens come, what the steps of each mode take, and which steps are unlike the others.
+// Serving: token rate, step times, outliers.
 import { Button } from '@mantine/core'
 import type { Query } from '../../api/client'
 import type { Table, View } from '../../api/payloads'

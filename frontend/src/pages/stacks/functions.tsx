@@ -1,4 +1,4 @@
-// Functions: self and total time of each, and in its opened row who called it and whom it called.
+// Functions: self and total time, callers, callees.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -39,7 +39,7 @@ export function Functions(props: { view: string; base: Query; lead: ReactNode; h
 /** About a place of the flame graph: its source, and the way to its function. */
 export function FramePanel({ name }: { name: string }) {
   return (
-    <div className={css.about}>
+    <div className={css.frame}>
       <SourceLink name={name} />
       <Button size="compact-xs" variant="default" onClick={() => openFunction(name)}>
         Callers and callees

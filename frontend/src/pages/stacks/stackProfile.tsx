@@ -1,4 +1,4 @@
-// Stacks of a file of stacks: the flame graph and the functions of the Stacks page, of what the file counts.
+// Stacks of a stack file.
 import { Button, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
@@ -97,7 +97,7 @@ function Top({ view }: { view: View }) {
   )
 }
 
-/** One of the profiles of the file, where it holds several. */
+/** The profile picker of a file. */
 function Profiles({ table }: { table: Table }) {
   const { thread = '' } = useRoute()
   if (table.total_rows < 2) return null

@@ -1,4 +1,4 @@
-// Stacks: who called whom, merged, as an icicle chart and a tree, or function by function; whole, as files for other programs.
+// Stacks: flame graph, tree, functions, exports.
 import { Button, NativeSelect } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
@@ -75,7 +75,7 @@ function Page({ view, query }: { view: View; query: Query }) {
   const byFunction = form === 'functions'
   const hasPython = tree.rows.some((row) => kindOf(row) === 'python')
   const hasBoth = hasPython && tree.rows.some((row) => kindOf(row) !== 'python')
-  // What there is no choice of is not asked for, but what was chosen can be taken back.
+  // Hide pickers without a choice, unless one is set.
   const selects = [
     ...(of || hasBoth ? [{ key: 'of', label: 'Frame type', value: of, data: FRAMES }] : []),
     ...(weight || hasDevice ? [{ key: 'weight', label: 'Measure', value: weight, data: WEIGHTS }] : []),

@@ -1,4 +1,4 @@
-// How stacks are shown, and the files that hold all of them.
+// The display and export menus of stacks.
 import { Button, Radio, SegmentedControl } from '@mantine/core'
 import { type Query, stacksUrl } from '../../api/client'
 import { MenuButton } from '../../parts/menuButton'
@@ -35,7 +35,6 @@ const COLOURS: Group = {
     { value: 'kind', label: 'By kind' },
   ],
 }
-/** The two files and what opens them. */
 const FILES = [
   {
     format: 'folded',

@@ -1,4 +1,4 @@
-// Whose stacks are shown: any of the threads, which stands in the URL.
+// The thread picker of stacks.
 import { Button, Checkbox, Popover } from '@mantine/core'
 import type { Table } from '../../api/payloads'
 import { format } from '../../lib/format'
@@ -24,7 +24,7 @@ export function ThreadsMenu(props: { table: Table; value: string; onChange: (val
       <Checkbox
         size="xs"
         checked={chosen.has(key)}
-        // Without any thread there is nothing to show.
+        // At least one thread is needed.
         disabled={chosen.size === 1 && chosen.has(key)}
         onChange={() => toggle(key)}
         label={name}

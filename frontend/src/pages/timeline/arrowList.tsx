@@ -1,4 +1,4 @@
-// The arrows that the trace records from and to the chosen event: what it follows from, and what follows from it.
+// Recorded flow arrows from and to the selected event.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../api/client'
@@ -17,10 +17,10 @@ const LONGEST = 60
 interface End {
   event: number
   name: string
-  /** What the trace calls the arrow; empty where it says nothing. */
+  /** The arrow's name in the trace; may be empty. */
   label: string
   at: Range
-  /** From the begin of the chosen event to its begin, ns: negative where it began before. */
+  /** Start minus the selected event's start, in ns. */
   offset: number
 }
 

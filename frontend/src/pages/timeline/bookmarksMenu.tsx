@@ -1,4 +1,4 @@
-// Bookmarks on the time axis: listed, noted, gone to, removed. They live in the URL.
+// Bookmarks on the time axis; stored in the URL.
 import { ActionIcon, Button, Popover, TextInput, VisuallyHidden } from '@mantine/core'
 import { useEffect, useRef } from 'react'
 import { precise } from '../../lib/format'
@@ -11,7 +11,6 @@ import css from './bookmarksMenu.module.css'
 
 const store = (bookmarks: readonly Bookmark[]) => setRoute({ bookmarks: writeBookmarks(bookmarks) })
 
-/** Sets one at a time where there is none yet. */
 export function addBookmark(bookmarks: readonly Bookmark[], time: number): void {
   if (bookmarks.length < MOST && !bookmarks.some((one) => one.time === time))
     store([...bookmarks, { time, note: '' }].sort((a, b) => a.time - b.time))
@@ -19,7 +18,7 @@ export function addBookmark(bookmarks: readonly Bookmark[], time: number): void 
 
 export function BookmarksMenu(props: {
   bookmarks: readonly Bookmark[]
-  /** The time whose note is written; null = the menu is closed, NaN = it is open, about none. */
+  /** Time of the edited note; null: menu closed, NaN: open without one. */
   open: number | null
   onOpen: (time: number | null) => void
   onGo: (time: number) => void
@@ -92,7 +91,7 @@ function Note(props: {
   const { time, note, isOpen, onChange, onDone } = props
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => {
-    // After the menu has put the focus on its first field.
+    // After the menu has focused its first field.
     const timer = isOpen ? window.setTimeout(() => field.current?.focus()) : 0
     return () => window.clearTimeout(timer)
   }, [isOpen])

@@ -1,4 +1,4 @@
-// What the timeline draws besides its events, and in which colours. It stands in the URL.
+// The timeline's display options; stored in the URL.
 import { Checkbox, Radio } from '@mantine/core'
 import type { ColorBy } from '../../canvas/timeline/colors'
 import { MenuButton } from '../../parts/menuButton'
@@ -7,7 +7,7 @@ import toolbarCss from '../../parts/toolbar.module.css'
 
 const MODES: readonly ColorBy[] = ['kind', 'name', 'module', 'class']
 
-/** Where nothing is known of events but their names, these colour them unless a person says otherwise. */
+/** Ranges are coloured by name. */
 export const defaultColors = (onlyRanges: boolean): ColorBy => (onlyRanges ? 'name' : 'kind')
 
 export function useColors(usual: ColorBy): ColorBy {
@@ -44,7 +44,7 @@ export function DisplayMenu(props: { hasModules: boolean; hasDevices: boolean; u
   )
 }
 
-/** By what events are coloured; `usual` does not stand in the URL. */
+/** Event colouring; the default is not stored in the URL. */
 export function ColorsChoice(props: { hasModules: boolean; hasDevices: boolean; usual: ColorBy }) {
   const { hasModules, hasDevices, usual } = props
   return (

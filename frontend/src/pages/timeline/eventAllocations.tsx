@@ -1,4 +1,4 @@
-// From an event of a trace to the blocks that a snapshot of the same process says were allocated in it.
+// Links from an event to the blocks allocated in it.
 import { Button } from '@mantine/core'
 import { useState } from 'react'
 import type { Catalog, ClockInfo, Profile } from '../../api/payloads'
@@ -9,13 +9,13 @@ import { useCompanions } from '../../state/companions'
 import type { Values } from '../../state/hash'
 import { openViewOfProfile } from '../../state/route'
 
-/** What the page of the snapshot has in the URL: its table of blocks, limited to those that were allocated meanwhile. */
+/** URL state of the snapshot's blocks table, limited to the event's time. */
 function blocksState(at: Range, trace: ClockInfo, snapshot: ClockInfo): Values {
   const [first, last] = allocationRange(at.start, at.end, trace, snapshot).map(String)
   return { group: 'held_blocks', axis: 'time', from_ns: first, to_ns: last, min_begin_ns: first, max_begin_ns: last }
 }
 
-/** A button for each snapshot beside the trace that was recorded when the event ran. */
+/** A button per overlapping snapshot. */
 export function EventAllocations({ catalog, profile, at }: { catalog: Catalog; profile: Profile; at: Range }) {
   const [wanted, setWanted] = useState('')
   const found = useCompanions(catalog, profile, wanted)

@@ -1,4 +1,4 @@
-// Everything recorded about the selected event, and the ways to those that belong to it.
+// Details of the selected event.
 import { ActionIcon, Button } from '@mantine/core'
 import { Fragment } from 'react'
 import type { Query } from '../../api/client'
@@ -22,9 +22,9 @@ import frameCss from '../../parts/viewFrame.module.css'
 import textCss from '../../widgets/text.module.css'
 import css from './eventPanel.module.css'
 
-/** Of a longer name the title is short, and all of it stands among the facts: the panel may be low. */
+/** Longer names are shortened in the title and listed as a fact. */
 const LONGEST = 160
-/** Kinds of events in which memory is asked for: what runs on the host. */
+/** Categories of CPU events that may allocate. */
 const ALLOCATES = new Set(['operator', 'annotation', 'python', 'module', 'runtime'])
 
 export function EventPanel(props: {
@@ -115,7 +115,7 @@ export function EventPanel(props: {
               )}
             </div>
             {key === 'event' && main && isCollective && (
-              <div className={css.beside}>
+              <div className={css.related}>
                 <CollectivePeers
                   key={event}
                   base={base}
@@ -145,17 +145,16 @@ export function EventPanel(props: {
   )
 }
 
-/** The number of an event says nothing to a person. */
+/** Event ids are internal. */
 const withoutNumber = (figures: readonly Figure[]) => figures.filter(({ metric }) => metric.key !== 'event')
 
-/** The name stands above them; a long one last. */
 function factsOf(figures: readonly Figure[], isLong: boolean): Figure[] {
   const facts = withoutNumber(figures)
   const others = facts.filter(({ metric }) => metric.key !== 'name')
   return isLong ? [...others, ...facts.filter((fact) => !others.includes(fact))] : others
 }
 
-/** Which event it is that figures are about, and when it ran; null where they are not about one. */
+/** The event of figures, and its time; null if there is none. */
 function placeOf(figures: readonly Figure[]): (Range & { event: number }) | null {
   const [event, start, dur] = ['event', 'start_ns', 'dur_ns'].map(
     (key) => figures.find(({ metric }) => metric.key === key)?.value,

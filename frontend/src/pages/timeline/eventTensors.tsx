@@ -1,4 +1,4 @@
-// What an execution trace beside a trace knows of an operator: its tensors, and the operators that these tie it to.
+// Tensors of an operator, from an execution trace.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -28,7 +28,7 @@ interface Props {
 const figureOf = (figures: readonly Figure[], key: string) =>
   String(figures.find(({ metric }) => metric.key === key)?.value ?? '')
 
-/** Nothing where the event has no number, or no execution trace lies beside the trace. */
+/** Empty without an event number or companion execution trace. */
 export function EventTensors(props: Props) {
   const { catalog, profile, figures } = props
   const [wanted, setWanted] = useState(false)

@@ -1,4 +1,4 @@
-// The events in sight as text, longest first: the timeline for those who cannot see it.
+// Visible events as a table, for screen readers.
 import { useMemo, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Range } from '../../canvas/timeline/model'

@@ -1,4 +1,4 @@
-// The line below the timeline: how much is in sight, what was found, and what the colours mean.
+// The timeline's footer: window, hits, colour key.
 import type { Timeline } from '../../api/payloads'
 import type { ColorBy } from '../../canvas/timeline/colors'
 import type { LegendEntry } from '../../canvas/timeline/legend'
@@ -10,7 +10,7 @@ import { Swatch } from '../../widgets/basics'
 import type { TimelineOverlays } from './overlays'
 import css from './footer.module.css'
 
-/** What else than operators a trace may hold: the key of colours speaks of nothing else. */
+/** Kinds besides operators; the legend lists only these. */
 export interface RecordedKinds {
   device: boolean
   python: boolean
@@ -70,7 +70,7 @@ export function TimelineFooter(props: {
   )
 }
 
-/** How much was found; which of them is chosen stands in the search field. */
+/** Number of hits. */
 function HitCount({ found }: { found: NonNullable<TimelineOverlays['searchHits']> }) {
   const { total, inSight, totalNs } = found
   const mean = total ? `, mean ${format(totalNs / total, 'ns')}` : ''

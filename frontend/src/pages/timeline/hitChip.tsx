@@ -1,4 +1,4 @@
-// What a row of a table asked the timeline to highlight: its name, the way back to the row, and the end of it.
+// The chip of a highlighted table row.
 import { ActionIcon, Button } from '@mantine/core'
 import { shortenMiddle } from '../../lib/names'
 import { clearHits, showTable } from '../../state/links'

@@ -1,4 +1,4 @@
-// Which hit of a search is the chosen one, and the way from hit to hit.
+// Previous and next search hit.
 import { ActionIcon } from '@mantine/core'
 import { DownIcon, UpIcon } from '../../widgets/icons'
 import { count } from './footer'
@@ -12,7 +12,7 @@ export const HIT_STEPS_WIDTH = 190
 export function HitSteps(props: {
   found: NonNullable<TimelineOverlays['searchHits']>
   go: TimelineOverlays['go']
-  /** Of several ranks whose hits they are. */
+  /** The rank whose hits are stepped through. */
   of?: string
 }) {
   const { found, go, of } = props

@@ -1,4 +1,4 @@
-// Open in Perfetto: the window in sight or the whole trace, handed over to a tab that the click opens.
+// The dialog "Open in Perfetto".
 import { Button, Modal, SegmentedControl } from '@mantine/core'
 import { useState } from 'react'
 import { getWindow, type Query, windowUrl } from '../../api/client'
@@ -110,7 +110,7 @@ function Choice({ address, base, shown, all, profile }: Props) {
   )
 }
 
-/** How much it is: in memory nobody knows before it is written, but the file's size is known. */
+/** The file's size; the trace's size in memory is unknown beforehand. */
 function Size({ profile: { read, window: part } }: { profile: Profile }) {
   if (!read) return null
   return (

@@ -1,4 +1,4 @@
-// What the timeline shows besides its events: arrows, gaps, charts, and where the hits of a search or of a row lie.
+// Timeline overlays: arrows, gaps, charts, search hits.
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getTable, getView, type Query } from '../../api/client'
 import type { Counters, Flows, Table, View } from '../../api/payloads'
@@ -32,9 +32,8 @@ const CHART_COLOR: Record<string, string> = {
 
 export interface TimelineOverlays {
   extras: Overlays
-  /** Where the chosen event is. */
   selected: Spot | null
-  /** What is looked for, when something is. */
+  /** Search hits, if a search is active. */
   searchHits: {
     total: number | null
     inSight: number | null
@@ -43,7 +42,7 @@ export interface TimelineOverlays {
     /** Why nothing can be found. */
     problem: string | null
   } | null
-  /** What is too much to be shown. */
+  /** Notes about overlays that are too many to draw. */
   notes: string[]
   /** To the next hit, or the one before. */
   go(by: -1 | 1): void
@@ -65,7 +64,7 @@ export function useOverlays(
   const { spot: selected, arrows: chain } = useSelectedEvent(profile, event)
   const inView = flowsOf(useView('flows', window, route.flows === '1').data, route.flows === '1')
   const gaps = useGaps(window, view, hasDevices && route.gaps === '1')
-  // What is worked out from all events the first time waits until the events themselves are there.
+  // Overlays computed from all events wait for the events.
   const counters = useCounters(profile, view, route.charts ?? '', route.search ?? '', drawn)
   const { hits, marks, found, go } = useHits(profile, window, view, event, reveal)
   const arrows = useMemo(() => [...chain, ...arrowsOf(inView)], [chain, inView])
@@ -80,7 +79,7 @@ export function useOverlays(
   return { extras, selected, searchHits: found, notes, go }
 }
 
-/** Where the chosen event of a profile is, and what it is connected with. */
+/** The selected event's place and its arrows. */
 export function useSelectedEvent(
   profile: Query,
   event: number | null,
@@ -102,7 +101,7 @@ const pointOf = (flows: Flows, i: number): Point => ({
   end: flows.start_ns[i] + flows.dur_ns[i],
 })
 
-/** What arrows are that have no name of their own. */
+/** Words for unnamed arrows. */
 const WORDS: Record<string, string> = {
   launch: 'launch',
   operator: 'launched (matched by id)',
@@ -154,11 +153,11 @@ function useGaps(window: Query, view: Range, wanted: boolean): readonly Gap[] {
   }, [resource.data, wanted])
 }
 
-/** What the host did, and the operator around it. */
+/** CPU activity with its operator. */
 const doing = (row: Table['rows'][number]) =>
   row.host_operator === null ? String(row.host_doing) : `${row.host_doing} in ${row.host_operator}`
 
-/** Why the device is idle, else the table's short word, where it stands alone beside a gap. */
+/** The idle cause, else the table's short text. */
 const reason = ({ cause, why }: Table['rows'][number]) =>
   cause !== null ? String(cause) : why === 'launched before' ? 'next work already launched, CPU in' : String(why)
 
@@ -184,12 +183,12 @@ function seriesOf(
   sought: ((name: string) => boolean) | null,
 ): NonNullable<Overlays['counters']> {
   const kindOf = (key: string) => key.slice(0, key.indexOf(':'))
-  // Where there is a device, what happens on it comes first.
+  // Device counters come first.
   const devices = payload.counters.some(({ device }) => device !== null)
   const main = payload.counters.filter(({ key, device }) => MAIN.includes(kindOf(key)) && (device !== null || !devices))
-  // Where there is nothing else, what was recorded is what matters.
+  // Without them, recorded counters matter.
   const every = all || main.length === 0
-  // A search finds charts too: those of that name are shown.
+  // A search also finds charts by name.
   const shown = payload.counters.filter((counter) => every || main.includes(counter) || sought?.(counter.title))
   return {
     start: payload.start_ns,
@@ -211,15 +210,14 @@ function seriesOf(
   }
 }
 
-/** What is looked for: the search, else the row that somebody came from. Read when it is needed: keys are faster than React. */
+/** The search, or a row's filters. Read on demand: key presses are faster than React. */
 function searchOf({ search = '', hit = '' }: ReturnType<typeof readRoute>): Query | null {
   const where = search === '' ? decodeHit(hit) : []
   const wanted = (search !== '' && parseSearch(search).kind !== 'bad') || where.length > 0
-  // What no name has is looked for in arguments, such as the annotations of a graph.
+  // Without a matching name, search in arguments, such as graph annotations.
   return wanted ? { search, where, in: 'first' } : null
 }
 
-/** Hits of what is looked for. */
 export function useHits(
   profile: Query,
   window: Query,
@@ -236,10 +234,10 @@ export function useHits(
   const latest = useRef({ view, event })
   latest.current = { view, event }
   const at = position?.asked === JSON.stringify({ ...profile, ...what }) ? position.at : null
-  // Clicks that come faster than answers each go one hit on.
+  // Fast clicks each move one hit on.
   const place = useRef<{ asked: string; at: number; total: number } | null>(null)
   const turn = useRef(Promise.resolve())
-  // The picture is not complete before the last of them has come.
+  // Busy until the last answer arrives.
   const [steps, setSteps] = useState(0)
   useActivity(steps > 0)
   const gone = useRef(false)
@@ -265,7 +263,7 @@ export function useHits(
         here = { asked, total, at: (numberOf(near, 'near', 'hit_position') ?? 0) + (by < 0 ? -1 : 0) }
       }
       if (here.total === 0) return
-      // After the last one comes the first.
+      // The first follows the last.
       here.at = ((here.at % here.total) + here.total) % here.total
       const { at } = here
       const row = (await whenReady(() => getTable('find', 'hits', { ...query, offset: at, limit: 1 }), givenUp))
@@ -281,7 +279,7 @@ export function useHits(
   const go = useCallback(
     (by: -1 | 1) => {
       setSteps((under) => under + 1)
-      // A server that is gone is told by the questions of the page itself.
+      // The page's own requests report a lost server.
       turn.current = turn.current
         .then(() => step(by))
         .catch(() => {})
@@ -289,7 +287,7 @@ export function useHits(
     },
     [step],
   )
-  // Who comes from a row looks for its events: the first one in the window comes into sight, without one the first of all.
+  // From a row, show its first event in the window, else the first of all.
   const arrived = useRef('')
   useEffect(() => {
     if (!hit || search || arrived.current === hit || !inSight || !everywhere) return

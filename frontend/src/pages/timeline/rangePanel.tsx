@@ -1,4 +1,4 @@
-// A range that was marked on the timeline: how long it is, how busy the devices were, and what ran in it, by name.
+// Summary of a marked time range.
 import { Button } from '@mantine/core'
 import { type ReactNode, useMemo, useState } from 'react'
 import { type Query, windowUrl } from '../../api/client'
@@ -25,7 +25,7 @@ function RangePanel(props: {
   range: Range
   /** The profile. */
   base: Query
-  /** What the timeline is searched for narrows the list as well. */
+  /** The timeline's search also filters this list. */
   search: string
   onShow: (range: Range) => void
   onClose: () => void
@@ -97,7 +97,7 @@ function Devices({ view }: { view: View }) {
   )
 }
 
-/** What stands below a timeline: the chosen event, and the range that is marked; null where there is neither. */
+/** The selected event and the marked range; null if there are none. */
 export function panelsOf(props: {
   event: ReactNode
   range: Range | null

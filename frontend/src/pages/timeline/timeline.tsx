@@ -1,4 +1,4 @@
-// Timeline: every event of the trace. The server sends what the pixels can show; moving asks for more.
+// Timeline: every event, at the resolution of the screen.
 import { Button } from '@mantine/core'
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
@@ -42,13 +42,13 @@ import frameCss from '../../parts/viewFrame.module.css'
 import basicsCss from '../../widgets/basics.module.css'
 import css from './timeline.module.css'
 
-/** Names, modules or classes in the key of colours, as far as there is room. */
+/** Maximum entries of the colour legend. */
 const KEY = 13
-/** Who looks at one rank needs nothing of it. */
+/** Loaded only for several ranks. */
 const RanksTimeline = lazy(() => import('./ranks/ranksTimeline'))
 const NO_RANKS: ReadonlyMap<string, string> = new Map()
 const NO_LEGEND: readonly LegendEntry[] = []
-/** The keys of the page around ours are for the timeline as well: it has the focus until somebody clicks. */
+/** Handles TensorBoard's keys too: it has the focus until the first click. */
 const KEYS_FROM = [...new Set([window, hostWindow])]
 
 export function TimelinePage(props: PageProps) {
@@ -57,7 +57,7 @@ export function TimelinePage(props: PageProps) {
   const { ranks: text } = useRoute()
   const open = useMemo(() => ({ run, worker, span }), [run, worker, span])
   const ranks = useMemo(() => selectedRanks(catalog, open, text), [catalog, open, text])
-  // The page for several ranks is another one: whoever chooses them goes on in the menu that is open.
+  // Several ranks have another page; the open menu stays open.
   const [opened, onOpened] = useState(false)
   const menu = useMemo(() => ({ opened, onOpened }), [opened])
   if (ranks.length < 2) return <OneTimeline {...props} menu={menu} />
@@ -129,7 +129,7 @@ function Page(props: {
   failures: readonly Bookmark[]
   problem: Problem | null
   handle: React.RefObject<TimelineHandle | null>
-  /** What there is to see at most. */
+  /** The full range. */
   all: string
   catalog: Catalog
   menu: Opened
@@ -155,11 +155,11 @@ function Page(props: {
   const event = route.event === undefined ? null : Number(route.event)
   const usual = defaultColors(model.head.only_ranges)
   const wish = useColors(usual)
-  // Nothing on the host has a class.
+  // CPU events have no class.
   const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish
   const { classes, problem: unclassed } = useKernelClasses(profile, colors === 'class')
   const reveal = useCallback((spot: Spot) => handle.current?.reveal(spot), [handle])
-  // Where no lane is shown there are no events to wait for.
+  // Without visible lanes there are no events to wait for.
   const ready = drawn || arrangeLanes(model.lanes, tracks.arrangement).order.length === 0
   const hasDevices = model.head.busy_is_device
   const { extras, selected, searchHits, notes, go } = useOverlays(
@@ -184,7 +184,7 @@ function Page(props: {
     () => setLegend((hasLegend && handle.current?.legend(KEY)) || NO_LEGEND),
     [view, colors, classes, busy, tracks, text, theme],
   )
-  // A link may name an event and no window; where it names both the event's row has to come into sight.
+  // A link may name an event, a window or both; the event's row must be visible.
   const anywhere = route.start_ns === undefined
   const arrived = useRef(false)
   useEffect(() => {

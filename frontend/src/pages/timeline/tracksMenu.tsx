@@ -1,8 +1,8 @@
-// Which tracks the timeline shows: pinned, moved, closed, filtered. All of it stands in the URL.
+// Pinned, moved, closed and filtered tracks; stored in the URL.
 import { ActionIcon, Button, Checkbox, Popover, Slider, TextInput } from '@mantine/core'
 import { useMemo } from 'react'
 import { GUTTER, GUTTERS } from '../../canvas/timeline/layout'
-import { type Arrangement, arrangeLanes, joinIds, moveLane, type NamedLane, splitIds } from '../../lib/laneOrder'
+import { type Arrangement, arrangeLanes, joinIds, type LaneName, moveLane, splitIds } from '../../lib/laneOrder'
 import { setPrefs, usePrefs } from '../../state/prefs'
 import { readRoute, setRoute, useRoute } from '../../state/route'
 import { DownIcon, PinIcon, UpIcon } from '../../widgets/icons'
@@ -29,7 +29,7 @@ export function useTracks(): Tracks {
         if (!next.delete(id)) next.add(id)
         setRoute({ shut: joinIds(next) })
       },
-      // Read when it is needed: a track may be asked for twice before React has drawn it open.
+      // Read on demand: a track may be toggled twice before React renders.
       open: (id) => setRoute({ shut: joinIds(splitIds(readRoute().shut).filter((other) => other !== id)) }),
     }
   }, [pin, lanes, tracks, shut])
@@ -38,7 +38,7 @@ export function useTracks(): Tracks {
 /** More tracks than these are not listed: the filter finds them. */
 const LISTED = 200
 
-export function TracksMenu({ all, tracks }: { all: readonly NamedLane[]; tracks: Tracks }) {
+export function TracksMenu({ all, tracks }: { all: readonly LaneName[]; tracks: Tracks }) {
   const { arrangement, collapsed, toggle } = tracks
   const { order, pinned } = arrangeLanes(all, arrangement)
   const { gutter } = usePrefs()

@@ -1,4 +1,4 @@
-// What kernels do, by name: asked for when somebody wants to see it, and not before.
+// Kernel classes by name, loaded on demand.
 import { getTable, getView, type Query } from '../../api/client'
 import type { Breakdown, Problem, Table } from '../../api/payloads'
 import { classesOf, type KernelClasses } from '../../lib/kernelClasses'
@@ -8,7 +8,7 @@ const LIMIT = 1000
 /** Names beyond these have next to no time: they stay without a class. */
 const PAGES = 20
 
-/** The classes of all kernels of a trace, whatever is chosen of it; null where nobody wants them and until they are there. */
+/** Classes of all kernels; null if not requested or loading. */
 export function useKernelClasses(
   profile: Query,
   wanted: boolean,

@@ -1,4 +1,4 @@
-// The model of the timeline of a profile: its head, and tiles as they are wanted.
+// A profile's timeline model and tiles.
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../api/client'
 import type { Problem, Profile, Timeline } from '../../api/payloads'
@@ -63,7 +63,7 @@ export function useTimeline(profile: Query, onTiles: () => void, enabled = true,
   return { model, problem: resource.problem ?? problem, busy, drawn: model !== null && drawn === model, failures }
 }
 
-/** What is shown first: the chosen steps, else the first one, else everything. */
+/** The initial window: selected steps, else the first step, else everything. */
 export function firstView(profile: Profile, steps: string, model: TimelineModel): Range {
   const labels = profile.steps.map((step) => step.label)
   const wanted = steps === '' ? new Set(labels.slice(0, 1)) : parseSteps(steps, labels)

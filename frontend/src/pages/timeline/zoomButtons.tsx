@@ -1,8 +1,8 @@
-// Closer, further, and all of it: for whoever has no keyboard at hand.
+// Zoom buttons.
 import { Button } from '@mantine/core'
 import css from './zoomButtons.module.css'
 
-/** `all`: what the whole is called. `isTight`: they stand in a bar that is full, where a narrow page has room for the whole alone. */
+/** `all`: label of the full range. `isTight`: little room; a narrow page shows only this button. */
 export function ZoomButtons(props: {
   all: string
   isTight?: boolean

@@ -1,4 +1,4 @@
-"""Call stacks of events: an entry of ``stackFrames``, or written out."""
+"""Call stacks of events: references to ``stackFrames``, or lists of names."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from tb_plugin.formats._chrome.generic.events import Event
 from tb_plugin.formats._chrome.interning import Interner, as_text
 from tb_plugin.model.trace.schema import MISSING
 
-_DEEPEST = 1000
-"""Frames that are kept of a stack, innermost ones first."""
+_MAX_FRAMES = 1000  # innermost frames of a stack that are loaded
 
 
 class CallStacks:
-    """Stacks by the event's number. Frames may stand behind the events, so they are looked up when all is read."""
+    """Stacks by event number. Frames may follow the events, so they are resolved after the read."""
 
     def __init__(self, interner: Interner) -> None:
         self._interner = interner
@@ -30,7 +29,7 @@ class CallStacks:
         self._stack += stacks
 
     def take(self, frames: Any) -> tuple[np.ndarray[Any, np.dtype[np.int32]], list[int]]:
-        """Returns numbers of events and string ids of their stacks, innermost frame first, ``;`` between; -1 = not known."""
+        """Returns event numbers and string ids of stacks (innermost frame first, ``;`` between), -1 if unknown."""
         known = frames if isinstance(frames, Mapping) else {}
         texts: dict[str, int] = {}
         found = []
@@ -38,29 +37,29 @@ class CallStacks:
             key = "\n".join(map(as_text, stack)) if isinstance(stack, list) else f"id {as_text(stack)}"
             if key not in texts:
                 names = list(reversed(stack)) if isinstance(stack, list) else _chain(known, as_text(stack))
-                text = ";".join(as_text(name).replace(";", ",") for name in names[:_DEEPEST])
+                text = ";".join(as_text(name).replace(";", ",") for name in names[:_MAX_FRAMES])
                 texts[key] = self._interner.text(text) if text else MISSING
             found.append(texts[key])
         return self._event.take(), found
 
 
 def stack_of(event: Event) -> Any:
-    """Returns what an event says of its stack, None for nothing."""
+    """Returns the stack of an event, None if it has none."""
     return event.sf if event.sf is not None else event.stack if isinstance(event.stack, list) else None
 
 
 def end_stack_of(event: Event) -> Any:
-    """Returns what a range says of the stack at its end, None for nothing."""
+    """Returns the stack at the end of a range, None if it has none."""
     return event.esf if event.esf is not None else event.estack if isinstance(event.estack, list) else None
 
 
 def _chain(frames: Mapping[str, Any], leaf: str) -> list[Any]:
-    """Names of a frame and of its callers. A frame that is its own caller ends it."""
+    """Returns the names of a frame and its callers. A cycle ends the chain."""
     names: list[Any] = []
-    seen: set[str] = set()
+    visited: set[str] = set()
     at: str | None = leaf
-    while at is not None and at not in seen and len(names) < _DEEPEST:
-        seen.add(at)
+    while at is not None and at not in visited and len(names) < _MAX_FRAMES:
+        visited.add(at)
         frame = frames.get(at)
         if not isinstance(frame, Mapping):
             break

@@ -1,4 +1,4 @@
-"""The shape of one event of any tool, and what its phase (``ph``) makes of it."""
+"""Events of any tool, and the roles of their phases (``ph``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.formats._chrome.events import ABSENT, ChromeEvent
 
 
 class Event(ChromeEvent, gc=False):
-    """One event; every argument is kept, for none has a meaning here."""
+    """One event with all its arguments."""
 
     args: dict[str, Any] | None = None
     tts: Any = None
@@ -37,37 +37,31 @@ _DIGIT_DECODER: msgspec.json.Decoder[list[_DigitEvent]] = msgspec.json.Decoder(l
 
 
 def decode(text: bytes | memoryview, digits: bool) -> Sequence[Event]:
-    """Returns the events of a JSON list, with times as raw digits where that is asked for."""
+    """Returns the events of a JSON list; with ``digits`` times are raw text."""
     return (_DIGIT_DECODER if digits else _FLOAT_DECODER).decode(text)
 
 
 class Role(IntEnum):
-    """What an event is to the rows that come of it."""
+    """What an event contributes to rows."""
 
-    RANGE = 0
-    """It is a range by itself."""
-    BEGIN = 1
-    """It begins one on its thread."""
-    END = 2
-    """It ends the innermost one on its thread."""
-    MARK = 3
-    """It is a moment, on its thread or process or of the whole trace."""
-    ASYNC_BEGIN = 4
-    """It begins a part of an operation."""
+    RANGE = 0  # a complete range
+    BEGIN = 1  # starts a range on its thread
+    END = 2  # ends the innermost range on its thread
+    MARK = 3  # an instant of a thread, a process or the trace
+    ASYNC_BEGIN = 4  # starts a part of an operation
     ASYNC_END = 5
-    ASYNC_MARK = 6
-    """It is a moment of an operation."""
+    ASYNC_MARK = 6  # an instant of an operation
 
 
 class Scope(IntEnum):
-    """What an event is about that belongs to no thread and to no operation."""
+    """What an event without thread and operation belongs to."""
 
     PROCESS = 1
     TRACE = 2
-    TOTALS = 3
-    """It is a sum that a tool wrote beside its ranges: no work."""
+    TOTALS = 3  # a sum that a tool wrote beside its ranges: no work
 
 
+# phases of rows or their parts
 ROLES: dict[str, Role] = {
     "X": Role.RANGE, "B": Role.BEGIN, "E": Role.END,
     **dict.fromkeys("iIRP", Role.MARK),
@@ -75,15 +69,14 @@ ROLES: dict[str, Role] = {
     **dict.fromkeys("eFD", Role.ASYNC_END),
     **dict.fromkeys("nTpO", Role.ASYNC_MARK),
 }  # fmt: skip
-"""Phases that become rows or parts of one -> what they are to them."""
+# ids of one family mean nothing in another
 FAMILIES: dict[str, str] = {
     **dict.fromkeys("ben", "nestable"),
     **dict.fromkeys("STpF", "legacy"),
     **dict.fromkeys("NOD", "object"),
 }
-"""Ids of one family mean nothing in another."""
+# names of events that no view shows
 SKIPPED_PHASES: dict[str, str] = {
     **dict.fromkeys("vV", "memory dumps"), "c": "synchronisations of clocks",
     **dict.fromkeys("()", "contexts"), "=": "links of ids",
 }  # fmt: skip
-"""What the events of a phase are called that no view shows."""

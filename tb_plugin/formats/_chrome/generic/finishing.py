@@ -1,4 +1,4 @@
-"""From events to rows, when all are in: begins find their ends, parts of operations each other, arrows their partners."""
+"""From events to rows: pairs starts with ends, parts of operations, arrows."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-MOST_TRACKS = 500
-"""Names of operations that have a track of their own, those with most parts; all others share one in each process."""
-_FURTHER = "Further operations"
+MOST_TRACKS = 500  # operations with the most parts; the others share one track per process
+_OTHER_OPERATIONS = "Further operations"
+# tracks of events without a thread
 _SCOPES = {
     Scope.PROCESS: "Instants of the process",
     Scope.TRACE: "Instants of the trace",
     Scope.TOTALS: "Totals of the tool",
 }
-"""Tracks of what belongs to no thread, by scope."""
 
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Columns of all events that are rows or parts of one, in file order, and what some of them say beside."""
+    """Columns of all row events in file order, and their optional facts."""
 
     columns: dict[str, npt.NDArray[Any]]
     sparse: dict[str, tuple[Int32, Int64]]
@@ -61,11 +60,11 @@ class Collection:
         dur[begins] = start[ends] - start[begins]
         unfinished = (role == Role.BEGIN) | (role == Role.ASYNC_BEGIN)
         unfinished[begins] = False
-        self._told(int(unfinished.sum()), int(is_end.sum()) - len(ends))
+        self._report(int(unfinished.sum()), int(is_end.sum()) - len(ends))
         if unfinished.any():
             last = int((start + np.maximum(dur, 0)).max())
-            of = np.where(role == Role.BEGIN, thread, -1 - key)
-            dur[unfinished] = np.maximum(unended(of[unfinished], start[unfinished], last), 0)
+            owner = np.where(role == Role.BEGIN, thread, -1 - key)
+            dur[unfinished] = np.maximum(unended(owner[unfinished], start[unfinished], last), 0)
         rows = np.flatnonzero(~is_end)
         place = np.full(len(role) + 1, MISSING, np.int32)
         place[rows] = np.arange(len(rows), dtype=np.int32)
@@ -73,19 +72,19 @@ class Collection:
         named = np.where(name[begins] == self.interner.names[None], name[ends], name[begins])
         columns["name"] = name.copy()
         columns["name"][begins] = named
-        made = {column: values[rows] for column, values in columns.items()}
-        asynchronous = self._asynchronous(made, key[rows], self._dense("scope")[rows])
+        row_columns = {column: values[rows] for column, values in columns.items()}
+        asynchronous = self._asynchronous(row_columns, key[rows], self._dense("scope")[rows])
         late = is_end.astype(np.bool_)
         others = [_placed(column, place, late) for column in (*self.others, *self._clocks(role, begins, ends))]
         if (column := self._end_stacks(stack_frames)) is not None:
             others.append(_placed(column, place, late))
         open_rows = place[np.flatnonzero(unfinished)]
         others.append(OpenColumn(NEVER_ENDED, open_rows, np.ones(len(open_rows), np.int64), title="Never ended"))
-        arrows, lonely = self.arrows.take(place)
-        if lonely:
-            self.log.add("unpaired_arrow", "note", count=lonely)
+        arrows, unmatched = self.arrows.take(place)
+        if unmatched:
+            self.log.add("unpaired_arrow", "note", count=unmatched)
         return {
-            **made,
+            **row_columns,
             "nth": rows.astype(np.int64),
             "asynchronous": asynchronous,
             "arrows": arrows,
@@ -99,27 +98,28 @@ class Collection:
         dense[rows] = values
         return dense
 
-    def _told(self, unfinished: int, alone: int) -> None:
+    def _report(self, unfinished: int, unmatched: int) -> None:
         if unfinished:
             self.log.add("unfinished_range", "note", count=unfinished)
-        if alone:
-            self.log.add("unmatched_end", "dropped", count=alone)
+        if unmatched:
+            self.log.add("unmatched_end", "dropped", count=unmatched)
 
     def _pairs(self, role: npt.NDArray[np.uint8], thread: Int64, key: Int64) -> tuple[Int64, Int64]:
-        """Begins and their ends: those of threads, and those of operations."""
         found = [
-            self._nested(np.flatnonzero((role == begin) | (role == end)), of, role == begin)
-            for begin, end, of in ((Role.BEGIN, Role.END, thread), (Role.ASYNC_BEGIN, Role.ASYNC_END, key))
+            self._nested(np.flatnonzero((role == begin) | (role == end)), owner, role == begin)
+            for begin, end, owner in ((Role.BEGIN, Role.END, thread), (Role.ASYNC_BEGIN, Role.ASYNC_END, key))
         ]
         return np.concatenate([begins for begins, _ in found]), np.concatenate([ends for _, ends in found])
 
-    def _nested(self, some: Int64, of: Int64, opens: Bool) -> tuple[Int64, Int64]:
-        """An end that states a name closes the innermost open range of that name; one that states none the innermost.
+    def _nested(self, some: Int64, owner: Int64, opens: Bool) -> tuple[Int64, Int64]:
+        """Returns starts and their ends within keys.
 
-        The second holds for all of a thread (or operation) on which any end states none: they would take each other's.
+        An end with a name closes the innermost open range of that name, else the innermost range. If any end of a
+        thread (or operation) has no name, all its ends close the innermost range: otherwise ends would take each
+        other's starts.
         """
         name = self.columns["name"][some]
-        thread, count = numbered(of[some])
+        thread, count = numbered(owner[some])
         nameless = np.zeros(count, np.bool_)
         nameless[thread[~opens[some] & (name == self.interner.names[None])]] = True
         key, _ = numbered(
@@ -128,31 +128,33 @@ class Collection:
         begins, ends = matched(key, self.columns["start_ns"][some], opens[some])
         return some[begins], some[ends]
 
-    def _asynchronous(self, made: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
-        """Rows on no thread get the process and the name of their operation's first row as the ids of their track."""
+    def _asynchronous(self, row_columns: dict[str, npt.NDArray[Any]], key: Int64, scope: Int64) -> AsyncRows:
+        """Assigns tracks to rows without a thread: process and name of the first row of their operation."""
         of_key = np.flatnonzero(key != MISSING)
-        operation, first = _operations(key[of_key], made["start_ns"][of_key], made["dur_ns"][of_key])
+        operation, first = _operations(key[of_key], row_columns["start_ns"][of_key], row_columns["dur_ns"][of_key])
         root = of_key[first[operation]]
-        made["pid"][of_key], made["tid"][of_key] = made["pid"][root], made["name"][root]
-        track, count = numbered(made["pid"][of_key].astype(np.int64) * len(self.interner.texts) + made["tid"][of_key])
+        row_columns["pid"][of_key], row_columns["tid"][of_key] = row_columns["pid"][root], row_columns["name"][root]
+        track, count = numbered(
+            row_columns["pid"][of_key].astype(np.int64) * len(self.interner.texts) + row_columns["tid"][of_key]
+        )
         if count > MOST_TRACKS:
             rows_on = np.bincount(track, minlength=count)
             rare = np.argsort(np.argsort(-rows_on, kind="stable")) >= MOST_TRACKS
-            made["tid"][of_key[rare[track]]] = self.interner.text(_FURTHER)
+            row_columns["tid"][of_key[rare[track]]] = self.interner.text(_OTHER_OPERATIONS)
             self.log.add("many_operations", "note", count=int(rare.sum()))
         marked = np.flatnonzero(scope > 0)
         for each, title in _SCOPES.items():
             if (some := marked[scope[marked] == each]).size:
-                made["tid"][some] = self.interner.text(title)
-        made["pid"][marked[scope[marked] == Scope.TRACE]] = self.interner.keys[None]
+                row_columns["tid"][some] = self.interner.text(title)
+        row_columns["pid"][marked[scope[marked] == Scope.TRACE]] = self.interner.keys[None]
         row = np.concatenate((of_key, marked))
         number = np.concatenate((operation, len(first) + np.arange(len(marked))))
         return AsyncRows(row.astype(np.int32), number.astype(np.int32))
 
     def _clocks(self, role: npt.NDArray[np.uint8], begins: Int64, ends: Int64) -> list[OpenColumn]:
-        """What the clocks of threads say: of a range how long its thread ran, and when it began by that clock."""
+        """Returns columns of thread clocks: running time of the thread, and start of a range by that clock."""
         time_row, time = self.sparse["thread_time"]
-        of_range = role[time_row] == Role.RANGE  # some tools write a 0 into every event
+        of_range = role[time_row] == Role.RANGE  # some tools write 0 into every event
         time_row, time = time_row[of_range], time[of_range]
         clock_row, clock = self.sparse["thread_clock"]
         if not len(time_row) and not len(clock_row):
@@ -166,11 +168,10 @@ class Collection:
         begun = clock_row[role[clock_row] <= Role.BEGIN]
         return [
             OpenColumn("thread time", row, value, title="Thread time", unit="ns"),
-            OpenColumn("thread clock", begun, dense[begun], title="Begin by the thread's clock", unit="ns"),
+            OpenColumn("thread clock", begun, dense[begun], title="Start by the thread's clock", unit="ns"),
         ]
 
     def _call_stacks(self, frames: Any, place: Int32, late: Bool) -> OperatorArgs:
-        """Stacks of events as those of operators. What an end says is the stack at the end."""
         event, stack = self.stacks.take(frames)
         ids = np.array(stack, np.int32)
         kept = np.flatnonzero((ids != MISSING) & ~late[event])
@@ -191,15 +192,15 @@ class Collection:
 
 
 def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
-    """The operation of each row and the first row of each: rows of one key that touch each other in time."""
+    """Returns the operation of each row and the first row of each operation: overlapping rows of one key."""
     if not len(key):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    of, _ = numbered(key)
-    begin, end = side_by_side((of, start), (of, start + dur))
+    owner, _ = numbered(key)
+    begin, end = side_by_side((owner, start), (owner, start + dur))
     order = np.lexsort((np.arange(len(key)), -dur, begin))
     reach = np.maximum.accumulate(end[order])[:-1]
     later, lasting = begin[order][1:], dur[order][1:] > 0
-    new = (of[order][1:] != of[order][:-1]) | (later > reach) | ((later == reach) & lasting)
+    new = (owner[order][1:] != owner[order][:-1]) | (later > reach) | ((later == reach) & lasting)
     number = np.concatenate(([0], np.cumsum(new)))
     operation = np.empty(len(key), np.int64)
     operation[order] = number
@@ -207,7 +208,7 @@ def _operations(key: Int64, start: Int64, dur: Int64) -> tuple[Int64, Int64]:
 
 
 def _placed(column: OpenColumn, place: Int32, late: Bool) -> OpenColumn:
-    """A column by rows instead of events: what an end states goes before what its begin does."""
+    """Returns a column by rows instead of events: the value of the end wins over that of the start."""
     row = place[column.row]
     order = np.lexsort((late[column.row], row))
     order = order[row[order] != MISSING]

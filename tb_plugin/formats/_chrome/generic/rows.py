@@ -1,4 +1,4 @@
-"""Events of any tool as columns, growing by chunks: nothing is known of them but what every such trace says."""
+"""Columns of events of any tool."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-_PYTHON_CALLS = frozenset({"FEE"})
-"""Categories of Python calls: that of VizTracer (function entry and exit)."""
+_PYTHON_CALLS = frozenset({"FEE"})  # categories of Python calls in VizTracer (function entry and exit)
+# Python calls without a category: JAX writes ``$file.py:12 function``, and ``$module function`` for C
 _PYTHON_NAMES = re.compile(r"\$\S+ \S")
-"""How names of Python calls begin that have no category: JAX writes ``$file.py:12 function``, of C ``$module function``."""
-_TOTAL, _OF_TOTALS = "Total ", {"count", "avg ms"}
-"""clang sums up its ranges by name in further ones, each on a thread of its own, known by their names and arguments."""
+_TOTAL_PREFIX, _TOTAL_ARGUMENTS = "Total ", {"count", "avg ms"}
+"""clang repeats the totals of its ranges as further ranges, one thread each, with these names and arguments."""
 _ASYNC = frozenset(phase for phase, role in ROLES.items() if role >= Role.ASYNC_BEGIN)
 FAR = 2.0**62
 _SCOPES = {"p": Scope.PROCESS, "g": Scope.TRACE}
@@ -45,22 +44,19 @@ _TYPES: dict[str, type[Any]] = {
 
 
 class Collected:
-    """Everything that a trace holds. ``add`` changes nothing when it raises NeedsDigits."""
+    """All events of a trace. ``add`` changes nothing when it raises NeedsDigits."""
 
     def __init__(self, log: IssueLog, in_pairs: frozenset[str] = frozenset(), cut: Cut | None = None) -> None:
-        """``in_pairs``: see Arrows."""
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
         self.names = Names()
         self.seen = 0
-        self.cut = cut
-        """What lets go of events outside a window; begin and end marks stay, for their partner may be inside."""
+        self.cut = cut  # drops events outside a window; begin and end marks stay, because their partner may be inside
         self.by_kind: Counter[str] = Counter()
         self._arrows = Arrows(self.interner, in_pairs)
         self._others = Others(self.interner)
         self._stacks = {False: CallStacks(self.interner), True: CallStacks(self.interner)}
-        self._count = 0
-        """Events that are rows or parts of one; each has its number among them."""
+        self._count = 0  # events that are rows or parts of one; each has its number among them
         self._columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
         self._sparse = {
             name: (Column(np.int32), Column(np.int64)) for name in ("key", "scope", "thread_time", "thread_clock")
@@ -68,12 +64,12 @@ class Collected:
         self._keys = Keys()
         self._kinds = Ids(lambda cat: EventKind.PYTHON if cat in _PYTHON_CALLS else EventKind.ANNOTATION)
         self._is_call = Ids(lambda name: isinstance(name, str) and _PYTHON_NAMES.match(name) is not None)
-        self._may_total = Ids(lambda name: isinstance(name, str) and name.startswith(_TOTAL))
+        self._may_total = Ids(lambda name: isinstance(name, str) and name.startswith(_TOTAL_PREFIX))
         self._not_shown: Counter[str] = Counter()
         self._log = log
 
     def add(self, events: Sequence[Event], digits: bool) -> None:
-        """Takes in events; ``digits`` says that their times are raw text. Raises NeedsDigits before any change."""
+        """Adds events; with ``digits`` their times are raw text. Raises NeedsDigits before any change."""
         phases = Counter([event.ph for event in events])
         tally = Times(digits)
         has_rows = sum(count for phase, count in phases.items() if phase in ROLES)
@@ -102,7 +98,7 @@ class Collected:
         self._not_shown.update({"": phases[""]} if phases[""] else {})
 
     def finish(self) -> Collection:
-        """Returns all of it; call once, when all events are in."""
+        """Returns all events; call once, after the last event."""
         if self._others.left_out:
             self._log.add("other_arguments", "note", count=self._others.left_out)
         for phase, count in self._not_shown.items():
@@ -123,7 +119,6 @@ class Collected:
     def _inside(
         self, events: Sequence[Event], start_ns: Int64, range_dur_ns: Int64, cut: Cut
     ) -> tuple[Sequence[Event], Int64, Int64]:
-        """The events that a window keeps, their starts, and the durations of the ranges among them."""
         if len(range_dur_ns) == len(events):
             return cut.rows(events, start_ns, range_dur_ns)
         is_range = np.array([event.ph == "X" for event in events], np.bool_)
@@ -155,32 +150,30 @@ class Collected:
             kinds[(roles == Role.MARK) | (roles == Role.ASYNC_MARK)] = EventKind.INSTANT
             kinds[(roles == Role.ASYNC_BEGIN) | (roles == Role.ASYNC_END)] = EventKind.ASYNC
             self._asynchronous(events)
-            name = self._steps_named(events, name)
+            name = self._with_step_names(events, name)
         if totals := [i for i in np.flatnonzero(self._may_total.of(named)).tolist() if _is_total(events[i])]:
             kinds[totals] = EventKind.ASYNC
-            self._few("scope", totals, [Scope.TOTALS] * len(totals))
+            self._add_sparse("scope", totals, [Scope.TOTALS] * len(totals))
         columns = (("start_ns", start_ns), ("dur_ns", dur_ns), ("name", name), ("category", category), ("kind", kinds))
         for key, column in (*columns, ("pid", pid), ("tid", tid), ("role", roles)):
             self._columns[key].add(column)
         self._rare(events, start_ns, name, pid, tid)
         self._arguments([event.args for event in events])
-        made = (roles != Role.END) & (roles != Role.ASYNC_END)
+        starts_row = (roles != Role.END) & (roles != Role.ASYNC_END)
         for number in np.unique(kinds).tolist():
-            self.by_kind[EventKind(number).name.lower()] += int(np.count_nonzero(made & (kinds == number)))
+            self.by_kind[EventKind(number).name.lower()] += int(np.count_nonzero(starts_row & (kinds == number)))
         self._count += len(events)
 
     def _asynchronous(self, events: Sequence[Event]) -> None:
-        """Of which operation events are part, and of what a moment was marked that belongs to no thread."""
         places = [i for i, event in enumerate(events) if event.ph in _ASYNC]
         keys = self._keys.of([(FAMILIES[events[i].ph], *_operation(events[i])) for i in places])
-        self._few("key", places, keys)
+        self._add_sparse("key", places, keys)
         wide = {i: _SCOPES[e.s] for i, e in enumerate(events) if e.ph in "iIR" and e.s in ("p", "g")}
-        self._few("scope", list(wide), list(wide.values()))
-        told = [i for i, event in enumerate(events) if event.ph in _ASYNC and event.id is not None]
-        self._others.add("id", np.array(told, np.int64) + self._count, [as_text(events[i].id) for i in told])
+        self._add_sparse("scope", list(wide), list(wide.values()))
+        with_id = [i for i, event in enumerate(events) if event.ph in _ASYNC and event.id is not None]
+        self._others.add("id", np.array(with_id, np.int64) + self._count, [as_text(events[i].id) for i in with_id])
 
-    def _steps_named(self, events: Sequence[Event], name: Int32) -> Int32:
-        """The names of events, but steps of legacy operations are named by their step."""
+    def _with_step_names(self, events: Sequence[Event], name: Int32) -> Int32:
         places = [i for i, event in enumerate(events) if event.ph in "Tp" and event.args and "step" in event.args]
         if places:
             name = name.copy()
@@ -188,20 +181,19 @@ class Collected:
         return name
 
     def _rare(self, events: Sequence[Event], start_ns: Int64, name: Int32, pid: Int32, tid: Int32) -> None:
-        """What few traces say of an event beside its arguments."""
         for key, stated in (("thread_time", [e.tdur for e in events]), ("thread_clock", [e.tts for e in events])):
-            self._few(key, *_clock(stated))
+            self._add_sparse(key, *_clock(stated))
         stacks: tuple[tuple[bool, Callable[[Event], Any], list[Any]], ...] = (
             (False, stack_of, [e.sf for e in events]),
             (False, stack_of, [e.stack for e in events]),
             (True, end_stack_of, [e.esf for e in events]),
             (True, end_stack_of, [e.estack for e in events]),
         )
-        for at_end, of, raw in stacks:
-            found = {i: stack for i in _stated(raw) if (stack := of(events[i])) is not None}
+        for at_end, get_stack, raw in stacks:
+            found = {i: stack for i in _present(raw) if (stack := get_stack(events[i])) is not None}
             self._stacks[at_end].add([self._count + i for i in found], list(found.values()))
         bound = [e.bind_id for e in events]
-        places = [i for i in _stated(bound) if events[i].flow_in or events[i].flow_out]
+        places = [i for i in _present(bound) if events[i].flow_in or events[i].flow_out]
         if places:
             self._arrows.add_bound(
                 [(bound[i], bool(events[i].flow_in)) for i in places],
@@ -210,7 +202,7 @@ class Collected:
                 {"time": start_ns[places], "name": name[places], "pid": pid[places], "tid": tid[places]},
             )
 
-    def _few(self, key: str, places: Sequence[int], values: Any) -> None:
+    def _add_sparse(self, key: str, places: Sequence[int], values: Any) -> None:
         if not len(places):
             return
         rows, column = self._sparse[key]
@@ -218,7 +210,7 @@ class Collected:
         column.add(np.asarray(values, np.int64))
 
     def _arguments(self, args: Sequence[dict[str, Any] | None]) -> None:
-        """Every argument under its own name; events of the same names together, for that is most of them."""
+        """Adds all arguments by name. Events with the same names are handled together, for speed."""
         filled = [stated or {} for stated in args] if None in args else cast(Sequence[dict[str, Any]], args)
         shapes: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for place, shape in enumerate(map(tuple, filled)):
@@ -238,40 +230,38 @@ class Collected:
 
 
 def _is_total(event: Event) -> bool:
-    """Whether an event whose name begins so is a sum."""
-    return event.ph == "X" and event.args is not None and event.args.keys() == _OF_TOTALS
+    return event.ph == "X" and event.args is not None and event.args.keys() == _TOTAL_ARGUMENTS
 
 
 def _operation(event: Event) -> tuple[Any, ...]:
-    """What tells the operation of an event from others; objects are those of their process, and of their type."""
+    """Returns the key of an event's operation; objects belong to their process and type."""
     key = scoped(event)
     return (*key, event.name, as_text(event.pid)) if event.ph in "NOD" else key
 
 
-def _stated(values: Sequence[Any]) -> list[int]:
-    """Places of the values that are there: of most columns none, which costs one look."""
+def _present(values: Sequence[Any]) -> list[int]:
+    """Returns the positions of values. Most columns have none, which one check finds."""
     if values.count(None) == len(values):
         return []
     return list(compress(range(len(values)), [value is not None for value in values]))
 
 
 def _clock(values: Sequence[Any]) -> tuple[Sequence[int], Int64]:
-    """Places and nanoseconds of the times among values. What is no time says nothing: most events have none."""
     places: Sequence[int] = range(len(values))
     if None in values:
-        places = _stated(values)
+        places = _present(values)
         values = [values[i] for i in places]
     try:
         return places, from_numbers(values)[0]
     except (NeedsDigits, TypeError, ValueError):
         good = [is_time(value) for value in values]
         places, values = list(compress(places, good)), list(compress(values, good))
-    # A clock that counts from an epoch is right to some hundred nanoseconds.
+    # A clock that counts from an epoch is exact to some hundred nanoseconds.
     return places, np.clip(np.array([float(value) * 1000 for value in values]), -FAR, FAR).astype(np.int64)
 
 
 def without_device(count: int) -> dict[str, Any]:
-    """Returns the columns that a trace of the host alone has nothing in."""
+    """Returns the device columns of a trace without devices."""
     none = np.full(count, MISSING, np.int64)
     no = np.zeros(count, np.bool_)
     return {

@@ -1,1 +1,1 @@
-"""What ``msprof-analyze cluster`` makes of the profiles of a job: a folder of tables about all its ranks."""
+"""Output of ``msprof-analyze cluster``: tables about all ranks of a job."""

@@ -1,4 +1,4 @@
-"""Which folders hold the analysis of a job, by the names of their files."""
+"""Folders with a job analysis, recognised by file names."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from pathlib import PurePosixPath
 from tb_plugin.formats.base import Candidate, ListedFile
 
 READER_ID = "ascend_cluster"
-OUTPUT = "cluster_analysis_output"
-"""What such a folder is called, beside the profiles that it is about."""
+OUTPUT = "cluster_analysis_output"  # default name of such a folder, beside the profiles
 WORKER = "cluster"
 
 STEPS, COMMUNICATION = "cluster_step_trace_time.csv", "cluster_communication.json"
 MATRIX, GROUPS = "cluster_communication_matrix.json", "communication_group.json"
 DATABASE = "cluster_analysis.db"
-KNOWN = (STEPS, COMMUNICATION, MATRIX, GROUPS, DATABASE)
-"""In the order in which one is the main file."""
+KNOWN = (STEPS, COMMUNICATION, MATRIX, GROUPS, DATABASE)  # the first existing one is the main file
 
 
 def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
-    """Returns the analyses among the listed files: folders that hold one of the known files, whatever they are called."""
+    """Returns the analyses among the listed files: folders with a known file, whatever their name."""
     folders: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     for file in listing:
         path = PurePosixPath(file.path)
@@ -31,13 +29,13 @@ def candidates(listing: Sequence[ListedFile]) -> list[Candidate]:
 
 
 def kind_of(name: str) -> str:
-    """Returns which of the known files one is, by its name; "" for none."""
+    """Returns which known file a name is, "" for none."""
     last = PurePosixPath(name).name
     return last if last in KNOWN else ""
 
 
 def _candidate(folder: PurePosixPath, files: list[PurePosixPath]) -> Candidate:
-    """It belongs to the run around it where it has its usual name, else it is a run of its own."""
+    """Returns a candidate; a folder with the default name belongs to the run around it, others are runs of their own."""
     run = folder.parent if folder.name == OUTPUT else folder
     names = sorted(map(str, files), key=lambda name: KNOWN.index(kind_of(name)))
     return Candidate(

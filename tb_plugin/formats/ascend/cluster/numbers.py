@@ -1,4 +1,4 @@
-"""Numbers as the files write them, as exact whole numbers of small units."""
+"""Numbers of the files as exact integers of small units."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _RANKS = re.compile(r"[0-9]{1,9}")
 
 
 def scaled(value: Any, power: int, log: IssueLog) -> int | None:
-    """Returns a number times ten to a power, rounded to the nearest whole number; None where there is none."""
-    return _told(value, exactly(value, power), log)
+    """Returns a number times ten to a power, rounded to the nearest integer, None if missing."""
+    return _logged(value, exactly(value, power), log)
 
 
 def real(value: Any, log: IssueLog) -> float | None:
-    """Returns a number as a float; None where there is none."""
+    """Returns a number as a float, None if missing."""
     try:
         found = None if value is None or isinstance(value, bool | list | dict) else float(value)
     except (ValueError, OverflowError):
         found = None
-    return _told(value, found if found is not None and abs(found) < float("inf") else None, log)
+    return _logged(value, found if found is not None and abs(found) < float("inf") else None, log)
 
 
 def rank_of(value: Any) -> int | None:
-    """Returns the rank that a number or its text names; None where it names none."""
+    """Returns the rank in a number or its text, None without one."""
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
     digits = text.lstrip("0") or "0"
     return int(digits) if text.isascii() and text.isdecimal() and len(digits) < len(str(MOST_RANK)) else None
 
 
 def ranks_in(value: Any) -> list[int]:
-    """Returns the ranks that a list, or a text such as "(0, 1)", names, each once and in order."""
+    """Returns the distinct ranks in a list or a text such as "(0, 1)", sorted."""
     if isinstance(value, list):
         found: Iterable[int | None] = (rank_of(each) for each in value)
     else:
@@ -46,13 +46,13 @@ def ranks_in(value: Any) -> list[int]:
 
 
 def step_of(value: Any) -> str | None:
-    """Returns the number of a step as text; None where there are no steps."""
+    """Returns a step number as text, None without steps."""
     text = str(value).strip().removeprefix("step") if value is not None else ""
     return text or None
 
 
-def _told(value: Any, found: Found | None, log: IssueLog) -> Found | None:
-    """What was found; that nothing was is told, but where the cell says so itself."""
+def _logged(value: Any, found: Found | None, log: IssueLog) -> Found | None:
+    """Returns ``found``; logs a bad cell if it is None, unless the cell says so itself."""
     if found is None and (isinstance(value, list | dict) or str(value).strip() not in _NONE):
         log.add(
             "bad_cell", "note", example="a list or an object" if isinstance(value, list | dict) else str(value)[:80]

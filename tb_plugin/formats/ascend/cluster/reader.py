@@ -1,4 +1,7 @@
-"""The Reader of an analysis of a job: a folder of files, of which any may be missing, cut off or unreadable."""
+"""The Reader of a job analysis: a folder of files.
+
+Any file may be missing, truncated or unreadable.
+"""
 
 from __future__ import annotations
 
@@ -35,36 +38,31 @@ from tb_plugin.model.cluster import Cluster
 from tb_plugin.model.trace.job_tables import GROUPS
 from tb_plugin.model.trace.report import ReadReport
 
-PER_BYTE = 14
-"""Memory at the peak of a read for each byte of text or of a database: 6 (calls) to 11 (links) were measured at 25 MB."""
-PACKED = 12
-"""Bytes of text for each stored byte of an archive."""
-_AGAIN = "Make it again: msprof-analyze cluster -d <folder of the profiles> -m all."
-_LOST = frozenset({"file_lost", "truncated_tail", "database_cut", "database_damaged"})
+PER_BYTE = 14  # peak memory per byte of text or of a database (measured at 25 MB: 6 for calls, 11 for links)
+PACKED = 12  # bytes of text per stored byte of an archive
+_AGAIN = "Run the analysis again: msprof-analyze cluster -d <folder of the profiles> -m all."
+_INCOMPLETE_CODES = frozenset({"file_lost", "truncated_tail", "database_cut", "database_damaged"})
 
 
 class AscendClusterReader(DeclaredReader, entry=CLUSTER):
-    """Reads what ``msprof-analyze cluster`` (once ``cluster_analysis.py``) writes about all ranks of a job."""
+    """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``) about all ranks of a job."""
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
-        """Returns the memory that reading files of these sizes takes at its peak."""
+        """Returns the estimated peak memory of a read, bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Cluster:
-        """Returns the analysis. Raises UnreadableTrace where no file can be read, and what ``progress`` raises."""
+        """Returns the analysis. Raises UnreadableTrace if no file can be read, and what ``progress`` raises."""
         return _Reading(source, progress).read()
 
 
 class _Reading:
-    """One read in progress."""
-
     def __init__(self, source: Source, progress: Progress) -> None:
         names = {kind: name for name in source.names() if (kind := kind_of(name))}
         self._opened = OpenedFiles(source, names, progress)
         self._progress = progress
 
     def read(self) -> Cluster:
-        """Returns the analysis."""
         texts = Rows(IssueLog())
         self._steps(texts)
         for kind, into in ((files.GROUPS, groups_into), (files.MATRIX, matrix_into)):
@@ -89,7 +87,7 @@ class _Reading:
             events_seen=rows + dropped,
             events_kept=rows,
             events_dropped=dropped,
-            complete=not any(issue.code in _LOST for issue in self._opened.issues),
+            complete=not any(issue.code in _INCOMPLETE_CODES for issue in self._opened.issues),
             issues=tuple(self._opened.issues),
             records="rows",
         )
@@ -102,7 +100,7 @@ class _Reading:
         table = read_table((content,), rows.log)
         lacking = list(NEEDED) if table is None else [title for title in NEEDED if not table.has(title)]
         if table is None or lacking:
-            text = f"the file has no column {' and no column '.join(lacking)}: nothing of it is shown"
+            text = f"the file has no column {' and no column '.join(lacking)}, so it is not shown"
             self._note(files.STEPS, "missing_columns", text)
         else:
             self._opened.is_any_read = True
@@ -115,14 +113,13 @@ class _Reading:
             return None
         found = _document(content, rows.log)
         if found is None:
-            self._note(kind, "file_lost", f"the file holds no JSON object, or it is damaged. {_AGAIN}")
+            self._note(kind, "file_lost", f"the file contains no JSON object or is damaged. {_AGAIN}")
             self._opened.tell(kind, rows.log)
             return None
         self._opened.is_any_read = True
         return found
 
     def _database(self) -> tuple[dict[str, pa.Table], dict[str, str]]:
-        """The tables of the database, and what it says of the job."""
         rows = Rows(IssueLog())
         about = self._opened.database(files.DATABASE, lambda database: tables_into(database, rows), rows.log)
         return rows.tables(), about or {}
@@ -132,7 +129,7 @@ class _Reading:
 
 
 def _more_groups(groups: Mapping[str, list[int]], rows: Rows) -> None:
-    """Names groups that are listed by their ranks alone, and adds those that only the file of calls knows."""
+    """Names groups that are listed only by ranks, and adds groups that only the file of calls has."""
     known = {row["group"] for row in rows.rows(GROUPS)}
     unnamed: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows.rows(GROUPS):
@@ -154,7 +151,7 @@ _CLOSER = {b"{": b"}", b"[": b"]"}
 
 
 def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
-    """Returns the object in a file; None where there is none. Numbers with a point are texts of their digits."""
+    """Returns the object in a file, None if there is none. Numbers with a decimal point are texts of their digits."""
     for text in (content, None):
         try:
             found = _DECODER.decode(_repaired(content, log) if text is None else text)
@@ -165,10 +162,10 @@ def _document(content: bytes, log: IssueLog) -> dict[str, Any] | None:
 
 
 def _repaired(content: bytes, log: IssueLog) -> bytes:
-    """The text without words that JSON does not know, closed after the last part that is whole."""
+    """Returns the text without words that are not JSON, closed after the last complete part."""
     parts: list[bytes] = []
     open_: list[bytes] = []
-    last, whole, closers = 0, 0, b""
+    copied, whole, closers = 0, 0, b""
     words = 0
     for match in _TOKEN.finditer(content):
         token = match[0]
@@ -179,15 +176,15 @@ def _repaired(content: bytes, log: IssueLog) -> bytes:
         elif token in (b"}", b"]"):
             if not open_ or open_.pop() != token:
                 break
-            parts.append(content[last : match.end()])
-            last = match.end()
+            parts.append(content[copied : match.end()])
+            copied = match.end()
             whole, closers = len(parts), b"".join(reversed(open_))
         elif not token.startswith(b'"'):
-            parts += [content[last : match.start()], b"null"]
-            last = match.end()
+            parts += [content[copied : match.start()], b"null"]
+            copied = match.end()
             words += 1
     if words:
         log.add("bare_word", "repaired", count=words)
     if closers:
-        log.note("truncated_tail", "the file ends in the middle; what stands before that is shown")
+        log.note("truncated_tail", "the file is truncated; the part before that is shown")
     return b"".join(parts[:whole]) + closers

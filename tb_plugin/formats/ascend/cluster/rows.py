@@ -1,4 +1,4 @@
-"""Rows of the tables of a job, gathered from any of the files."""
+"""Rows of a job's tables, collected from all files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _P2P_KINDS = frozenset({"send", "receive", "batchsendrecv"})
 
 
 class Rows:
-    """Tables that grow. ``log`` is that of the file which is read."""
+    """Tables that grow. ``log`` belongs to the current file."""
 
     def __init__(self, log: IssueLog) -> None:
         self.log = log
@@ -41,7 +41,7 @@ class Rows:
         return {name: _table(name, rows) for name, rows in self._rows.items() if rows}
 
     def operation(self, call: Mapping[str, Any], times: Sequence[Any]) -> None:
-        """Adds a call with its times: when it began, elapsed, transit, wait, synchronization and idle."""
+        """Adds a call with its times: start, elapsed, transit, wait, synchronization and idle."""
         begin, *others = times
         self.add(
             OPERATIONS,
@@ -51,7 +51,7 @@ class Rows:
         )
 
     def band(self, call: Mapping[str, Any], band: str, size: Any, time: Any, large: Any) -> None:
-        """Adds what a call moved over links of a kind, where it moved anything."""
+        """Adds the data that a call moved over links of a type, if any."""
         moved, took = scaled(size, MB, self.log), scaled(time, MS, self.log)
         if moved or took:
             self.add(BANDS, **call, band=band, bytes=moved, transit_ns=took, large_ratio=real(large, self.log))
@@ -65,7 +65,7 @@ class Rows:
         link: Sequence[Any],
         kind: str | None = None,
     ) -> None:
-        """Adds a link: its transport, size, time, bandwidth and the call that is its example."""
+        """Adds a link: transport, size, time, bandwidth and an example call."""
         transport, size, time, bandwidth, example = link
         match = _PLACE.match(name)
         operation = None if name == TOTAL else match["operation"] if match else name
@@ -89,7 +89,7 @@ class Rows:
 
 
 def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of kinds of links, with the kind that a kind is part of, where the call states both."""
+    """Returns rows of link types with the type that contains each, if the call has both."""
     whole = {(*map(row.get, _CALL), row["band"]) for row in bands}
     return [
         row
@@ -99,13 +99,13 @@ def _with_parts(bands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def kind_of_call(name: str) -> str:
-    """Returns "p2p" for a send or receive, by its name or that of its kind; "collective" for any other call."""
+    """Returns "p2p" for a send or receive, by its name or the name of its kind; "collective" for other calls."""
     lower = name.lower()
     return "p2p" if lower.startswith(_P2P) or lower in _P2P_KINDS else "collective"
 
 
 def text_of(value: Any) -> str | None:
-    """Returns a text, None where it is none or empty."""
+    """Returns a text, None if it is missing or empty."""
     return value if isinstance(value, str) and value else None
 
 

@@ -1,4 +1,4 @@
-"""The database of an analysis: tables of one name in two generations."""
+"""The database of an analysis, in two generations of table names."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ _TIMES, _BANDS = ("ClusterCommunicationTime", "ClusterCommAnalyzerTime"), (
     "ClusterCommunicationBandwidth", "ClusterCommAnalyzerBandwidth",
 )  # fmt: skip
 _LINKS = ("ClusterCommunicationMatrix", "ClusterCommAnalyzerMatrix")
-_OLD = {"elapsed_time": "elapse_time", "band_type": "transport_type"}
-"""Columns -> what they were called once."""
+_FORMER_NAMES = {"elapsed_time": "elapse_time", "band_type": "transport_type"}  # column -> former name
 _CALL = ("step", "hccl_op_name", "group_name")
 
 
 def tables_into(database: Database, rows: Rows) -> dict[str, str]:
-    """Adds the rows of all tables that are known; returns what the database says of the job."""
+    """Adds the rows of all known tables. Returns the database's facts about the job."""
     numbers = dict.fromkeys(_STEPS, Form.NUMBER) | dict.fromkeys(_INDEXES, Form.WHOLE)
     for row in _read(database, ("ClusterStepTraceTime",), ("step", "type", "index"), numbers):
         values = {key: scaled(row[column], US, rows.log) for column, key in _STEPS.items()}
@@ -63,24 +62,24 @@ def _calls_into(database: Database, rows: Rows) -> None:
 
 
 def _bands_into(database: Database, rows: Rows) -> None:
-    """Adds what calls moved; the table repeats it for each size of packets."""
+    """Adds the data that calls moved; the table repeats it for each packet size."""
     numbers = ("transit_size", "transit_time", "large_packet_ratio", "package_size", "total_duration")
     forms = dict.fromkeys(numbers, Form.NUMBER) | {"rank_id": Form.WHOLE, "count": Form.WHOLE}
-    told = set()
+    seen_calls = set()
     for row in _read(database, _BANDS, (*_CALL, "band_type"), forms):
         call = _call(row, rows)
         if call is None or row["band_type"] is None:
             continue
         key = (*call.values(), row["band_type"])
-        if key not in told:
-            told.add(key)
+        if key not in seen_calls:
+            seen_calls.add(key)
             rows.band(call, row["band_type"], row["transit_size"], row["transit_time"], row["large_packet_ratio"])
         if row["count"]:
             packets_into(rows, call, row["band_type"], row["package_size"], row["count"], row["total_duration"])
 
 
 def _call(row: Mapping[str, Any], rows: Rows) -> dict[str, Any] | None:
-    """What a row is about; None for a sum over all calls, and for what is nobody's, which is counted."""
+    """Returns the call of a row; None for a sum over all calls, and for a row without a call, which is counted."""
     name, rank = row["hccl_op_name"], row["rank_id"]
     if name == TOTAL:
         return None
@@ -96,18 +95,19 @@ def _call(row: Mapping[str, Any], rows: Rows) -> dict[str, Any] | None:
 def _read(
     database: Database, names: tuple[str, ...], texts: tuple[str, ...], numbers: Mapping[str, Form]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of the first of some tables that is there."""
     name = next((name for name in names if database.has(name)), None)
     if name is None:
         return
-    there = {column.casefold() for column in database.columns(name)}
-    asked = {
-        _OLD[column] if column not in there and _OLD.get(column) in there else column: form
+    existing = {column.casefold() for column in database.columns(name)}
+    forms_by_column = {
+        _FORMER_NAMES[column] if column not in existing and _FORMER_NAMES.get(column) in existing else column: form
         for column, form in {**dict.fromkeys(texts, Form.TEXT), **numbers}.items()
     }
-    read = database.read_as(name, asked)
-    new = {old: column for column, old in _OLD.items()}
-    lists = {_named(column, new, texts, numbers): _values(read, column, form) for column, form in asked.items()}
+    read = database.read_as(name, forms_by_column)
+    new = {old: column for column, old in _FORMER_NAMES.items()}
+    lists = {
+        _named(column, new, texts, numbers): _values(read, column, form) for column, form in forms_by_column.items()
+    }
     for values in zip(*lists.values(), strict=True):
         yield dict(zip(lists, values, strict=True))
 

@@ -1,4 +1,4 @@
-"""The text files of an analysis, of 2023 and of later tools."""
+"""The text files of an analysis, of 2023 and later tools."""
 
 from __future__ import annotations
 
@@ -31,15 +31,13 @@ from tb_plugin.model.trace.job_tables import GROUPS, PACKETS, STEP_TIMES
 _INDEXES = {"dp_index": "DP Index", "pp_index": "PP Index", "tp_index": "TP Index"}
 _TIMES = (START, *CALL_TITLES.values())
 _LINK = (TRANSPORT, SIZE, TRANSIT, BANDWIDTH, EXAMPLE)
-NEEDED = ("Type", "Index")
-"""Columns without which a row of times is nobody's."""
+NEEDED = ("Type", "Index")  # columns that identify a row of times
 MOST_NAME = 4096
-P2P = "p2p"
-"""In place of the ranks of a group: sends and receives of all groups, as tools of 2023 wrote them."""
+P2P = "p2p"  # in place of a group's ranks: sends and receives of all groups (tools of 2023)
 
 
 def steps_into(table: CsvTable, rows: Rows) -> None:
-    """Adds times of steps: a row a rank, or a stage of the pipeline."""
+    """Adds step times: one row per rank or pipeline stage."""
     titles = ("Step", *NEEDED, *STEP_TITLES.values(), *_INDEXES.values())
     cells = {title: table.texts(title).to_pylist() for title in titles}
     for place in range(table.rows):
@@ -50,7 +48,7 @@ def steps_into(table: CsvTable, rows: Rows) -> None:
 
 
 def step_into(rows: Rows, step: Any, kind: Any, index: Any, values: Mapping[str, Any]) -> None:
-    """Adds a row of times, of a rank or of a stage; one of neither is counted."""
+    """Adds a row of times of a rank or a stage; other rows are counted."""
     if kind == "rank" and (rank := rank_of(index)) is not None:
         rows.add(STEP_TIMES, rank=rank, step=step_of(step), **values)
     elif kind == "stage" and (ranks := ranks_in(index)):
@@ -60,9 +58,9 @@ def step_into(rows: Rows, step: Any, kind: Any, index: Any, values: Mapping[str,
 
 
 def communication_into(document: Mapping[str, Any], rows: Rows) -> dict[str, list[int]]:
-    """Adds calls, and what they moved; returns the ranks of each group as far as the file tells them.
+    """Adds calls and the data that they moved. Returns the known ranks of each group.
 
-    Sums over all calls are left out: they are made of these.
+    Sums over all calls are skipped: they consist of these calls.
     """
     groups: dict[str, list[int]] = {}
     for outer, step, name, group, ranks in _calls(document, rows):
@@ -100,7 +98,7 @@ def _band_into(rows: Rows, call: Mapping[str, Any], band: str, moved: Mapping[st
 
 
 def packets_into(rows: Rows, call: Mapping[str, Any], band: str, size: Any, count: Any, time: Any) -> None:
-    """Adds the packets of one size in which a call moved data."""
+    """Adds the packets of one size of a call."""
     rows.add(
         PACKETS,
         **call,
@@ -125,10 +123,10 @@ def matrix_into(document: Mapping[str, Any], rows: Rows) -> None:
 
 
 def groups_into(document: Mapping[str, Any], rows: Rows) -> None:
-    """Adds groups of ranks, and the stages of a pipeline where the file lists them.
+    """Adds groups of ranks, and the stages of a pipeline if the file lists them.
 
-    A list under "p2p" is a stage, unless a group in which ranks send and receive has just these ranks. Of a file that was cut
-    off nobody knows which it is.
+    A list under "p2p" is a stage, unless a group for sends and receives has the same ranks. In a truncated file this
+    is unknown.
     """
     named = []
     is_cut = any(code == "truncated_tail" for code, _ in rows.log.entries)
@@ -164,14 +162,14 @@ def group_into(
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """Returns ranks as the tables have them."""
+    """Returns ranks in the form of the tables."""
     return ", ".join(map(str, ranks))
 
 
 def _calls(
     document: Mapping[str, Any], rows: Rows
 ) -> Iterator[tuple[str, str | None, str, str | None, dict[str, Any]]]:
-    """Gives of each call the ranks of its group as text, its step, its name, its group, and what is stated of it."""
+    """Yields each call: ranks of its group as text, step, name, group, and its facts."""
     for outer, steps in document.items():
         if not isinstance(steps, dict):
             rows.log.add("bad_row", "dropped", example=outer)
@@ -186,9 +184,9 @@ def _calls(
                 if not isinstance(stated, dict):
                     rows.log.add("bad_row", "dropped", example=name)
                     continue
-                # Once sums named no group: where there is one, they are its.
-                only = next(iter(groups)) if name == TOTAL and len(groups) == 1 else None
-                yield outer, step_of(step), name, group or only, stated
+                # Older sums name no group; if there is one group, they belong to it.
+                single_group = next(iter(groups)) if name == TOTAL and len(groups) == 1 else None
+                yield outer, step_of(step), name, group or single_group, stated
 
 
 def _object(found: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a profile says of communication: calls, kinds of links, packets, links between ranks, groups, and times of steps."""
+"""Communication of a profile: calls, links, packets, groups, step times."""
 
 from tb_plugin.formats.ascend.communication.document import MOST_BYTES, PER_BYTE, document_in
 from tb_plugin.formats.ascend.communication.job import Job, job_of

@@ -1,4 +1,4 @@
-"""Calls of communication: their times, what they moved over each kind of link, and in packets of which size."""
+"""Communication calls: times, data per link type, and packet sizes."""
 
 from __future__ import annotations
 
@@ -30,28 +30,26 @@ from tb_plugin.model.trace.job_tables import BANDS, OPERATIONS, PACKETS, job_tab
 
 CLASSES = ("collective", "p2p")
 _STEP = "step"
-_NOTHING = (None, "0", "0.0")
-"""Size and time of a kind of link over which nothing moved: most of those of most calls."""
+_NO_DATA = (None, "0", "0.0")  # size and time of an unused link type: most of those of most calls
 _KEYS = ("step", "kind", "operation", "group")
-_LEAST = {"idle_ns": None}
-"""Idle is what the others leave of a call, and where these overlap it may be less than nothing."""
+_MINIMUM = {"idle_ns": None}  # idle time is a remainder, so it may be negative if the other times overlap
 
 Texts = Mapping[str, pa.Array]
 
 
 def operations_of(keys: Texts, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
-    """Returns the table of calls. ``keys`` say which call each row is about, ``texts`` are its times under their titles."""
+    """Returns the table of calls. ``keys`` identify the call of each row, ``texts`` has its times by title."""
     times = {
-        key: scaled_integers(texts[title], MS, log, least=_LEAST.get(key, 0)) for key, title in CALL_TITLES.items()
+        key: scaled_integers(texts[title], MS, log, least=_MINIMUM.get(key, 0)) for key, title in CALL_TITLES.items()
     }
     start = scaled_integers(texts[START], US, log)
     return job_table(OPERATIONS, {**_call(keys, rank), "start_ns": start, **times})
 
 
 def bands_of(keys: Texts, band: pa.Array, texts: Texts, rank: int | None, log: IssueLog) -> pa.Table:
-    """Returns the table of kinds of links; those over which nothing moved are left out.
+    """Returns the table of link types in use.
 
-    A part of another kind of link is told as such, but where a call states only the part.
+    A type that is part of another one names it, unless the call has only the part.
     """
     size, time = scaled_integers(texts[SIZE], MB, log), scaled_integers(texts[TRANSIT], MS, log)
     within = pc.index_in(band, pa.array(list(PART_OF)))
@@ -86,7 +84,7 @@ def packets_of(
 
 
 def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> dict[str, pa.Table]:
-    """Returns the tables of calls, kinds of links and packets that ``communication.json`` holds."""
+    """Returns the tables of calls, link types and packets in ``communication.json``."""
     keys: list[tuple[Any, ...]] = []
     times: list[tuple[Any, ...]] = []
     bands: list[tuple[Any, ...]] = []
@@ -95,16 +93,16 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
         call = (step, kind, *operation_and_group(name))
         stated = about.get(TIMES_OF_CALL)
         if not isinstance(stated, dict):
-            log.add("bad_call", "note", text="calls that state no times were left out", example=name)
+            log.add("bad_call", "note", text="calls without times were skipped", example=name)
             continue
         keys.append(call)
         times.append((stated.get(START), *(stated.get(title) for title in CALL_TITLES.values())))
         links = about.get(MOVED_BY_CALL)
         for band, moved in links.items() if isinstance(links, dict) else ():
             if not isinstance(moved, dict):
-                log.add("bad_band", "note", text="kinds of links that state no sizes were left out", example=band)
+                log.add("bad_band", "note", text="link types without sizes were skipped", example=band)
                 continue
-            if moved.get(SIZE) in _NOTHING and moved.get(TRANSIT) in _NOTHING:
+            if moved.get(SIZE) in _NO_DATA and moved.get(TRANSIT) in _NO_DATA:
                 continue
             bands.append((*call, band, moved.get(SIZE), moved.get(TRANSIT), moved.get(RATIO)))
             spread = moved.get(PACKETS_OF_LINK)
@@ -112,7 +110,7 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
                 if isinstance(counted, list) and len(counted) == 2:
                     packets.append((*call, band, size, *counted))
                 else:
-                    log.add("bad_packets", "note", text="sizes of packets without a count and a time were left out")
+                    log.add("bad_packets", "note", text="packet sizes without a count and a time were skipped")
     calls, moved_by, sizes = (_columns(keys, 4, log), _columns(bands, 8, log), _columns(packets, 8, log))
     titles = (START, *CALL_TITLES.values())
     stated_times = dict(zip(titles, _columns(times, len(titles), log), strict=True))
@@ -130,11 +128,11 @@ def calls_in(document: Mapping[str, Any], rank: int | None, log: IssueLog) -> di
 
 
 def entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[str | None, str, str, dict[str, Any]]]:
-    """Gives step, class, name and content of each entry of a document but sums; what is of another type is told."""
+    """Yields step, class, name and content of each entry except sums; entries of another type are logged."""
     for step, classes in document.items():
         for kind, named_ones in classes.items() if isinstance(classes, dict) else _odd(step, log):
             if kind not in CLASSES or not isinstance(named_ones, dict):
-                log.add("bad_class", "note", text="parts of the file that are no calls were left out", example=kind)
+                log.add("bad_class", "note", text="parts of the file that are not calls were skipped", example=kind)
                 continue
             for name, about in named_ones.items():
                 if name.startswith(TOTAL):
@@ -142,21 +140,21 @@ def entries(document: Mapping[str, Any], log: IssueLog) -> Iterator[tuple[str | 
                 if isinstance(about, dict):
                     yield step_label(step), kind, name, about
                 else:
-                    log.add("bad_call", "note", text="calls that state no times were left out", example=name)
+                    log.add("bad_call", "note", text="calls without times were skipped", example=name)
 
 
 def _odd(step: str, log: IssueLog) -> tuple[()]:
-    log.add("bad_class", "note", text="parts of the file that are no calls were left out", example=step)
+    log.add("bad_class", "note", text="parts of the file that are not calls were skipped", example=step)
     return ()
 
 
 def step_label(text: str) -> str | None:
-    """Returns the label of a step that files write as ``step13``, None where there is none."""
+    """Returns the label of a step that files write as ``step13``, None without one."""
     return text.removeprefix(_STEP) or None
 
 
 def operation_and_group(name: str) -> tuple[str, str | None]:
-    """Returns the operation and the group of ``operation@group``."""
+    """Returns operation and group of ``operation@group``."""
     operation, at, group = name.rpartition("@")
     return (operation, group) if at else (name, None)
 
@@ -172,7 +170,7 @@ def _call(keys: Texts, rank: int | None) -> dict[str, Any]:
 
 
 def _codes(keys: Texts) -> Any:
-    """A number for each row that is the same where all keys are."""
+    """Returns a number per row, equal for equal keys."""
     code = np.zeros(len(keys["step"]), np.int64)
     for column in keys.values():
         encoded = column.dictionary_encode()

@@ -1,4 +1,4 @@
-"""Which collective the operation of a group is that a row of a device shows: its group, the ranks in it, what it moves."""
+"""Collectives of device rows: group, ranks and data."""
 
 from __future__ import annotations
 
@@ -23,28 +23,27 @@ from tb_plugin.model.trace.table import CollectiveArgs
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+# operation type, and the last digits of the group's number: ``hcom_allReduce__586_0_1``
 _NAME = re.compile(r"hcom_(?P<type>[A-Za-z]+)_*(?P<tail>[0-9]{1,3})?")
-"""The type, and the last digits of the number of the group: ``hcom_allReduce__586_0_1``."""
-_LIBRARY_NAME = "group name"
-"""The argument with which a database names the group of an operation."""
-_SPELLED = {"receive": "recv"}
+_LIBRARY_NAME = "group name"  # argument with the group's name in a database
+_OTHER_NAMES = {"receive": "recv"}
 _TYPES = {
     "FP64": "float64", "FP32": "float32", "FP16": "float16", "BFP16": "bfloat16", "BF16": "bfloat16", "INT64": "int64",
     "UINT64": "uint64", "INT32": "int32", "UINT32": "uint32", "INT16": "int16", "UINT16": "uint16", "INT8": "int8",
     "UINT8": "uint8",
 }  # fmt: skip
-_WHOLE_COUNT = frozenset({"allreduce", "broadcast", "reduce", "send", "receive"})
-"""Operations whose count is that of the elements each rank gives or gets; of others it is a part of them."""
+# the count of these operations is the number of elements per rank; for others it is a part
+_COUNTS_PER_RANK = frozenset({"allreduce", "broadcast", "reduce", "send", "receive"})
 
 
 def timed(operations: pa.Table) -> pa.Table:
-    """Returns the calls that have a name and state when they began and how long they took."""
-    there = pc.and_(operations["start_ns"].is_valid(), operations["elapse_ns"].is_valid())
-    return operations.filter(pc.and_(there, operations["operation"].is_valid()))
+    """Returns the calls with a name, a start and a duration."""
+    has_times = pc.and_(operations["start_ns"].is_valid(), operations["elapse_ns"].is_valid())
+    return operations.filter(pc.and_(has_times, operations["operation"].is_valid()))
 
 
 def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> Kernels:
-    """Returns the calls that have a place in time, as rows of a device."""
+    """Returns the timed calls as rows of a device."""
     some = timed(operations)
     count = some.num_rows
     return Kernels(
@@ -62,7 +61,7 @@ def operation_kernels(operations: pa.Table, device: int, interner: Interner) -> 
 def collectives_of(
     columns: Mapping[str, Any], operations: pa.Table | None, groups: Mapping[str, Group], interner: Interner
 ) -> CollectiveArgs:
-    """Returns what is known of the rows that are operations of groups."""
+    """Returns the collective arguments of rows that are group operations."""
     names, place = np.unique(columns["name"], return_inverse=True)
     matches = [_NAME.match(interner.texts[name]) for name in names.tolist()]
     is_operation = np.array([match is not None for match in matches], np.bool_)
@@ -75,14 +74,14 @@ def collectives_of(
     of_name = np.array([interner.text(text) if text else MISSING for text in tails], np.int32)
     group = of_name[place[rows]]
     others = {column.key: column for column in columns["others"]}
-    # As the call says, else by the name that a database has for the group, else by the end of its number.
+    # From the call, else from the group's name in a database, else from the end of its number.
     for known in (
         _mapped(others.get(_LIBRARY_NAME), rows, interner, number_of),
         _stated_groups(columns, operations, rows, interner),
     ):
         group = np.where(known != MISSING, known, group).astype(np.int32)
-    spelled = np.array([interner.text(_SPELLED.get(text.lower(), text)) for text in types], np.int32)
-    count = np.array([text.lower() in _WHOLE_COUNT for text in types], np.bool_)[place[rows]]
+    spelled = np.array([interner.text(_OTHER_NAMES.get(text.lower(), text)) for text in types], np.int32)
+    count = np.array([text.lower() in _COUNTS_PER_RANK for text in types], np.bool_)[place[rows]]
     elements = np.where(count, _numbers(others.get("count"), rows), MISSING)
     return CollectiveArgs(
         row=rows,
@@ -98,7 +97,7 @@ def collectives_of(
 
 
 def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
-    """Last digits of the number of a group -> the group, where no other one has the same."""
+    """Returns the last digits of group numbers -> group, if they are unique."""
     found: dict[str, list[str]] = defaultdict(list)
     for number in groups:
         found[number[-3:]].append(number)
@@ -106,7 +105,7 @@ def _by_tail(groups: Mapping[str, Group]) -> dict[str, str]:
 
 
 def _stated_groups(columns: Mapping[str, Any], operations: pa.Table | None, rows: Int32, interner: Interner) -> Int32:
-    """String ids of the groups of the calls that rows are, -1 where no call begins with the row under its name."""
+    """Returns string ids of the groups of calls at these rows, -1 without a call of that name and start."""
     found = np.full(len(rows), MISSING, np.int32)
     if operations is None or not operations.num_rows:
         return found
@@ -119,7 +118,6 @@ def _stated_groups(columns: Mapping[str, Any], operations: pa.Table | None, rows
 
 
 def _about(group: Int32, groups: Mapping[str, Group], interner: Interner) -> dict[str, Any]:
-    """What is known of the group of each row."""
     numbers, place = np.unique(group, return_inverse=True)
     known: Sequence[Group | None] = [
         groups.get(interner.texts[number]) if number != MISSING else None for number in numbers.tolist()
@@ -147,7 +145,7 @@ def _numbers(column: OpenColumn | None, rows: Int32) -> Int64:
 
 
 def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Callable[[str], str]) -> Int32:
-    """String ids of what a function makes of the texts of a column, -1 where rows have none."""
+    """Returns string ids of converted texts of a column, -1 for rows without one."""
     found = np.full(len(rows), MISSING, np.int32)
     if column is None or not column.is_text:
         return found
@@ -161,7 +159,7 @@ def _mapped(column: OpenColumn | None, rows: Int32, interner: Interner, of: Call
 
 
 def _found(column: OpenColumn, rows: Int32) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Places in a column of those of some rows, ascending, that it has, and which of the rows they are."""
+    """Returns positions of rows in a column, ascending, and which of the rows have one."""
     order = np.argsort(column.row, kind="stable")
     place = np.minimum(np.searchsorted(column.row[order], rows), max(len(order) - 1, 0))
     known = np.flatnonzero(column.row[order][place] == rows) if len(order) else np.empty(0, np.intp)

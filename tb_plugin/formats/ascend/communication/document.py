@@ -1,4 +1,4 @@
-"""``communication.json`` and its matrix as one object: bounded, repaired where it holds bare N/A, numbers as their digits."""
+"""``communication.json`` and its matrix as bounded, repaired objects."""
 
 from __future__ import annotations
 
@@ -9,39 +9,37 @@ from typing import Any
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import storable
 
-MOST_BYTES = 64 * 1024 * 1024
-"""Text that is read: some 55,000 calls. Each byte of it takes up to seven in memory."""
-MOST_VALUES = 4_000_000
-"""Values of one document; real ones have one in 20 bytes."""
+MOST_BYTES = 64 * 1024 * 1024  # text that is read: about 55,000 calls; each byte takes up to seven in memory
+MOST_VALUES = 4_000_000  # values of one document; real ones have one per 20 bytes
 PER_BYTE = 7.0
 _STRING_OR_WORD = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|N/A', re.DOTALL)
 _AGAIN = "Parse the profile again: torch_npu.profiler.profiler.analyse()."
 
 
 def document_in(content: bytes, log: IssueLog) -> dict[str, Any] | None:
-    """Returns the object of a file, None where it holds none that can be read, which is told.
+    """Returns the object of a file, None if it cannot be read, which is logged.
 
-    Numbers are texts of their digits: as floats they would lose the nanoseconds of a time since 1970.
+    Numbers are texts of their digits: floats would lose the nanoseconds of a time since 1970.
     """
     if len(content) > MOST_BYTES:
-        text = f"the file has more than {MOST_BYTES >> 20} MiB of text, so that nothing of it is shown"
+        text = f"the file has more than {MOST_BYTES >> 20} MiB of text and is not shown"
         log.add("too_large", "note", text=text)
         return None
     if content.count(b",") + content.count(b"[") + content.count(b"{") > MOST_VALUES:
-        text = f"the file has more than {MOST_VALUES:,} values, so that nothing of it is shown"
+        text = f"the file has more than {MOST_VALUES:,} values and is not shown"
         log.add("too_large", "note", text=text)
         return None
     try:
         found = storable(_parsed(content, log), content, log)
     except RecursionError:
-        log.add("too_deep", "note", text="the file nests too deep, so that nothing of it is shown")
+        log.add("too_deep", "note", text="the file is nested too deeply and is not shown")
         return None
     except ValueError as error:
-        text = f"the file is damaged or cut off, so that nothing of it is shown: {error}. {_AGAIN}"
+        text = f"the file is damaged or truncated and is not shown: {error}. {_AGAIN}"
         log.add("damaged", "note", text=text)
         return None
     if not isinstance(found, dict):
-        log.add("odd_type", "note", text="the file holds no object, so that nothing of it is shown")
+        log.add("odd_type", "note", text="the file contains no object and is not shown")
         return None
     return found
 

@@ -1,4 +1,4 @@
-"""The same from ``analysis.db``, whose tables hold a row for each call, kind of link and size of packets, or link."""
+"""Calls and links from the tables of ``analysis.db``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def calls_table(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table:
 
 
 def moved_tables(table: CsvTable, rank: int | None, log: IssueLog) -> tuple[pa.Table, pa.Table]:
-    """Returns the tables of kinds of links and of packets, which have a row together for each size of packets."""
+    """Returns the tables of link types and of packets; one source row per packet size has both."""
     keys, band = _keys(table), table.texts(TRANSPORT)
     texts = {title: table.texts(title) for title in (SIZE, TRANSIT, RATIO)}
     packets = packets_of(keys, band, (table.texts(PACKET), table.texts(COUNT), table.texts(PACKETS_TIME)), rank, log)

@@ -1,4 +1,4 @@
-"""Groups of ranks: by which number the communication library knows them, and which rank of the job each member is."""
+"""Groups of ranks: library number, members and their job ranks."""
 
 from __future__ import annotations
 
@@ -12,33 +12,28 @@ from tb_plugin.model.trace.job_tables import GROUPS, job_table
 
 _PRIMES = (29, 131)
 _BITS = 32
-MOST_RANKS = 1_000_000
-"""Ranks of one group are so many at most, and their numbers no larger."""
+MOST_RANKS = 1_000_000  # members of a group, and largest rank
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group as far as a profile knows it."""
+    """Known facts about a group."""
 
-    group: str
-    """The number under which the communication library knows it."""
-    name: str = ""
-    """What the program calls it: dp, tp, pp, ..."""
+    group: str  # number in the communication library
+    name: str = ""  # the program's name: dp, tp, pp, ...
     library_name: str = ""
-    own: int | None = None
-    """The place of this rank in the group."""
-    ranks: tuple[int, ...] = ()
-    """The ranks of the job in it, in order of their places; empty: nobody says."""
+    own: int | None = None  # index of this rank in the group
+    ranks: tuple[int, ...] = ()  # job ranks by index in the group; empty if unknown
 
     def rank_at(self, place: int, rank: int | None) -> int | None:
-        """Returns the rank of the job at a place of the group, None where nobody says. ``rank`` is whose profile it is."""
+        """Returns the job rank at an index of the group, None if unknown. ``rank`` is the profile's own rank."""
         if self.ranks:
             return self.ranks[place] if 0 <= place < len(self.ranks) else None
         return rank if place == self.own else None
 
 
 def number_of(library_name: str) -> str:
-    """Returns the number under which a group of this name stands in tables: two polynomials of its bytes, 32 bits each."""
+    """Returns the number of a group name in tables: two polynomials of its bytes, 32 bits each."""
     most, parts = (1 << _BITS) - 1, []
     for prime in _PRIMES:
         value = 0
@@ -49,7 +44,7 @@ def number_of(library_name: str) -> str:
 
 
 def reported_groups(info: Any) -> dict[str, Group]:
-    """Returns the groups that ``parallel_group_info`` lists, by their numbers; what is of another type is left out."""
+    """Returns the groups in ``parallel_group_info`` by number; entries of another type are skipped."""
     found = {}
     for library_name, about in info.items() if isinstance(info, dict) else ():
         if not isinstance(about, dict):
@@ -68,15 +63,15 @@ def reported_groups(info: Any) -> dict[str, Group]:
 
 
 def with_own_places(groups: Mapping[str, Group], used: Sequence[str], own: Mapping[str, int]) -> dict[str, Group]:
-    """Returns the stated groups and those that calls name; ``own`` are the places that links to oneself tell."""
-    made = dict(groups)
+    """Returns the reported groups plus those of calls; ``own`` has the indexes of this rank, from links to itself."""
+    all_groups = dict(groups)
     for number in dict.fromkeys(used):
-        made.setdefault(number, Group(number, own=own.get(number)))
-    return made
+        all_groups.setdefault(number, Group(number, own=own.get(number)))
+    return all_groups
 
 
 def group_table(groups: Mapping[str, Group], kinds: Mapping[str, str]) -> pa.Table:
-    """Returns the table of groups; ``kinds`` are those of the calls in them."""
+    """Returns the table of groups; ``kinds`` are the kinds of their calls."""
     every = list(groups.values())
     return job_table(
         GROUPS,

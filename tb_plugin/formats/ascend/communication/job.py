@@ -1,4 +1,4 @@
-"""What a profile says of a job: tables with the columns that readers and views share."""
+"""A profile's facts about its job, as tables for readers and views."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from tb_plugin.model.trace.extra_columns import StatedSteps, StatedTable
 from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated
 from tb_plugin.model.trace.table import CollectiveArgs
 
+# names of the ``analysis.db`` tables
 TIMES_TABLE, BANDWIDTH_TABLE, MATRIX_TABLE = "communication_time", "communication_bandwidth", "communication_links"
-"""What the tables of an ``analysis.db`` are called among those of a database."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one rank's profile says of its job."""
+    """Facts of one rank's profile about its job."""
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     groups: Mapping[str, Group] = field(default_factory=dict)
 
     def stated(self) -> list[StatedTable]:
-        """Returns the tables that have rows, as a trace keeps them."""
+        """Returns the tables with rows, in the form of a trace."""
         return [as_stated(name, self.tables[name]) for name in SCHEMAS if name in self.tables]
 
     def kernels(self, interner: Interner) -> Kernels | None:
-        """Returns the calls as rows of a device, for a profile of which nothing else has any; None where it states none."""
+        """Returns the calls as rows of a device, for a profile without other rows; None without calls."""
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None
@@ -49,7 +49,7 @@ class Job:
         return found if len(found) else None
 
     def steps(self) -> StatedSteps | None:
-        """Returns the steps that calls state, where nothing else tells of any."""
+        """Returns the steps named by calls, for a profile without other steps."""
         operations = self.tables.get(OPERATIONS)
         if operations is None:
             return None
@@ -58,11 +58,11 @@ class Job:
         return steps_of(some["step"].to_pylist(), start, start + np.asarray(some["elapse_ns"]).astype(np.int64))
 
     def collectives(self, columns: Mapping[str, Any], interner: Interner) -> CollectiveArgs:
-        """Returns what is known of the rows that are operations of groups."""
+        """Returns the collective arguments of rows that are group operations."""
         return collectives_of(columns, self.tables.get(OPERATIONS), self.groups, interner)
 
     def _device(self) -> int:
-        """The number of the device that the times of steps name; 0 where none or several do."""
+        """Returns the device in the step times, 0 without a unique one."""
         steps = self.tables.get(STEP_TIMES)
         devices = pc.unique(steps["device"]).drop_null().to_pylist() if steps is not None else []
         return devices[0] if len(devices) == 1 and 0 <= devices[0] < 2**15 else 0
@@ -76,39 +76,38 @@ def job_of(
     stored: Mapping[str, CsvTable],
     logs: tuple[IssueLog, IssueLog, IssueLog],
 ) -> Job:
-    """Returns what files say, and of what none of them says, the tables ``stored`` in a database.
+    """Returns the job from text files, and from the tables ``stored`` in a database where files are missing.
 
-    ``documents`` are those of communication and of its matrix, ``logs`` theirs and that of the times of steps.
+    ``documents`` are communication and its matrix; ``logs`` belong to them and to the step times.
     """
-    of_calls, of_links, of_steps = logs
+    calls_log, links_log, steps_log = logs
     made: dict[str, pa.Table] = {}
-    if steps is not None and (times := step_times(steps, rank, of_steps)) is not None:
+    if steps is not None and (times := step_times(steps, rank, steps_log)) is not None:
         made[STEP_TIMES] = times
     if documents[0] is not None:
-        made |= calls_in(documents[0], rank, of_calls)
+        made |= calls_in(documents[0], rank, calls_log)
     else:
         if (table := stored.get(TIMES_TABLE)) is not None:
-            made[OPERATIONS] = calls_table(table, rank, of_calls)
+            made[OPERATIONS] = calls_table(table, rank, calls_log)
         if (table := stored.get(BANDWIDTH_TABLE)) is not None:
-            made[BANDS], made[PACKETS] = moved_tables(table, rank, of_calls)
+            made[BANDS], made[PACKETS] = moved_tables(table, rank, calls_log)
     links: Links | None = None
     if documents[1] is not None:
-        links = links_in(documents[1], of_links)
+        links = links_in(documents[1], links_log)
     elif (table := stored.get(MATRIX_TABLE)) is not None:
-        links = links_table(table, of_links)
+        links = links_table(table, links_log)
     used = [key[3] for key in links.keys if key[3]] if links else []
     if OPERATIONS in made:
         used += pc.unique(made[OPERATIONS]["group"]).drop_null().to_pylist()
     groups = with_own_places(reported_groups(parallel_groups), used, links.own_places() if links else {})
     if links is not None:
-        made[LINKS] = links.table(groups, rank, of_links)
+        made[LINKS] = links.table(groups, rank, links_log)
     if groups:
         made[GROUPS] = group_table(groups, _kinds(made.get(OPERATIONS)))
     return Job({name: table for name, table in made.items() if table.num_rows}, groups)
 
 
 def _kinds(operations: pa.Table | None) -> dict[str, str]:
-    """The kind of calls of each group in which all are of one."""
     if operations is None:
         return {}
     pairs = operations.group_by(["group", "kind"], use_threads=False).aggregate([])

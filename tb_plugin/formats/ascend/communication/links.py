@@ -1,4 +1,4 @@
-"""Links between ranks: ``communication_matrix.json``, with the numbers of the job where somebody states them."""
+"""Links between ranks, with job ranks if known."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from tb_plugin.model.trace.job_tables import LINKS, job_table
 _PLACE = re.compile(r"(?P<operation>.+)-(?P<place>top[0-9]*|middle|bottom[0-9]*|total)\Z")
 _PAIR = re.compile(r"([0-9]{1,7})-([0-9]{1,7})\Z")
 
-Key = tuple[str | None, str, str, str | None]
-"""Step, class, operation with its place, group."""
+Key = tuple[str | None, str, str, str | None]  # step, class, operation with its place, group
 
 
 class Links:
-    """Links as a profile lists them, in numbers that count within groups."""
+    """Links as a profile lists them, with indexes within groups."""
 
     def __init__(
         self,
@@ -37,7 +36,7 @@ class Links:
         self.texts = texts
 
     def own_places(self) -> dict[str, int]:
-        """Returns for each group the place of this rank: that of the one link to oneself."""
+        """Returns this rank's index per group: that of the only link to itself."""
         found: dict[str, set[int]] = defaultdict(set)
         for (_, _, _, group), (source, destination) in zip(self.keys, self.pairs, strict=True):
             if group is not None and source == destination:
@@ -45,7 +44,7 @@ class Links:
         return {group: next(iter(places)) for group, places in found.items() if len(places) == 1}
 
     def table(self, groups: Mapping[str, Group], rank: int | None, log: IssueLog) -> pa.Table:
-        """Returns the table of links, in numbers of the job where the ranks of a group are known."""
+        """Returns the table of links, with job ranks if the group's ranks are known."""
         count, unknown = len(self.keys), 0
         sources: list[int] = []
         destinations: list[int] = []
@@ -53,14 +52,14 @@ class Links:
         for (_, _, _, number), pair in zip(self.keys, self.pairs, strict=True):
             group = groups.get(number or "")
             ends = [group.rank_at(place, rank) if group else None for place in pair]
-            lost = None in ends
-            source, destination = pair if lost else ends
+            is_unknown = None in ends
+            source, destination = pair if is_unknown else ends
             sources.append(source if source is not None else pair[0])
             destinations.append(destination if destination is not None else pair[1])
-            inside.append(lost)
-            unknown += lost
+            inside.append(is_unknown)
+            unknown += is_unknown
         if unknown:
-            text = "links of groups whose ranks nobody states are listed by the places of ranks in the group"
+            text = "links of groups with unknown ranks show the index within the group"
             log.add("links_in_group", "note", count=unknown, text=text)
         split = [_PLACE.match(key[2]) for key in self.keys]
         rate = numbers(self.texts[BANDWIDTH], log)
@@ -88,7 +87,7 @@ class Links:
 
 
 def links_in(document: Mapping[str, Any], log: IssueLog) -> Links:
-    """Returns the links that ``communication_matrix.json`` holds."""
+    """Returns the links in ``communication_matrix.json``."""
     rows = []
     for step, kind, name, about in entries(document, log):
         operation, group = operation_and_group(name)
@@ -106,11 +105,11 @@ def links_in(document: Mapping[str, Any], log: IssueLog) -> Links:
 
 
 def links_of(keys: Sequence[Key], pairs: Sequence[str], values: Mapping[str, Sequence[Any]], log: IssueLog) -> Links:
-    """Returns links of columns; ``pairs`` read "0-1". Those whose pair cannot be read are told."""
+    """Returns links from columns; ``pairs`` are texts such as "0-1". Unreadable pairs are logged."""
     matches = [_PAIR.match(pair) for pair in pairs]
     good = [place for place, match in enumerate(matches) if match]
     if len(good) < len(pairs):
-        log.add("bad_link", "note", count=len(pairs) - len(good), text="links that name no two ranks were left out")
+        log.add("bad_link", "note", count=len(pairs) - len(good), text="links without two ranks were skipped")
     return Links(
         [keys[place] for place in good],
         [(int(match[1]), int(match[2])) for match in matches if match],

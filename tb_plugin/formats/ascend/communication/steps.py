@@ -1,4 +1,4 @@
-"""Times of steps as the tool that wrote the profile worked them out, and which steps rows say that they belong to."""
+"""Step times from the vendor's tool, and steps named by rows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _DEVICE, _STEP = "Device_id", "Step"
 
 
 def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | None:
-    """Returns the times of steps in the table of a file, None where it has none; columns that nobody knows are told."""
+    """Returns the step times of a table, None without times; unknown columns are logged."""
     if not any(table.has(title) for title in STEP_TITLES.values()):
-        log.add("missing_columns", "note", text="the file has no column with a time: nothing of it is shown")
+        log.add("missing_columns", "note", text="the file has no column with a time, so it is not shown")
         return None
     unknown = [title for title in table.titles if title not in (_DEVICE, _STEP, *STEP_TITLES.values())]
     if unknown:
@@ -38,13 +38,13 @@ def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | N
             "rank": pa.array([rank] * table.rows, pa.int64()),
             "device": pa.array(device, mask=device == MISSING),
             "step": table.texts(_STEP),
-            **{key: pa.array(values, mask=~there) for key, (values, there) in times.items()},
+            **{key: pa.array(values, mask=~has_value) for key, (values, has_value) in times.items()},
         },
     )
 
 
 def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> StatedSteps | None:
-    """Returns the steps that rows say they belong to: each from its first to its last row, up to the next; None for none."""
+    """Returns steps named by rows: from the first to the last row, at most to the next step; None without names."""
     texts = np.array(["" if text is None else text for text in label], dtype=object)
     names, place = np.unique(texts, return_inverse=True)
     start = np.full(len(names), np.iinfo(np.int64).max)
@@ -61,7 +61,7 @@ def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> Sta
 
 
 def kernel_steps(kernels: Kernels, texts: Sequence[str]) -> StatedSteps | None:
-    """Returns the steps that kernels say they belong to; None where they say nothing."""
+    """Returns the steps named by kernels, None without names."""
     column = next((fact for fact in kernels.facts if fact.key == STEP_OF_KERNEL), None)
     if column is None:
         return None

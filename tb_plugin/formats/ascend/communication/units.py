@@ -1,4 +1,4 @@
-"""Decimal digits as whole nanoseconds and bytes, exactly."""
+"""Exact integer nanoseconds and bytes from decimal digits."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from tb_plugin.formats.ascend.csv_table import cleaned
 from tb_plugin.formats.ascend.digits import exactly
 from tb_plugin.formats.issues import IssueLog
 
+# below this value products are off by less than a thousandth: only those near a half need their digits
 _CERTAIN_BELOW = 2.0**40
-"""Products below it are off by less than a thousandth, so that only those next to a half need their digits."""
-_MOST = 9.2e18
+_MAX_NUMBER = 9.2e18
 
 
 def texts_of(values: Sequence[Any], log: IssueLog) -> pa.Array:
-    """Returns JSON values as texts, null where there is none; what is neither text nor number counts as none, and is told."""
+    """Returns JSON values as texts, null for missing ones. Values that are not text are logged and count as missing."""
     odd = sum(1 for value in values if value is not None and not isinstance(value, str))
     if odd:
-        log.add("odd_value", "note", count=odd, text="values of another type than they should have count as absent")
+        log.add("odd_value", "note", count=odd, text="values of an unexpected type count as missing")
         values = [value if isinstance(value, str) else None for value in values]
     return cleaned(pa.array(values, pa.string()))
 
 
 def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | None = 0) -> pa.Array:
-    """Returns texts of decimal numbers, times ten to a power, as whole numbers; null where there is none.
+    """Returns decimal texts times ten to a power as integers, null if missing.
 
-    What is no number, less than ``least`` or beyond 64 bits counts as absent, and is told.
+    Invalid numbers, numbers below ``least`` or beyond 64 bits are logged and count as missing.
     """
     values = numbers(texts, log)
-    there = np.asarray(pc.is_valid(values))
-    with np.errstate(over="ignore"):  # such a number counts as absent
-        product = np.where(there, np.asarray(pc.fill_null(values, 0.0)), 0.0) * 10.0**power
-    within = np.isfinite(product) & (np.abs(product) < _MOST)
+    has_value = np.asarray(pc.is_valid(values))
+    with np.errstate(over="ignore"):  # such a number counts as missing
+        product = np.where(has_value, np.asarray(pc.fill_null(values, 0.0)), 0.0) * 10.0**power
+    within = np.isfinite(product) & (np.abs(product) < _MAX_NUMBER)
     product = np.where(within, product, 0.0)
     made = np.rint(product).astype(np.int64)
     unsure = np.flatnonzero((np.abs(product) >= _CERTAIN_BELOW) | (np.abs(np.abs(product % 1) - 0.5) < 0.002))
@@ -45,13 +45,13 @@ def scaled_integers(texts: pa.Array, power: int, log: IssueLog, *, least: int | 
             made[place] = exact
     if least is not None:
         within &= made >= least
-    if lost := int((there & ~within).sum()):
+    if lost := int((has_value & ~within).sum()):
         log.add("bad_cell", "note", count=lost)
-    return pa.array(made, mask=~(there & within))
+    return pa.array(made, mask=~(has_value & within))
 
 
 def numbers(texts: pa.Array, log: IssueLog) -> pa.Array:
-    """Returns texts as floats, null where they are no numbers, which is told."""
+    """Returns texts as floats, null for invalid ones, which are logged."""
     try:
         return pc.cast(texts, pa.float64())
     except pa.ArrowInvalid:

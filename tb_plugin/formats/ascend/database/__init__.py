@@ -1,4 +1,4 @@
-"""Profiles that were exported as SQLite: the same parts that the text files give, read by what reads those."""
+"""SQLite profiles, with the same parts as the text files."""
 
 from tb_plugin.formats.ascend.database.content import Content, analysed, content_of
 from tb_plugin.formats.ascend.database.safe_open import Database, opened

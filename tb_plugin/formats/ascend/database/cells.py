@@ -1,4 +1,7 @@
-"""Values of a database as columns: SQLite stores any type in any cell, so that each is looked at."""
+"""Database values as typed columns.
+
+SQLite stores any type in any cell, so every cell is checked.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _DIGITS = re.compile(r" *-?[0-9]{1,19} *")
 
 
 class Form(Enum):
-    """What a column is asked for as."""
+    """Requested type of a column."""
 
     WHOLE = "int64"
     NUMBER = "double"
@@ -32,38 +35,38 @@ class Form(Enum):
 
     @property
     def type(self) -> pa.DataType:
-        """Returns the type of such columns."""
+        """Returns the Arrow type of such columns."""
         return pa.type_for_alias(self.value)
 
 
 class Columns:
-    """Columns of a table, all of ``rows`` values; a value that was not there, or not of its form, is null."""
+    """Columns of a table with ``rows`` values each; missing and mistyped values are null."""
 
     def __init__(self, arrays: Mapping[str, pa.Array], rows: int) -> None:
         self._arrays = dict(arrays)
         self.rows = rows
 
     def has(self, name: str) -> bool:
-        """Returns True when the table has this column."""
+        """Returns True if the table has this column."""
         return name in self._arrays
 
     def array(self, name: str, form: Form = Form.WHOLE) -> pa.Array:
-        """Returns a column, all null where the table has none of this name."""
+        """Returns a column, all null if the table lacks it."""
         found = self._arrays.get(name)
         return pa.nulls(self.rows, form.type) if found is None else found
 
     def whole(self, name: str) -> Int64:
-        """Returns whole numbers, -1 where there is none."""
+        """Returns integers, -1 if missing."""
         found: Int64 = np.asarray(pc.fill_null(self.array(name), MISSING))
         return found
 
     def there(self, name: str) -> Bool:
-        """Returns which rows have a value in this column."""
+        """Returns flags of the rows with a value in this column."""
         found: Bool = np.asarray(pc.is_valid(self.array(name)))
         return found
 
     def number(self, name: str) -> Float64:
-        """Returns floats, NaN where there is none."""
+        """Returns floats, NaN if missing."""
         found: Float64 = np.asarray(pc.fill_null(self.array(name, Form.NUMBER), np.nan))
         return np.where(np.isfinite(found), found, np.nan)
 
@@ -76,12 +79,12 @@ class Columns:
 
 
 def column_of(values: Sequence[Any], form: Form, log: IssueLog, where: str) -> pa.Array:
-    """Returns values as a column of this form; what is of another kind counts as absent, and is counted."""
+    """Returns values as a column of this type; mistyped values are counted and become null."""
     try:
         return pa.array(values, form.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
         pass
-    if form is Form.WHOLE:  # times were written as text once
+    if form is Form.WHOLE:  # older versions wrote times as text
         try:
             return pc.cast(pa.array(values, pa.string()), pa.int64())
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
@@ -94,7 +97,7 @@ def column_of(values: Sequence[Any], form: Form, log: IssueLog, where: str) -> p
     return pa.array(made, form.type)
 
 
-def _as_whole(value: Any) -> int | None:
+def _as_integer(value: Any) -> int | None:
     if isinstance(value, str):
         value = int(value) if _DIGITS.fullmatch(value) else None
     elif isinstance(value, float):
@@ -113,4 +116,4 @@ def _as_text(value: Any) -> str | None:
     return value if isinstance(value, str) else str(value) if isinstance(value, int | float) else None
 
 
-_READ: dict[Form, Callable[[Any], Any]] = {Form.WHOLE: _as_whole, Form.NUMBER: _as_number, Form.TEXT: _as_text}
+_READ: dict[Form, Callable[[Any], Any]] = {Form.WHOLE: _as_integer, Form.NUMBER: _as_number, Form.TEXT: _as_text}

@@ -1,4 +1,4 @@
-"""All that the databases of a profile have and its other files do not."""
+"""Parts of a profile that only its databases have."""
 
 from __future__ import annotations
 
@@ -36,54 +36,50 @@ from tb_plugin.model.trace.table import CounterEvents, Flows
 Int32 = npt.NDArray[np.int32]
 
 _OWN_SETTINGS = frozenset({"SCHEMA_VERSION_MAJOR", "SCHEMA_VERSION_MINOR", "SCHEMA_VERSION_MICRO"})
-_MOST_PAIRS = 10_000
+_MAX_PAIRS = 10_000
+# a database of a profile has one of these
 _TABLES = (
     "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD", "TASK", "COMMUNICATION_OP", "OVERLAP_ANALYSIS", "STEP_TIME",
     "OP_MEMORY", "MEMORY_RECORD", "NPU_MODULE_MEM", "NPU_MEM", "AICORE_FREQ", "HBM", "LLC", "QOS", "ACC_PMU",
     "SOC_BANDWIDTH_LEVEL", "NIC", "ROCE", "HCCS", "PCIE", "DDR", "NETDEV_STATS",
 )  # fmt: skip
-"""One of them makes a database one of a profile."""
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What a database has; ``None`` and nothing for what was not asked for."""
+    """Content of a database; parts that were not requested are None or empty."""
 
     columns: dict[str, Any] | None = None
-    """Columns and sections of all rows, as the trace view makes them."""
+    """Columns and sections of all rows, as from the trace view."""
     counters: CounterEvents = field(default_factory=CounterEvents)
     process_names: Mapping[str, str] = field(default_factory=dict)
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     process_order: Mapping[str, int] = field(default_factory=dict)
     kernels: Kernels | None = None
     placed: Int32 | None = None
-    """Rows of the kernels, where ``columns`` has them."""
-    tables: Mapping[str, CsvTable] = field(default_factory=dict)
-    """By the name of the file that would have them."""
+    """Rows of the kernels, if ``columns`` has them."""
+    tables: Mapping[str, CsvTable] = field(default_factory=dict)  # by the name of the corresponding file
     steps: StatedSteps | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
-    """What is said of the profile, as in profiler_metadata.json."""
+    about: Mapping[str, Any] = field(default_factory=dict)  # facts about the profile, as in profiler_metadata.json
     rank: int | None = None
-    devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Properties by number of the device."""
-    figures: Figures = field(default_factory=dict)
-    """What it says of things that other files say too."""
+    devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # properties by device number
+    figures: Figures = field(default_factory=dict)  # numbers that other files have as well
 
 
 def content_of(database: Database, interner: Interner, texts: frozenset[str]) -> Content | None:
-    """Returns what the database has beside what the files ``texts`` say already; None where it is none of a profile."""
+    """Returns what the database adds to the files ``texts``, None for a database that is no profile."""
     if not any(database.has(table) for table in _TABLES):
         return None
     names = Names(database, interner)
-    traced = files.TRACE not in texts
+    is_traced = files.TRACE not in texts
     made = Content()
-    if traced or files.KERNELS not in texts:
+    if is_traced or files.KERNELS not in texts:
         made = _rows(database, interner, names, texts)
     tables = memory_tables(database, names, interner, lambda file: file not in texts)
     return replace(
         made,
         tables={**made.tables, **tables},
-        about=_about(database),
+        about=_settings(database),
         rank=_rank(database),
         devices=_devices(database),
         figures=_figures(database, names, interner, texts),
@@ -91,7 +87,7 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
 
 
 def analysed(database: Database, texts: frozenset[str]) -> Content | None:
-    """Returns the tables of an ``analysis.db`` beside what the files ``texts`` say already; None where it has none at all."""
+    """Returns the tables of an ``analysis.db`` that the files ``texts`` lack, None without any table."""
     every = analysed_tables(database, frozenset())
     if not every:
         return None
@@ -99,7 +95,7 @@ def analysed(database: Database, texts: frozenset[str]) -> Content | None:
 
 
 def _figures(database: Database, names: Names, interner: Interner, texts: frozenset[str]) -> Figures:
-    """What the database says of kernels, operators and memory of which the files ``texts`` speak too."""
+    """Returns the database's numbers about kernels, operators and memory that the files ``texts`` have as well."""
     found: Figures = {}
     if files.KERNELS in texts:
         described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").whole("globalTaskId")
@@ -110,15 +106,15 @@ def _figures(database: Database, names: Names, interner: Interner, texts: frozen
             found |= kernel_figures(np.concatenate((kernels, groups)))
     if files.TRACE in texts:
         count = int((database.read("PYTORCH_API", needs="type").whole("type") == OPERATOR).sum())
-        found |= {"calls of operators": ComparedNumber(count, 0)} if count else {}
+        found |= {"operator calls": ComparedNumber(count, 0)} if count else {}
     if files.MEMORY in texts:
         found |= figures_of(memory_tables(database, names, interner, lambda file: file == files.MEMORY))
     return found
 
 
 def _rows(database: Database, interner: Interner, names: Names, texts: frozenset[str]) -> Content:
-    """Rows, counters and kernels. Where a trace view draws the rows, these here only tell which kernels there are."""
-    # Names that only the rows need are not worth a second table of texts.
+    """Returns rows, counters and kernels. If a trace view draws the rows, these only identify the kernels."""
+    # Names that only the rows need do not justify a second table of texts.
     rows = Rows(interner)
     operations = operations_in(database, rows, names)
     host = host_rows(database, rows, names)
@@ -134,12 +130,14 @@ def _rows(database: Database, interner: Interner, names: Names, texts: frozenset
     if files.TRACE in texts:
         return Content(kernels=known.kernels if known else None, tables=tables)
     external = columns["external_id"]
-    unasked = np.flatnonzero(np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING))
-    by = enqueuing_operator(columns, host.arrows, unasked)
-    external[unasked] = np.where(by != MISSING, by + 1, MISSING)
-    # An operator that asked for work is known by the number that the work has.
-    asked = np.unique(external[external > 0])
-    external[asked - 1] = asked
+    without_operator = np.flatnonzero(
+        np.isin(columns["kind"], (EventKind.KERNEL, EventKind.MEMCPY)) & (external == MISSING)
+    )
+    queued_by = enqueuing_operator(columns, host.arrows, without_operator)
+    external[without_operator] = np.where(queued_by != MISSING, queued_by + 1, MISSING)
+    # The number of an operator is that of the work that it requested.
+    requesting = np.unique(external[external > 0])
+    external[requesting - 1] = requesting
     columns |= {
         "operators": host.operators,
         "python": host.python,
@@ -165,8 +163,7 @@ def _has_steps(columns: Mapping[str, Any], interner: Interner) -> bool:
     return any(STEP_NAME.match(interner.texts[each]) for each in notes.tolist())
 
 
-def _about(database: Database) -> dict[str, Any]:
-    """Settings and the host's name. A text that is JSON counts as what it says."""
+def _settings(database: Database) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in _pairs(database, "META_DATA", "name", "value"):
         if key is not None and value is not None and key not in _OWN_SETTINGS:
@@ -186,7 +183,6 @@ def _json(text: str) -> Any:
 
 
 def _rank(database: Database) -> int | None:
-    """The rank, where all of the database is one's; -1 is none."""
     ranks = np.unique(database.read("RANK_DEVICE_MAP", whole="rankId").whole("rankId"))
     return int(ranks[0]) if len(ranks) == 1 and 0 <= ranks[0] < 10**9 else None
 
@@ -204,5 +200,5 @@ def _devices(database: Database) -> dict[str, dict[str, Any]]:
 def _pairs(database: Database, table: str, one: str, other: str) -> list[tuple[str | None, str | None]]:
     read = database.read(table, text=f"{one} {other}")
     return list(zip(read.array(one, Form.TEXT).to_pylist(), read.array(other, Form.TEXT).to_pylist(), strict=True))[
-        :_MOST_PAIRS
+        :_MAX_PAIRS
     ]

@@ -1,4 +1,4 @@
-"""Values that were sampled over time, under the names that a trace view has for them."""
+"""Sampled values, named as in a trace view."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ Float64 = npt.NDArray[np.float64]
 
 _KIB, _MIB = 1024.0, 1024.0**2
 _FREQUENCY, _HBM, _LLC, _MEMORY = ("AI Core Freq", 14), ("HBM", 17), ("LLC", 18), ("NPU MEM", 19)
+# processes of counters, and their sort order
 _STARS, _ACCELERATOR, _QUALITY = ("Stars Soc Info", 20), ("Acc PMU", 21), ("QoS", 22)
-"""Processes that hold counters, and where they are sorted."""
 _SIDES = {"app": "APP", "device": "Device"}
 _PARTS = {"readBwLevel": "read_bandwidth", "writeBwLevel": "write_band_width", "readOstLevel": "read_ost",
           "writeOstLevel": "write_ost"}  # fmt: skip
 _LEVELS = {"mataBwLevel": "Mata Bw Level", "l2BufferBwLevel": "L2 Buffer Bw Level"}
+# tables of links in the vendor's manual -> title
 _LINKS = {"NIC": "NIC", "ROCE": "RoCE", "HCCS": "HCCS", "PCIE": "PCIe", "DDR": "DDR", "NETDEV_STATS": "Network"}
-"""Tables of links by the vendor's manual -> what they are called."""
-_LAST = 24
+_LINKS_ORDER = 24
 _TIME, _DEVICE, _PORT = "timestampNs", "deviceId", "funcId"
-_MOST_MODES = 64
-"""Of directions, sides and columns; real tables have two to twenty."""
+_MAX_MODES = 64  # directions, sides and columns; real tables have two to twenty
 
 
 class Counters:
-    """The values of all counters as they come together."""
+    """The values of all counters of a database."""
 
     def __init__(self, database: Database, rows: Rows, names: Names, host_pid: str) -> None:
         self._database = database
@@ -45,7 +44,7 @@ class Counters:
         self._parts: list[tuple[Int64, Float64, Int32, Int32, Int32]] = []
 
     def take(self) -> CounterEvents:
-        """Returns all counters of the database, in order of time."""
+        """Returns all counters of the database, sorted by time."""
         self._frequency()
         self._hbm()
         self._cache()
@@ -104,7 +103,7 @@ class Counters:
             self._add(_STARS, read, read.number(key), self._rows.text(title), title)
 
     def _accelerators(self) -> None:
-        """Levels of each accelerator: a series each, where a trace view mixes all of them under one name."""
+        """Adds a series per accelerator; a trace view mixes all under one name."""
         read = self._database.read("ACC_PMU", needs=_TIME, whole=f"{_DEVICE} accId", number=" ".join(_PARTS))
         number = self._rows.numbers(read.whole("accId"), "acc_id {}")
         for key, title in _PARTS.items():
@@ -117,22 +116,21 @@ class Counters:
             self._add(_QUALITY, part, part.number("bandwidth") / _MIB, self._rows.text(f"QoS {word}"), "value")
 
     def _links(self) -> None:
-        """Rates and counts of links and of the memory as they are: a counter for each column but those of place and time."""
+        """Adds rates and counts of links and memory: one counter per column, except place and time."""
         place = {_TIME: Form.WHOLE, _DEVICE: Form.WHOLE, _PORT: Form.WHOLE}
         for order, (table, title) in enumerate(_LINKS.items()):
-            keys = [each for each in self._database.columns(table) if each not in place][:_MOST_MODES]
+            keys = [each for each in self._database.columns(table) if each not in place][:_MAX_MODES]
             read = self._database.read_as(table, {**dict.fromkeys(keys, Form.NUMBER), **place}, [_TIME])
             for key in keys if read.rows else ():
                 plain = key.replace("{", "{{").replace("}", "}}")
                 ports = self._rows.numbers(read.whole(_PORT), f"{title} {{}}/{plain}")
                 name = np.where(read.there(_PORT), ports, self._rows.text(f"{title}/{key}"))
-                self._add((title, _LAST + order), read, read.number(key), name, key)
+                self._add((title, _LINKS_ORDER + order), read, read.number(key), name, key)
 
     def _modes(self, read: Columns, key: str, *, keep_case: bool = False) -> list[tuple[str, Int64, str]]:
-        """Each distinct text of a column, the rows that have it, and the word for it."""
         number = read.whole(key)
         found = []
-        for each in np.unique(number).tolist()[:_MOST_MODES]:
+        for each in np.unique(number).tolist()[:_MAX_MODES]:
             mode = self._names.cells(np.array([each]))[0].as_py() or ""
             found.append((mode, np.flatnonzero(number == each), mode if keep_case else mode.capitalize()))
         return found

@@ -1,4 +1,4 @@
-"""Operations of groups of ranks, and the tasks on planes that they are made of."""
+"""Operations of rank groups, and their tasks on planes."""
 
 from __future__ import annotations
 
@@ -21,27 +21,25 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+# enum column -> argument in a trace view, and the table with the words
 _ENUMS = {
     "transportType": ("transport type", "ENUM_HCCL_TRANSPORT_TYPE"), "linkType": ("link type", "ENUM_HCCL_LINK_TYPE"),
     "rdmaType": ("rdma type", "ENUM_HCCL_RDMA_TYPE"), "dataType": ("data type", "ENUM_HCCL_DATA_TYPE"),
 }  # fmt: skip
-"""Kinds by number -> the argument that a trace view has, and the table with the words."""
-_WHOLE = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank": "dst rank"}
+_INTEGER_ARGUMENTS = {"notifyId": "notify_id", "srcRank": "src rank", "dstRank": "dst rank"}
 
 
 @dataclass(frozen=True, eq=False)
 class Operations:
-    """Whole operations: all columns but the last are of equal length."""
+    """Complete operations; all columns except the last have equal length."""
 
     read: Columns
     start_ns: Int64
     dur_ns: Int64
     name: Int32
     connection: Int64
-    group: Int64
-    """Number of the group, counted from 0 in the order of their first operations."""
-    groups: Int64
-    """Numbers of the groups' names, in this order."""
+    group: Int64  # index of the group, in the order of first operations
+    groups: Int64  # string numbers of the group names, in this order
 
 
 def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
@@ -63,7 +61,7 @@ def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
 def operation_rows(
     database: Database, rows: Rows, names: Names, host: Host, tasks: Tasks, operations: Operations
 ) -> tuple[Int32, Int64]:
-    """Adds the operations; returns their rows and their devices."""
+    """Adds the operations; returns their rows and devices."""
     read, interner = operations.read, rows.interner
     device = _devices(operations, tasks)
     row = rows.add(
@@ -88,18 +86,20 @@ def operation_rows(
 
 
 def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, operations: Operations) -> None:
-    """Adds the tasks that operations are made of, on the planes on which they run."""
+    """Adds the tasks of operations, on their planes."""
     read = database.read(
         "COMMUNICATION_TASK_INFO",
         needs="globalTaskId",
-        whole=" ".join(("taskType planeId groupName size opId", *_ENUMS, *_WHOLE)),
+        whole=" ".join(("taskType planeId groupName size opId", *_ENUMS, *_INTEGER_ARGUMENTS)),
         number="bandwidth",
     )
     number = tasks.read.whole("globalTaskId")
     task = first_with_key(number + 1, np.arange(len(number)), read.whole("globalTaskId") + 1)
     known = np.flatnonzero(task != MISSING)
-    if lost := read.rows - len(known):
-        database.log.add("lost_task", "dropped", count=lost, text="tasks of operations without a time were left out")
+    if missing_tasks := read.rows - len(known):
+        database.log.add(
+            "lost_task", "dropped", count=missing_tasks, text="tasks of operations without a time were skipped"
+        )
     read, task = read.only(known), task[known]
     start, dur = tasks.start_ns[task], tasks.dur_ns[task]
     device, plane = tasks.device[task], read.whole("planeId")
@@ -118,14 +118,14 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
     rows.fact("stream id", row, tasks.read.whole("streamId")[task])
     rows.fact("task id", row, tasks.read.whole("taskId")[task])
     rows.fact("bandwidth(GB/s)", row, read.number("bandwidth") / 1e9)
-    for key, title in _WHOLE.items():
+    for key, title in _INTEGER_ARGUMENTS.items():
         rows.fact(title, row, read.whole(key))
     for key, (title, table) in _ENUMS.items():
         rows.fact(title, row, _words(database, rows.interner, table, read.whole(key)))
 
 
 def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> Int32:
-    """Tracks of planes; where there are several groups, each has planes of its own."""
+    """Returns tracks of planes; if there are several groups, each has its own planes."""
     if len(np.unique(group)) < 2:
         return rows.numbers(plane, "Plane {}")
     order = {name: place for place, name in enumerate(operations.groups.tolist())}
@@ -139,13 +139,13 @@ def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> I
 
 
 def _devices(operations: Operations, tasks: Tasks) -> Int64:
-    """On which device operations ran: as they say, or as the tasks of their connections do, or the only one that there is."""
+    """Returns the device of operations: as reported, else of the tasks of their connection, else the only device."""
     if operations.read.has("deviceId"):
         return devices_in(operations.read)
     connection = connected(tasks.read.whole("connectionId"))
     task = first_with_key(connection, np.arange(len(connection)), operations.connection)
-    alone = int(tasks.device[0]) if len(np.unique(tasks.device)) == 1 else 0
-    return np.where(task != MISSING, np.append(tasks.device, alone)[task], alone)
+    fallback = int(tasks.device[0]) if len(np.unique(tasks.device)) == 1 else 0
+    return np.where(task != MISSING, np.append(tasks.device, fallback)[task], fallback)
 
 
 def _words(database: Database, interner: Interner, table: str, number: Int64) -> pa.Array:

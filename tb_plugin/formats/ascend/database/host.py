@@ -1,4 +1,4 @@
-"""What the host did: operators, its queue, Python, annotations, calls of CANN; and which operator asked for which task."""
+"""Host rows of a database, and the operators behind device tasks."""
 
 from __future__ import annotations
 
@@ -37,31 +37,27 @@ _KINDS = {
 }
 _CATEGORIES = {OPERATOR: "cpu_op", _QUEUE: "dequeue", _PYTHON: "python_function", _MSTX: "mstx"}
 _LEVELS = {5000: "runtime", 5500: "hccl", 10000: "node", 15000: "model", 20000: "acl"}
+# name prefixes of calls in a trace view, by called layer
 _PREFIXES = {5000: "Runtime", 5500: "Hccl", 10000: "Node", 15000: "Model", 20000: "AscendCL"}
-"""How names of calls begin in a trace view, by the layer that is called."""
 _ENQUEUE, _ARROW = "Enqueue", "enqueue_to_dequeue"
 _COLLECTION, _COLLECTION_LANE = "Python GC", 1
 _SHAPE = re.compile(r"[0-9,;\s\[\]-]*")
-MOST_STACK_BYTES = 256 * 1024 * 1024
-"""Bytes of all distinct call stacks written out; real profiles have a few MB."""
+MOST_STACK_BYTES = 256 * 1024 * 1024  # distinct call stacks written out; real profiles have a few MB
 
 
 @dataclass(frozen=True, eq=False)
 class Host:
-    """What the other tables need of the rows of the host."""
+    """Facts of the host rows for the other tables."""
 
     operators: OperatorArgs
     arrows: ArrowEnds
-    pid: str
-    """Number of the process on the host, "" for none."""
-    asked: Columns
-    """``row`` (of the operator) for each ``connectionId``."""
-    python: PythonArgs
-    """Which rows are calls of Python; a database numbers none of them."""
+    pid: str  # process id on the host, "" for none
+    asked: Columns  # ``row`` of the requesting operator per ``connectionId``
+    python: PythonArgs  # rows of Python calls; a database does not number them
 
 
 def host_rows(database: Database, rows: Rows, names: Names) -> Host:
-    """Adds the rows of the host and returns what belongs to them."""
+    """Adds the rows of the host and returns their facts."""
     read = database.read(
         "PYTORCH_API",
         needs=_TIMES,
@@ -72,16 +68,18 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     name = names_or_numbers(rows, names.ids(read.whole("name")), read.whole("name"))
     kind = np.select([what == each for each in _KINDS], list(_KINDS.values()), EventKind.UNKNOWN).astype(np.uint8)
     texts = rows.interner.texts
-    kind[_those(name, texts, what == OPERATOR, lambda text: STEP_NAME.match(text) is not None)] = EventKind.ANNOTATION
-    kind[_those(name, texts, what == _PYTHON, lambda text: text.startswith(MODULE_NAME))] = EventKind.MODULE
+    kind[_rows_named(name, texts, what == OPERATOR, lambda text: STEP_NAME.match(text) is not None)] = (
+        EventKind.ANNOTATION
+    )
+    kind[_rows_named(name, texts, what == _PYTHON, lambda text: text.startswith(MODULE_NAME))] = EventKind.MODULE
     begins = np.zeros(read.rows, np.bool_)
-    begins[_those(name, texts, what == _QUEUE, lambda text: text.startswith(_ENQUEUE))] = True
+    begins[_rows_named(name, texts, what == _QUEUE, lambda text: text.startswith(_ENQUEUE))] = True
     category = np.select([what == each for each in _CATEGORIES], [rows.text(each) for each in _CATEGORIES.values()], -1)
     category = np.where(category == -1, rows.text(""), category)
     category[begins] = rows.text("enqueue")
     pid, tid = _threads(rows, read.whole("globalTid"))
     row = rows.add(start_ns=start, dur_ns=dur, name=name, category=category, kind=kind, pid=pid, tid=tid)
-    asked, arrows = _connections(database, rows, read, row, begins, (start, pid, tid))
+    connections, arrows = _connections(database, rows, read, row, begins, (start, pid, tid))
     if not (what == _MSTX).any():
         _marks(database, rows, names)
     _calls(database, rows, names)
@@ -90,12 +88,12 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     calls = row[what == _PYTHON]
     none = np.full(len(calls), MISSING)
     return Host(
-        _operators(database, rows, names, read, row), arrows, host_pid, asked, PythonArgs(calls, none, none, none)
+        _operators(database, rows, names, read, row), arrows, host_pid, connections, PythonArgs(calls, none, none, none)
     )
 
 
 def reported_steps(database: Database) -> StatedSteps | None:
-    """Returns the steps that the database states, None for none."""
+    """Returns the steps in the database, None without any."""
     read, start, dur = timed(database.read("STEP_TIME", needs=_TIMES, whole="id"), database.log)
     if not read.rows:
         return None
@@ -105,16 +103,15 @@ def reported_steps(database: Database) -> StatedSteps | None:
     return StatedSteps(labels, start[order], (start + dur)[order])
 
 
-def _those(
+def _rows_named(
     name: Int32, texts: list[str], among: npt.NDArray[np.bool_], holds: Callable[[str], bool]
 ) -> npt.NDArray[np.intp]:
-    """Rows of these with a name of which something holds; each name is asked once."""
+    """Returns the rows in ``among`` whose name satisfies ``holds``; each distinct name is tested once."""
     found = [each for each in np.unique(name[among]).tolist() if holds(texts[each])]
     return np.flatnonzero(among & np.isin(name, found))
 
 
 def _threads(rows: Rows, global_tid: Int64) -> tuple[Int32, Int32]:
-    """Ids of the process and thread that a number of both names; processes and threads get their names."""
     process, thread = global_tid >> 32, global_tid & (2**32 - 1)
     for both in np.unique(global_tid).tolist():
         pid, tid = str(both >> 32), str(both & (2**32 - 1))
@@ -124,7 +121,7 @@ def _threads(rows: Rows, global_tid: Int64) -> tuple[Int32, Int32]:
 
 
 def _marks(database: Database, rows: Rows, names: Names) -> None:
-    """Annotations of a program, where the table of the host's own rows has none."""
+    """Adds annotations of the program, if the table of host rows has none."""
     read = database.read("MSTX_EVENTS", needs=_TIMES, whole="globalTid message")
     read, start, dur = timed(read, database.log)
     pid, tid = _threads(rows, read.whole("globalTid"))
@@ -140,7 +137,6 @@ def _marks(database: Database, rows: Rows, names: Names) -> None:
 
 
 def _calls(database: Database, rows: Rows, names: Names) -> None:
-    """Calls of CANN, on the threads that made them."""
     read = database.read("CANN_API", needs=_TIMES, whole="type globalTid connectionId name")
     read, start, dur = timed(read, database.log)
     layer = read.whole("type")
@@ -168,7 +164,6 @@ def _calls(database: Database, rows: Rows, names: Names) -> None:
 
 
 def _collections(database: Database, rows: Rows, host_pid: str) -> None:
-    """Python's collections of garbage, on a process of their own."""
     read, start, dur = timed(database.read("GC_RECORD", needs=_TIMES, whole="globalTid"), database.log)
     if not read.rows:
         return
@@ -186,12 +181,12 @@ def _collections(database: Database, rows: Rows, host_pid: str) -> None:
 
 
 def lane_pid(host_pid: str, order: int, device: int) -> str:
-    """Returns the number that a trace view gives to a process that is none: of counters, of collections of garbage."""
+    """Returns the number that a trace view gives to an artificial process: counters, garbage collections."""
     return str(((int(host_pid) if host_pid else 0) << 10) | (order << 5) | device)
 
 
 def connected(connection: Int64) -> Int64:
-    """Returns numbers of connections, -1 where there is none: 0, and the largest of 32 bits."""
+    """Returns connection numbers, -1 for none: 0, and the largest of 32 bits."""
     return np.where((connection > 0) & (connection != NO_CONNECTION), connection, MISSING)
 
 
@@ -203,16 +198,16 @@ def _connections(
     begins: npt.NDArray[np.bool_],
     at: tuple[Int64, Int32, Int32],
 ) -> tuple[Columns, ArrowEnds]:
-    """The operator behind each connection, and arrows through the queue."""
+    """Returns the operator of each connection, and arrows through the queue."""
     what, identity = read.whole("type"), read.whole("connectionId")
     table = database.read("CONNECTION_IDS", needs="id connectionId")
     number, value = table.whole("id"), table.whole("connectionId")
     operators = np.flatnonzero((what == OPERATOR) & (identity >= 0))
-    by = first_with_key(identity[operators] + 1, operators, number + 1)
-    known = np.flatnonzero((by != MISSING) & (value > 0))
-    known = known[~_of_autograd(value[known], read.whole("sequenceNumber")[by[known]])]
-    asked = Columns(
-        {"connectionId": pa.array(value[known]), "row": pa.array(row[by[known]].astype(np.int64))}, len(known)
+    operator = first_with_key(identity[operators] + 1, operators, number + 1)
+    known = np.flatnonzero((operator != MISSING) & (value > 0))
+    known = known[~_is_autograd(value[known], read.whole("sequenceNumber")[operator[known]])]
+    connections = Columns(
+        {"connectionId": pa.array(value[known]), "row": pa.array(row[operator[known]].astype(np.int64))}, len(known)
     )
     queue = np.flatnonzero(what == _QUEUE)
     entry = first_with_key(number + 1, np.arange(len(number)), identity[queue] + 1)
@@ -234,13 +229,13 @@ def _connections(
         start_row=row[tail],
         end_row=row[head],
     )
-    return asked, arrows
+    return connections, arrows
 
 
-def _of_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
-    """Which connections are no launches: two operators of one sequence number share it, a forward one and its backward one.
+def _is_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
+    """Returns flags of connections between a forward and a backward operator with the same sequence number.
 
-    Torch and CANN count on their own, so that such a number may be that of a task as well.
+    Torch and CANN number independently, so such a number may also be that of a task.
     """
     _, place, count = np.unique(np.stack((value, sequence)), axis=1, return_inverse=True, return_counts=True)
     shared: npt.NDArray[np.bool_] = (sequence >= 0) & (count[place.reshape(-1)] > 1)
@@ -248,7 +243,6 @@ def _of_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
 
 
 def _operators(database: Database, rows: Rows, names: Names, read: Columns, row: Int32) -> OperatorArgs:
-    """Arguments of operators in the form of the model."""
     place = np.flatnonzero(read.whole("type") == OPERATOR)
     read = read.only(place)
     shapes, types = _arguments(rows, names, read)
@@ -268,7 +262,7 @@ def _operators(database: Database, rows: Rows, names: Names, read: Columns, row:
 
 
 def _arguments(rows: Rows, names: Names, read: Columns) -> tuple[Int32, Int32]:
-    """Shapes and types of what operators get, whichever of the two columns holds which: torch_npu of 2025 swapped them."""
+    """Returns shapes and types of inputs; torch_npu of 2025 swapped the two columns."""
     shapes, types = (names.ids(read.whole(key)) for key in ("inputShapes", "inputDtypes"))
     if not _are_shapes(rows, shapes) and _are_shapes(rows, types):
         shapes, types = types, shapes
@@ -279,19 +273,18 @@ def _are_shapes(rows: Rows, ids: Int32) -> bool:
     return all(_SHAPE.fullmatch(rows.interner.texts[each]) for each in np.unique(ids[ids != MISSING]).tolist())
 
 
-def _formed(rows: Rows, ids: Int32, of: Callable[[str], str]) -> Int32:
-    """String ids of texts put into a form, each once."""
+def _formed(rows: Rows, ids: Int32, convert: Callable[[str], str]) -> Int32:
     distinct, place = np.unique(ids, return_inverse=True)
-    texts = [of(rows.interner.texts[each]) if each != MISSING else "" for each in distinct.tolist()]
+    texts = [convert(rows.interner.texts[each]) if each != MISSING else "" for each in distinct.tolist()]
     found: Int32 = np.array([rows.text(text) if text else MISSING for text in texts], np.int32)[place]
     return found
 
 
 def _stacks(database: Database, rows: Rows, names: Names, chain: Int64) -> Int32:
-    """String ids of the call stacks, innermost frame first, as many as fit into the memory that they may take."""
-    wanted = np.unique(chain[chain >= 0])
+    """Returns string ids of the call stacks, innermost frame first, up to the memory limit."""
+    used_chains = np.unique(chain[chain >= 0])
     read = database.read("PYTORCH_CALLCHAINS", needs="id stack", whole="stackDepth")
-    kept = np.flatnonzero(np.isin(read.whole("id"), wanted))
+    kept = np.flatnonzero(np.isin(read.whole("id"), used_chains))
     number, frame, depth = (read.whole(key)[kept] for key in ("id", "stack", "stackDepth"))
     order = np.lexsort((depth, number))
     number, frame = number[order], frame[order]
@@ -300,7 +293,7 @@ def _stacks(database: Database, rows: Rows, names: Names, chain: Int64) -> Int32
     fits = int(np.searchsorted(np.cumsum(names.bytes_of(frame) + 1), MOST_STACK_BYTES, side="right"))
     if fits < len(number):
         number, frame = number[:fits], frame[:fits]
-        database.log.add("long_texts", "note", text="call stacks beyond the first 256 MB were left out")
+        database.log.add("long_texts", "note", text="call stacks beyond the first 256 MB were skipped")
     found, first = np.unique(number, return_index=True)
     offsets = pa.array(np.append(first, len(number)), pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, pc.fill_null(names.cells(frame), "")), ";").to_pylist()

@@ -1,4 +1,7 @@
-"""What is known of kernels and operations of groups, in the columns of kernel_details.csv, and what hardware counted."""
+"""Kernels and group operations in the columns of kernel_details.csv.
+
+Hardware counters are included.
+"""
 
 from __future__ import annotations
 
@@ -25,25 +28,23 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-_OF_TASKS = {"modelId": "Model ID", "taskId": "Task ID", "streamId": "Stream ID", "contextId": "Context ID"}
-_NONE = 2**32 - 1
-"""The largest number of 32 bits is none, but for models: there it says that the operator stands alone."""
-_GROUPS = "COMMUNICATION"
-"""What the newest files say of operations of groups where others name a core."""
+_TASK_COLUMNS = {"modelId": "Model ID", "taskId": "Task ID", "streamId": "Stream ID", "contextId": "Context ID"}
+_NONE = 2**32 - 1  # the largest 32-bit number means none, except for models: there it marks a stand-alone operator
+_GROUPS = "COMMUNICATION"  # core of group operations, as in the newest files
 _TOTALS = {"aic_total_time": "aicore_time(us)", "aiv_total_time": "aiv_time(us)"}
 MOST_COUNTERS = 512
 
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Kernels, and the rows at which they stand."""
+    """Kernels and their rows."""
 
     kernels: Kernels
     row: Int32
 
 
 def _named(names: Names, read: Columns, column: str) -> pa.Array:
-    """The names of a column; where the text of one is lost its number, so that what else is known of the row counts."""
+    """Returns the names of a column, or the number of a missing text, to retain the other facts of the row."""
     number = read.whole(column)
     return pc.coalesce(names.cells(number), absent_below_zero(number).cast(pa.string()))
 
@@ -54,44 +55,46 @@ def kernel_rows(
     interner: Interner,
     tasks: Tasks,
     operations: Operations,
-    at: tuple[Int32, Int64],
+    placed_operations: tuple[Int32, Int64],
 ) -> KernelRows:
-    """Returns what is known of kernels and operations; ``at`` are the rows and devices of the operations."""
+    """Returns facts of kernels and operations; ``placed_operations`` has rows and devices of the operations."""
     task = np.flatnonzero(tasks.place != MISSING)
-    told, read = tasks.described.only(tasks.place[task].astype(np.int64)), tasks.read.only(task)
-    row, device = at
+    descriptions, read = tasks.described.only(tasks.place[task].astype(np.int64)), tasks.read.only(task)
+    row, device = placed_operations
     count = len(row)
     none = np.full(count, MISSING)
     columns = {
         DEVICE: pa.array(np.concatenate((tasks.device[task], device))),
-        NAME: cleaned(pa.concat_arrays([_named(names, told, "name"), _named(names, operations.read, "opName")])),
+        NAME: cleaned(
+            pa.concat_arrays([_named(names, descriptions, "name"), _named(names, operations.read, "opName")])
+        ),
     }
-    for key, title in _OF_TASKS.items():
+    for key, title in _TASK_COLUMNS.items():
         number = read.whole(key)
         number = number if key == "modelId" else np.where(number == _NONE, MISSING, number)
         columns[title] = absent_below_zero(np.concatenate((number, none)))
     for title, keys in FULLY_DESCRIBED.items():
-        key = next((key for key in keys if told.has(key)), keys[0])
-        columns[title] = absent_below_zero(np.concatenate((told.whole(key), none)))
+        key = next((key for key in keys if descriptions.has(key)), keys[0])
+        columns[title] = absent_below_zero(np.concatenate((descriptions.whole(key), none)))
     of_groups = {
         "opType": names.cells(operations.read.whole("opType")),
         "taskType": pa.array([_GROUPS] * count, pa.string()),
     }
     for key, title in DESCRIBED_NAMES.items():
-        cells = names.cells(told.whole(key))
+        cells = names.cells(descriptions.whole(key))
         cells = unquoted(cells) if title.endswith("Shapes") else cells
         columns[title] = pa.concat_arrays((cells, of_groups.get(key, pa.nulls(count, pa.string()))))
-    waited = np.concatenate((told.whole("waitNs"), operations.read.whole("waitNs")))
+    waited = np.concatenate((descriptions.whole("waitNs"), operations.read.whole("waitNs")))
     times = {
         WAIT: absent_below_zero(waited),
         START: pa.array(np.concatenate((tasks.start_ns[task], operations.start_ns))),
         DURATION: pa.array(np.concatenate((tasks.dur_ns[task], operations.dur_ns))),
     }
     good = np.flatnonzero(np.asarray(columns[NAME].is_valid()))
-    only = pa.array(good)
+    taken = pa.array(good)
     table = TypedTable(
-        {title: column.take(only) for title, column in columns.items()},
-        {title: column.take(only) for title, column in times.items()},
+        {title: column.take(taken) for title, column in columns.items()},
+        {title: column.take(taken) for title, column in times.items()},
         database.log,
     )
     kernels = kernels_of(table, interner, database.log)
@@ -101,12 +104,12 @@ def kernel_rows(
 
 
 def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn]:
-    """What hardware counted in kernels, by name; ``number`` are those of the tasks."""
+    """Returns hardware counters of kernels, by name; ``number`` are the numbers of the tasks."""
     read = database.read("TASK_PMU_INFO", needs="globalTaskId name", number="value")
     value, what = read.number("value"), read.whole("name")
     place = first_with_key(number + 1, np.arange(len(number)), read.whole("globalTaskId") + 1)
     kept = np.flatnonzero((place != MISSING) & np.isfinite(value))
-    # In order of the counter and the kernel; of a value that is stated twice the first counts.
+    # Sorted by counter and kernel; the first of repeated values counts.
     kept = kept[np.lexsort((place[kept], what[kept]))]
     first = np.ones(len(kept), np.bool_)
     first[1:] = (what[kept][1:] != what[kept][:-1]) | (place[kept][1:] != place[kept][:-1])
@@ -122,7 +125,7 @@ def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn
 
 
 def _fact(name: str, row: Int32, value: npt.NDArray[np.float64]) -> OpenColumn:
-    """A column under the name that files have for it, in which times are microseconds."""
+    """Returns a column under its name in files, where times are microseconds."""
     if name.endswith("_time"):
         return OpenColumn(_TOTALS.get(name, f"{name}(us)"), row, value / 1000)
     is_count = name.endswith("_cycles") and bool((np.abs(value) < 2.0**53).all())

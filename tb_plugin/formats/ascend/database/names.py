@@ -1,4 +1,4 @@
-"""Numbers that stand for texts: the table of all names, and small ones of kinds."""
+"""Tables of texts by number: all names, and enums."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+# bytes of text columns, or this many times the database: a long name common to all rows must not fill the memory
 MOST_BYTES, MOST_TIMES = 256 * 1024 * 1024, 16
-"""Of columns written out as texts, or so many times the database: a long name that all rows share must not fill memory."""
 
 
 class Names:
-    """Texts by number, as one table has them; of a number that it has twice the first counts."""
+    """Texts of one table by number; the first text of a repeated number counts."""
 
     def __init__(
         self, database: Database, interner: Interner, table: str = "STRING_IDS", column: str = "value"
@@ -33,21 +33,21 @@ class Names:
         self._bytes = np.asarray(pc.fill_null(pc.binary_length(self._texts), 0)).astype(np.int64)
         self._interner = interner
         self._log = database.log
-        self._left = max(MOST_BYTES, MOST_TIMES * database.size)
+        self._free_bytes = max(MOST_BYTES, MOST_TIMES * database.size)
 
     def cells(self, number: Int64) -> pa.Array:
-        """Returns the texts of a column of numbers, null where there is none."""
+        """Returns the texts of a column of numbers, null if missing."""
         place = self._places(number)
         size = int(self._bytes[place[place != MISSING]].sum())
-        self._left -= size
-        if self._left < 0:
-            self._left += size
-            self._log.add("long_texts", "note", text="a column of very long texts was left out")
+        self._free_bytes -= size
+        if self._free_bytes < 0:
+            self._free_bytes += size
+            self._log.add("long_texts", "note", text="a column of very long texts was skipped")
             return pa.nulls(len(number), pa.string())
         return self._texts.take(pa.array(place, mask=place == MISSING)).cast(pa.string())
 
     def ids(self, number: Int64) -> Int32:
-        """Returns the string ids of a column of numbers, -1 where there is none. Only what is asked for is interned."""
+        """Returns the string ids of a column of numbers, -1 if missing. Only requested texts are interned."""
         distinct, inverse = np.unique(number, return_inverse=True)
         place = self._places(distinct)
         texts = self._texts.take(pa.array(place, mask=place == MISSING)).to_pylist()
@@ -56,7 +56,7 @@ class Names:
         return found
 
     def bytes_of(self, number: Int64) -> Int64:
-        """Returns how long the text of each number is."""
+        """Returns the length of each number's text, bytes."""
         place = self._places(number)
         return np.where(place == MISSING, 0, np.append(self._bytes, 0)[place])
 

@@ -1,4 +1,4 @@
-"""Which operator asked for a task through the queue, where the database does not say: call, queue, operator around it."""
+"""Operators behind queued tasks: from call to queue entry to operator."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Int32 = npt.NDArray[np.int32]
 
 
 def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int64) -> Int64:
-    """Returns for each of these rows the row of the operator that put its launch into the queue, -1 = none.
+    """Returns for each task row the row of the operator that queued its launch, -1 for none.
 
-    The call that launched it lies in what a thread took out of the queue; an arrow leads from where that was put in, which
-    lies in the operator.
+    The launching call lies in a range that a thread took from the queue. An arrow leads there from the range that put
+    it into the queue, and that lies in the operator.
     """
     none = np.full(len(tasks), MISSING, np.int64)
     kind, correlation = columns["kind"], columns["correlation"]
@@ -44,7 +44,7 @@ def enqueuing_operator(columns: Mapping[str, Any], arrows: ArrowEnds, tasks: Int
 
 
 def _around(columns: Mapping[str, Any], track: Int32, rows: Int64, inner: Int64) -> Int64:
-    """The innermost of ``rows`` that is open on its thread when each of ``inner`` begins, -1 = none."""
+    """Returns the innermost of ``rows`` that is open on the thread when each of ``inner`` starts, -1 for none."""
     start, dur = columns["start_ns"], columns["dur_ns"]
     rows = rows[np.lexsort((-dur[rows], start[rows]))]
     if not len(rows) or not len(inner):

@@ -1,4 +1,4 @@
-"""Rows of several tables put together: the columns of a trace, piece by piece, and facts of some of them."""
+"""Columns of a trace from the rows of several tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ABSENT = {"nth": MISSING, "correlation": MISSING, "external_id": MISSING, "devi
 
 @dataclass
 class Rows:
-    """The rows of a trace as they come together."""
+    """The rows of a trace, collected from tables."""
 
     interner: Interner
     count: int = 0
@@ -45,7 +45,7 @@ class Rows:
     _facts: dict[str, list[OpenColumn]] = field(default_factory=dict)
 
     def add(self, **columns: Any) -> Int32:
-        """Adds rows and returns their numbers; a single value is that of all. What is not given is absent."""
+        """Adds rows and returns their numbers; a single value applies to all. Missing columns are absent."""
         count = len(columns["start_ns"])
         part = {key: np.broadcast_to(columns.get(key, _ABSENT.get(key, 0)), count) for key in _TYPES}
         self._parts.append(part)
@@ -54,17 +54,17 @@ class Rows:
         return row
 
     def fact(self, key: str, row: Int32, values: Int64 | Float64 | pa.Array) -> None:
-        """Adds a fact of some rows: whole numbers (-1 = absent), floats (NaN) or texts (null)."""
+        """Adds a fact of some rows: integers (-1 if missing), floats (NaN) or texts (null)."""
         is_text = not isinstance(values, np.ndarray)
         column = ids_of(values, self.interner) if is_text else values
-        there = np.flatnonzero(~np.isnan(column) if column.dtype.kind == "f" else column != MISSING)
-        if len(there):
-            self._facts.setdefault(key, []).append(OpenColumn(key, row[there], column[there], is_text))
+        has_value = np.flatnonzero(~np.isnan(column) if column.dtype.kind == "f" else column != MISSING)
+        if len(has_value):
+            self._facts.setdefault(key, []).append(OpenColumn(key, row[has_value], column[has_value], is_text))
 
     def work(
         self, row: Int32, stream: Int32 | None = None, size: Int64 | None = None, direction: Int32 | None = None
     ) -> None:
-        """Says that rows are work of a device: on which stream, how many bytes it moves and whereto (string ids)."""
+        """Marks rows as device work, with stream, moved bytes and copy direction (string ids)."""
         none = np.full(len(row), MISSING)
         ids = (none.astype(np.int32) if each is None else each for each in (stream, direction))
         self._work.append((row, next(ids), none if size is None else size, next(ids)))
@@ -74,13 +74,13 @@ class Rows:
         return self.interner.text(text)
 
     def numbers(self, values: Int64, form: str = "{}") -> Int32:
-        """Returns the string ids of whole numbers written into ``form``."""
+        """Returns the string ids of integers formatted with ``form``."""
         distinct, place = np.unique(values, return_inverse=True)
         found: Int32 = np.array([self.text(form.format(value)) for value in distinct.tolist()], np.int32)[place]
         return found
 
     def columns(self) -> dict[str, Any]:
-        """Returns the columns of all rows, and the facts; sections are others' to add."""
+        """Returns the columns of all rows, and the facts; callers add sections."""
         made: dict[str, Any] = {
             key: np.concatenate([np.empty(0, kind), *(part[key] for part in self._parts)]).astype(kind)
             for key, kind in _TYPES.items()
@@ -88,13 +88,16 @@ class Rows:
         empty = np.empty(0, np.int32)
         none = (empty, empty, made["nth"][:0], empty)
         made["device_args"] = device_args(*(np.concatenate(each) for each in zip(none, *self._work, strict=True)))
-        return made | {"asynchronous": AsyncRows(), "others": tuple(_joined(parts) for parts in self._facts.values())}
+        return made | {
+            "asynchronous": AsyncRows(),
+            "others": tuple(_concatenated(parts) for parts in self._facts.values()),
+        }
 
 
 def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
-    """Returns the rows that have both times, with start and duration; the others are counted."""
+    """Returns the rows with both times, their start and duration; the others are counted."""
     start, end = read.whole(START), read.whole(END)
-    # Half of the range is left for what is added to times.
+    # Half of the range is reserved for additions to times.
     good = read.there(START) & read.there(END) & (start >= 0) & (end >= start) & (end < 2**62)
     if not good.all():
         log.add("bad_row", "dropped", count=int((~good).sum()))
@@ -103,17 +106,16 @@ def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
 
 
 def names_or_numbers(rows: Rows, ids: Int32, number: Int64) -> Int32:
-    """Returns names, and for what has none (a number that no text stands for) the number itself."""
-    lost = ids == MISSING
-    if not lost.any():
+    """Returns names; a number without a text becomes its own name."""
+    is_missing = ids == MISSING
+    if not is_missing.any():
         return ids
     made = ids.copy()
-    made[lost] = rows.numbers(number[lost])
+    made[is_missing] = rows.numbers(number[is_missing])
     return made
 
 
-def _joined(parts: list[OpenColumn]) -> OpenColumn:
-    """One column of several: texts where any is, rows ascending because the parts are."""
+def _concatenated(parts: list[OpenColumn]) -> OpenColumn:
     first = parts[0]
     same = [part for part in parts if part.is_text == first.is_text]
     row, value = (np.concatenate([getattr(part, key) for part in same]) for key in ("row", "value"))

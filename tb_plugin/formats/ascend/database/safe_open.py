@@ -1,7 +1,8 @@
-"""A database that nobody trusts: opened read-only, asked only for columns of ordinary tables, in bounded time and memory.
+"""Safe access to an untrusted SQLite database.
 
-It is copied to a temporary file first: SQLite reads files, and what lies in a bucket is none. The copy
-is put right where SQLite would refuse all of it, so that a database cut short gives what is left.
+It is read-only, limited to columns of ordinary tables, and bounded in time and memory. The file is copied first,
+because SQLite needs a local file. The copy's header is corrected if SQLite would refuse the whole file, so that a
+truncated database yields its remaining rows.
 """
 
 from __future__ import annotations
@@ -23,26 +24,19 @@ from tb_plugin.formats.issues import IssueLog
 from tb_plugin.lib.temp_dirs import PrivateFolder
 
 MAGIC = b"SQLite format 3\0"
-MOST_SECONDS = 120.0
-"""For which one table may be read; the largest real ones take some seconds."""
-MOST_TEXT_BYTES = 16 * 1024 * 1024
-"""Bytes of one cell or row."""
+MOST_SECONDS = 120.0  # per table; the largest real ones take some seconds
+MOST_TEXT_BYTES = 16 * 1024 * 1024  # bytes of one cell or row
 MOST_TABLES = 4096
-LEAST_ROW_BYTES = 4
-"""What a row takes in its page at the very least: more rows than fit into the file come from pages that lie in themselves."""
-MOST_LOST = 20
-"""Times its length that a file was before it was cut, at most; of one cut shorter nothing is worth reading."""
+LEAST_ROW_BYTES = 4  # minimum size of a row: more rows than that come from pages that refer to each other
+MOST_LOST = 20  # maximum ratio of original to truncated length; a shorter file is not worth reading
 _HEAD_BYTES = 100
+# header bytes about a write-ahead log (a separate file, not read), and their value for no log
 _LOG_PLACE, _NO_LOG = 18, b"\1\1"
-"""Where a head speaks of a write-ahead log, a file of its own that is not read; and how it says that there is none."""
-_BLOCK = 1 << 20
-_BATCH, _TOGETHER = 20_000, 200
-"""Rows that are made columns, and that SQLite is asked for, at once."""
-_READ_SHARE = 0.5
-"""Share of the work, when the copy is there: the rest has no measure, and goes on at this share."""
-_STEPS = 50_000
-"""Instructions of SQLite between two looks at the clock."""
-_AGAIN = "Export it again (torch_npu.profiler.profiler.analyse), or with export_type=Text beside it."
+_BLOCK_BYTES = 1 << 20
+_BATCH, _FETCH_ROWS = 20_000, 200  # rows per batch of columns, and rows per fetch
+_READ_SHARE = 0.5  # share of the copy in the work; the rest cannot be measured and stays at this value
+_CHECK_STEPS = 50_000  # SQLite instructions between two checks of the clock
+_AGAIN = "Export it again (torch_npu.profiler.profiler.analyse), or export with export_type=Text as well."
 _PRAGMAS = frozenset({"table_info"})
 _SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
@@ -50,21 +44,21 @@ _FORMS = {"whole": Form.WHOLE, "number": Form.NUMBER, "text": Form.TEXT}
 
 
 class Database:
-    """One open database. What cannot be read is told in the log and counts as absent."""
+    """An open database. Unreadable parts are logged and count as missing."""
 
     def __init__(self, connection: sqlite3.Connection, size: int, log: IssueLog, tell: Callable[[float], None]) -> None:
         self.log = log
         self.size = size
         self._connection = connection
-        self._tell = tell
+        self._report_progress = tell
         self._deadline = 0.0
         self._allowed: frozenset[str] = _SCHEMA
-        connection.set_progress_handler(self._is_late, _STEPS)
+        connection.set_progress_handler(self._is_late, _CHECK_STEPS)
         connection.set_authorizer(self._allow)
         self._tables = self._listed()
 
     def has(self, table: str) -> bool:
-        """Returns True when there is an ordinary table of this name."""
+        """Returns True if there is an ordinary table of this name."""
         return table.casefold() in self._tables
 
     @property
@@ -73,17 +67,17 @@ class Database:
         return tuple(self._tables.values())
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """Returns the names of the columns of a table, none where it is not there."""
+        """Returns the column names of a table, none without the table."""
         name = self._tables.get(table.casefold())
         if name is None:
             return ()
-        rows = self._asked(f"PRAGMA table_info({_quoted(name)})", table)
+        rows = self._query_schema(f"PRAGMA table_info({_quoted(name)})", table)
         return tuple(str(row[1]) for row in rows)
 
     def read(self, table: str, *, needs: str = "", whole: str = "", number: str = "", text: str = "") -> Columns:
-        """Returns columns of a table, named with blanks between them; those in ``needs`` are whole numbers too.
+        """Returns columns of a table; names are separated by blanks, and ``needs`` are integers too.
 
-        A column that is not there has no values. Without one that it ``needs`` the table counts as empty, which is told.
+        A missing column has no values. If a needed column is missing, the table counts as empty, which is logged.
         """
         wanted = dict.fromkeys(needs.split(), Form.WHOLE)
         for key, names in (("whole", whole), ("number", number), ("text", text)):
@@ -91,20 +85,20 @@ class Database:
         return self.read_as(table, wanted, needs.split())
 
     def read_as(self, table: str, wanted: Mapping[str, Form], needs: Sequence[str] = ()) -> Columns:
-        """Returns columns of a table in these forms, as ``read`` does."""
+        """Returns columns of a table with these types, as ``read`` does."""
         name = self._tables.get(table.casefold())
         if name is None:
             return Columns({}, 0)
-        there = {column.casefold(): column for column in self.columns(table)}
-        lost = [column for column in needs if column.casefold() not in there]
-        if lost:
-            text = f"table {table} has no column {', '.join(lost)}, so that its rows were left out"
+        existing = {column.casefold(): column for column in self.columns(table)}
+        missing = [column for column in needs if column.casefold() not in existing]
+        if missing:
+            text = f"table {table} has no column {', '.join(missing)}; its rows were skipped"
             self.log.add("missing_column", "note", text=text)
             return Columns({}, 0)
-        names = [column for column in wanted if column.casefold() in there]
+        names = [column for column in wanted if column.casefold() in existing]
         if not names:
             return Columns({}, 0)
-        query = f"SELECT {', '.join(_quoted(there[n.casefold()]) for n in names)} FROM {_quoted(name)}"
+        query = f"SELECT {', '.join(_quoted(existing[n.casefold()]) for n in names)} FROM {_quoted(name)}"
         parts: list[list[pa.Array]] = [[] for _ in names]
         rows = 0
         self._allowed = frozenset({name})
@@ -119,36 +113,34 @@ class Database:
         return Columns({key: _one(array) for key, array in made.items()}, rows)
 
     def _listed(self) -> dict[str, str]:
-        rows = self._asked(_TABLES, "sqlite_master")
+        rows = self._query_schema(_TABLES, "sqlite_master")
         if len(rows) > MOST_TABLES:
-            self.log.add(
-                "many_tables", "note", text=f"only the first {MOST_TABLES} tables of the database were looked at"
-            )
+            self.log.add("many_tables", "note", text=f"only the first {MOST_TABLES} tables of the database were read")
         names = (row[0] for row in rows[:MOST_TABLES])
         return {name.casefold(): name for name in names if isinstance(name, str)}
 
-    def _asked(self, query: str, table: str) -> list[tuple[object, ...]]:
+    def _query_schema(self, query: str, table: str) -> list[tuple[object, ...]]:
         self._allowed = _SCHEMA
         return [row for batch in self._batches(query, table) for row in batch]
 
     def _batches(self, query: str, table: str) -> Iterator[list[tuple[object, ...]]]:
-        """Rows of a query, some at a time. One that fails ends early, and is told."""
-        most = max(1000, self.size // LEAST_ROW_BYTES)
+        """Yields the rows of a query in batches. A failing query ends early, which is logged."""
+        rows_left = max(1000, self.size // LEAST_ROW_BYTES)
         self._deadline = time.monotonic() + MOST_SECONDS
         batch: list[tuple[object, ...]] = []
         try:
             cursor = self._connection.execute(query)
-            # Few at a time: of those that are asked for together none comes where one is damaged.
-            while part := cursor.fetchmany(_TOGETHER):
+            # Small fetches: one damaged row loses all rows of its fetch.
+            while part := cursor.fetchmany(_FETCH_ROWS):
                 batch += part
-                most -= len(part)
-                if most < 0:
+                rows_left -= len(part)
+                if rows_left < 0:
                     self._damaged(table, "it has more rows than fit into the file")
                     return
                 if len(batch) >= _BATCH:
                     yield batch
                     batch = []
-                    self._tell(_READ_SHARE)
+                    self._report_progress(_READ_SHARE)
         except (sqlite3.Error, UnicodeError, MemoryError, OverflowError) as error:
             late = time.monotonic() > self._deadline
             self._damaged(table, f"it took longer than {MOST_SECONDS:.0f} s" if late else str(error))
@@ -156,14 +148,16 @@ class Database:
             yield batch
 
     def _damaged(self, table: str, why: str) -> None:
-        text = f"table {table} could not be read to its end, so that rows are missing: {why}. {_AGAIN}"
+        text = f"table {table} was read only in part, so rows are missing: {why}. {_AGAIN}"
         self.log.add("database_damaged", "note", text=text)
 
     def _is_late(self) -> int:
         return int(time.monotonic() > self._deadline > 0)
 
     def _allow(self, action: int, first: str | None, second: str | None, place: str | None, inner: str | None) -> int:
-        """What SQLite asks before it prepares a query: nothing but columns of the one table, and of no view or trigger."""
+        """Permits only reads of columns of the current table, not of views or triggers. SQLite calls it for each
+        query.
+        """
         if action == sqlite3.SQLITE_SELECT and inner is None:
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ and inner is None and place in ("main", None) and first in self._allowed:
@@ -175,9 +169,9 @@ class Database:
 
 @contextmanager
 def opened(source: Source, name: str, log: IssueLog, tell: Callable[[float], None]) -> Iterator[Database]:
-    """Gives the database that a file is. Raises UnreadableTrace where it is none, StorageError, and what ``tell`` raises.
+    """Yields the database in a file. Raises UnreadableTrace for another file, StorageError, and what ``tell`` raises.
 
-    ``tell`` gets the fraction that was read, 0..1, and may raise to stop.
+    ``tell`` gets the fraction that was read, 0 to 1, and may raise to stop.
     """
     with PrivateFolder() as folder:
         path = folder / "copy.db"
@@ -187,14 +181,14 @@ def opened(source: Source, name: str, log: IssueLog, tell: Callable[[float], Non
 
 
 def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable[[float], None]) -> int:
-    """Copies the file and puts its head right; returns how many bytes it has."""
+    """Copies the file and corrects its header; returns its size, bytes."""
     size, whole = 0, max(1, source.size(name))
     try:
         with source.open(name) as raw, path.open("wb") as copy:
-            while block := raw.read(_BLOCK):
+            while block := raw.read(_BLOCK_BYTES):
                 if not size and not block.startswith(MAGIC):
                     raise UnreadableTrace(
-                        "The file is no SQLite database, or it is encrypted.",
+                        "The file is not an SQLite database, or it is encrypted.",
                         where=name,
                         do="Export it again, unencrypted.",
                     )
@@ -202,7 +196,7 @@ def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable
                 size += len(block)
                 tell(_READ_SHARE * min(1.0, size / whole))
         if size < _HEAD_BYTES:
-            raise UnreadableTrace("The database is empty or cut off in its head.", where=name, do=_AGAIN)
+            raise UnreadableTrace("The database is empty, or truncated in its header.", where=name, do=_AGAIN)
         with path.open("r+b") as copy:
             head = copy.read(_HEAD_BYTES)
             copy.seek(_LOG_PLACE)
@@ -214,19 +208,21 @@ def _copied(source: Source, name: str, path: Path, log: IssueLog, tell: Callable
 
 
 def _length(head: bytes, size: int, log: IssueLog) -> int:
-    """How long the copy has to be: as long as its head says, or SQLite refuses all of it. What is lost is zeros."""
+    """Returns the length of the copy: that in the header, because SQLite refuses shorter files. Missing pages are
+    zeros.
+    """
     page = int.from_bytes(head[16:18], "big")
     page = 65536 if page == 1 else max(page, 512)
     pages, stated = size // page, int.from_bytes(head[28:32], "big")
     if stated <= pages:
         return size
-    text = f"the database ends after {pages} of {stated} pages; what is left of it is shown. {_AGAIN}"
+    text = f"the database is truncated after {pages} of {stated} pages; these are shown. {_AGAIN}"
     log.add("database_cut", "note", text=text)
     return page * min(stated, MOST_LOST * max(pages, 1))
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    # Immutable: no journal beside it is rolled back, no lock taken.
+    # Immutable: SQLite does not roll back a journal and takes no lock.
     uri = f"file:{quote(os.fspath(path))}?mode=ro&immutable=1"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=0)
     connection.text_factory = lambda content: str(content, "utf-8", "replace")
@@ -235,7 +231,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     try:
         for setting in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
             connection.execute(f"PRAGMA {setting}")
-    except (sqlite3.Error, UnicodeError):  # what is wrong with the file is told when its tables are asked for
+    except (sqlite3.Error, UnicodeError):  # problems of the file are logged when its tables are read
         pass
     return connection
 
@@ -245,5 +241,5 @@ def _quoted(name: str) -> str:
 
 
 def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One piece: ``combine_chunks`` gives several where texts are longer than 2 GiB together."""
+    """Returns one array: ``combine_chunks`` gives several for more than 2 GiB of texts."""
     return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

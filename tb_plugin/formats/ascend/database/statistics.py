@@ -1,4 +1,4 @@
-"""Statistics by type of kernel and by call that a text export has as files, worked out of the rows of a database."""
+"""Kernel and call statistics of a text export, computed from database rows."""
 
 from __future__ import annotations
 
@@ -21,26 +21,24 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-LEVEL = "level"
-"""The fact of calls of CANN that says which layer was called."""
+LEVEL = "level"  # fact of CANN calls with the called layer
 _HOST = "host"
 
 
 def worked_out(
     columns: Mapping[str, Any], kernels: Kernels | None, interner: Interner, texts: frozenset[str], log: IssueLog
 ) -> dict[str, TypedTable]:
-    """Returns the statistics that none of the files ``texts`` has, of kernels and of rows with a level, by their files."""
+    """Returns statistics of kernels and of rows with a level, by file name, except for those in the files ``texts``."""
     found = {}
     if kernels is not None and files.KERNEL_STATISTICS not in texts:
-        found[files.KERNEL_STATISTICS] = _of_kernels(kernels, interner, log)
+        found[files.KERNEL_STATISTICS] = _kernel_statistics(kernels, interner, log)
     levels = [fact for fact in columns["others"] if fact.key == LEVEL and fact.is_text]
     if levels and files.CALL_STATISTICS not in texts:
-        found[files.CALL_STATISTICS] = _of_calls(columns, levels[0], interner, log)
+        found[files.CALL_STATISTICS] = _call_statistics(columns, levels[0], interner, log)
     return {file: table for file, table in found.items() if table.rows}
 
 
-def _of_kernels(kernels: Kernels, interner: Interner, log: IssueLog) -> TypedTable:
-    """Kernels by type and core, without operations of groups."""
+def _kernel_statistics(kernels: Kernels, interner: Interner, log: IssueLog) -> TypedTable:
     kind, core = (_by_row(kernels.facts, title, len(kernels)) for title in (TYPE, CORE))
     row = np.flatnonzero(~kernels.is_collective & (kind != MISSING))
     grouped = _grouped(
@@ -56,8 +54,7 @@ def _of_kernels(kernels: Kernels, interner: Interner, log: IssueLog) -> TypedTab
     return TypedTable(columns, {}, log)
 
 
-def _of_calls(columns: Mapping[str, Any], level: OpenColumn, interner: Interner, log: IssueLog) -> TypedTable:
-    """Calls of CANN by layer and name; the layer that a name begins with is left out of it."""
+def _call_statistics(columns: Mapping[str, Any], level: OpenColumn, interner: Interner, log: IssueLog) -> TypedTable:
     row = level.row
     grouped = _grouped([level.value, columns["name"][row]], columns["dur_ns"][row], interner, (0, 1))
     name = pc.replace_substring_regex(grouped["key_1"], r"\A\w+@", "")
@@ -73,12 +70,12 @@ def _of_calls(columns: Mapping[str, Any], level: OpenColumn, interner: Interner,
 def _grouped(
     keys: Sequence[Int64 | Int32], dur_ns: Int64, interner: Interner, words: Sequence[int]
 ) -> dict[str, pa.Array]:
-    """Durations by keys, the longest sum first; of the keys in ``words``, which are string ids, the texts."""
+    """Returns durations by keys, largest sum first; keys at positions ``words`` are string ids and become texts."""
     names = [f"key_{place}" for place in range(len(keys))]
-    # Floats: sums of times that cannot be right leave 64 bits, and others they hold exactly.
+    # Floats: sums of impossible times exceed 64 bits, and other sums are exact.
     table = pa.table([*(pa.array(key) for key in keys), pa.array(dur_ns.astype(np.float64))], [*names, "ns"])
-    asked = [("ns", how) for how in ("count", "sum", "min", "max", "mean", "variance")]
-    made = table.group_by(names).aggregate(asked).combine_chunks()
+    aggregations = [("ns", how) for how in ("count", "sum", "min", "max", "mean", "variance")]
+    made = table.group_by(names).aggregate(aggregations).combine_chunks()
     columns = {name: made[name].combine_chunks() for name in names}
     for place in words:
         ids = columns[names[place]].to_pylist()
@@ -101,7 +98,6 @@ def _grouped(
 
 
 def _by_row(facts: Sequence[OpenColumn], key: str, count: int) -> Int32:
-    """The string ids of a fact by row, -1 = absent."""
     found = np.full(count, MISSING, np.int32)
     for fact in facts:
         if fact.key == key and fact.is_text:

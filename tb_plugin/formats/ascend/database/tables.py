@@ -1,4 +1,4 @@
-"""Memory and ready-made tables, in the columns of the CSV files that have the same."""
+"""Memory and vendor tables in the columns of the CSV files."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ _BLOCK_TOTALS = {
     for what in ("Allocated", "Reserved", "Active")
 }
 _TOTALS = {f"total{what}": f"Total {what}(MB)" for what in ("Allocated", "Reserved", "Active")}
-PROCESS = "APP"
-"""The component that is all that the process has, as the driver counts it."""
-_OF_PROCESS = "app"
+PROCESS = "APP"  # component for the whole process, as counted by the driver
+_PROCESS_TYPE = "app"
 
 STEP_TABLE = "StepTraceTime"
 _STEPS = {
@@ -50,24 +49,24 @@ _COMMUNICATION = {
     "large_packet_ratio": "Large Packet Ratio", "package_size": "Package Size(MB)", "count": "Count",
     "total_duration": "Total Duration(ms)", "src_rank": "Source Rank", "dst_rank": "Destination Rank", "op_name": "Op Name",
 }  # fmt: skip
+# name here -> table of the database, corresponding file, and column titles
 _ANALYSED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     files.STEPS: (STEP_TABLE, files.STEPS, _STEPS),
     "communication_time": ("CommAnalyzerTime", files.COMMUNICATION, _COMMUNICATION),
     "communication_bandwidth": ("CommAnalyzerBandwidth", files.COMMUNICATION, _COMMUNICATION),
     "communication_links": ("CommAnalyzerMatrix", files.MATRIX, _COMMUNICATION),
 }
-"""What tables are called here -> the table of the database, the file that has the same, and titles of the columns."""
 _TEXTS = frozenset({"step", "hccl_op_name", "group_name", "type", "transport_type", "op_name", "src_rank", "dst_rank"})
-_MOST_COLUMNS = 64
+_MAX_COLUMNS = 64
 
 
 def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, TypedTable]:
-    """Returns the tables of an ``analysis.db`` but those that one of the files ``texts`` has."""
+    """Returns the tables of an ``analysis.db`` that the files ``texts`` lack."""
     found = {}
     for name, (table, file, titles) in _ANALYSED.items():
         if file in texts or not database.has(table):
             continue
-        columns = [column for column in database.columns(table)[:_MOST_COLUMNS] if column.casefold() in titles]
+        columns = [column for column in database.columns(table)[:_MAX_COLUMNS] if column.casefold() in titles]
         forms = {each: Form.TEXT if each.casefold() in _TEXTS else Form.NUMBER for each in columns}
         read = database.read_as(table, forms)
         if read.rows:
@@ -79,10 +78,10 @@ def analysed_tables(database: Database, texts: frozenset[str]) -> dict[str, Type
 def memory_tables(
     database: Database, names: Names, interner: Interner, wanted: Callable[[str], bool]
 ) -> dict[str, TypedTable]:
-    """Returns what the database has of the files about memory that are ``wanted``, by their names."""
+    """Returns the ``wanted`` tables about memory, by file name."""
     found = {}
-    for file, of in ((files.BLOCKS, _blocks), (files.MEMORY, _totals), (files.MODULES, _modules)):
-        if wanted(file) and (table := of(database, names, interner)) is not None and table.rows:
+    for file, make in ((files.BLOCKS, _blocks), (files.MEMORY, _totals), (files.MODULES, _modules)):
+        if wanted(file) and (table := make(database, names, interner)) is not None and table.rows:
             found[file] = table
     return found
 
@@ -96,25 +95,24 @@ def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
     )
     columns = {
         "Name": _with_allocator(read, names.cells(read.whole("name"))),
-        "Size(KB)": _in(KIB, _as_number(read, "size")),
+        "Size(KB)": _in_unit(KIB, _as_number(read, "size")),
         "Device Type": _device_types(read),
-        **{title: _in(MIB, read.number(key)) for key, title in _BLOCK_TOTALS.items()},
+        **{title: _in_unit(MIB, read.number(key)) for key, title in _BLOCK_TOTALS.items()},
     }
     return TypedTable(columns, {title: read.array(key) for key, title in _BLOCK_TIMES.items()}, database.log)
 
 
 def _with_allocator(read: Columns, name: pa.Array) -> pa.Array:
-    """Names as files have them, in which those of the graph engine's blocks are marked: only PyTorch's are a stream's."""
+    """Returns names as in files, with a prefix for blocks of the graph engine: only PyTorch's blocks have a stream."""
     is_graph = ~read.there("streamPtr") & read.has("streamPtr")
     return pc.if_else(pa.array(is_graph), pc.binary_join_element_wise(OF_GRAPH, name, ""), name)
 
 
 def _totals(database: Database, names: Names, interner: Interner) -> TypedTable:
-    """Totals of the allocators, and those of the process, which only the driver's table has."""
     read = database.read("MEMORY_RECORD", needs="timestamp", whole="component deviceId", number=" ".join(_TOTALS))
     driver = database.read("NPU_MEM", needs="timestampNs", whole="type deviceId", number="hbm ddr")
     process = names.cells(driver.whole("type")).to_pylist()
-    driver = driver.only(np.flatnonzero(np.array([each == _OF_PROCESS for each in process], np.bool_)))
+    driver = driver.only(np.flatnonzero(np.array([each == _PROCESS_TYPE for each in process], np.bool_)))
     reserved = np.nansum((driver.number("hbm"), driver.number("ddr")), axis=0)
     none = np.full(driver.rows, np.nan)
     more = {"totalReserved": reserved}
@@ -126,7 +124,7 @@ def _totals(database: Database, names: Names, interner: Interner) -> TypedTable:
     columns = {
         "Component": pa.concat_arrays((component, pa.array([PROCESS] * driver.rows, pa.string()))),
         "Device Type": pa.concat_arrays((_device_types(read), _device_types(driver))),
-        **{title: _in(MIB, np.concatenate((stated[key], more.get(key, none)))) for key, title in _TOTALS.items()},
+        **{title: _in_unit(MIB, np.concatenate((stated[key], more.get(key, none)))) for key, title in _TOTALS.items()},
     }
     times = pa.concat_arrays((read.array("timestamp"), driver.array("timestampNs")))
     return TypedTable(columns, {"Timestamp(us)": times}, database.log)
@@ -138,7 +136,7 @@ def _modules(database: Database, names: Names, interner: Interner) -> TypedTable
     columns = {
         DEVICE: read.array("deviceId"),
         "Component": words.cells(read.whole("moduleId")),
-        "Total Reserved(MB)": _in(MIB, read.number("totalReserved")),
+        "Total Reserved(MB)": _in_unit(MIB, read.number("totalReserved")),
         "Device": _device_types(read),
     }
     return TypedTable(columns, {"Timestamp(us)": read.array("timestampNs")}, database.log)
@@ -148,8 +146,8 @@ def _as_number(read: Columns, key: str) -> Float64:
     return np.where(read.there(key), read.whole(key).astype(np.float64), np.nan)
 
 
-def _in(unit: float, values: Float64) -> pa.Array:
-    """Bytes in a larger unit, null where there are none. Powers of two: nothing is lost on the way back."""
+def _in_unit(unit: float, values: Float64) -> pa.Array:
+    """Returns bytes in a larger unit, null if missing. Units are powers of two, so the conversion is exact."""
     return pa.array(values / unit, mask=np.isnan(values))
 
 

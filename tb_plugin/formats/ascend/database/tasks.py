@@ -1,4 +1,4 @@
-"""Tasks of a device's streams, and bars that a tool worked out of them."""
+"""Tasks of device streams, and bars that a tool computed from them."""
 
 from __future__ import annotations
 
@@ -20,43 +20,40 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
-MOST_DEVICE = 4096
-"""Numbers beyond it are those of no device."""
+MOST_DEVICE = 4096  # larger numbers are not devices
+# numeric columns of kernel_details.csv -> names in databases, oldest first
 FULLY_DESCRIBED = {"Block Dim": ("blockDim", "blockNum"), "Mix Block Dim": ("mixBlockDim", "mixBlockNum")}
-"""Columns of kernel_details.csv that are plain numbers -> what the database called them, oldest first."""
+# columns with string numbers -> columns of kernel_details.csv
 DESCRIBED_NAMES = {
     "opType": "Type", "opState": "OP State", "taskType": "Accelerator Core", "hf32Eligible": "HF32 Eligible",
     "inputShapes": "Input Shapes", "inputDataTypes": "Input Data Types", "inputFormats": "Input Formats",
     "outputShapes": "Output Shapes", "outputDataTypes": "Output Data Types", "outputFormats": "Output Formats",
     "attrInfo": "Attributes",
 }  # fmt: skip
-"""Columns of what is known of kernels that are numbers of texts -> those of kernel_details.csv."""
-_TASK_WHOLE = {"modelId": "Model Id", "taskId": "Task Id"}
+_TASK_INTEGERS = {"modelId": "Model Id", "taskId": "Task Id"}
 _BARS = {0: "Computing", 1: "Communication", 2: "Communication(Not Overlapped)", 3: "Free"}
 
 _UNKNOWN = (
-    "what these tasks are is unknown, for the texts of their types are not there: they are drawn and count as no work, "
-    "so that times of kernels and communication are too short and idle times too long"
+    "the texts of these tasks' types are missing. They are drawn but count as no work: "
+    "kernel and communication times are too short, idle times too long"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """The tasks: all columns are of equal length."""
+    """The tasks; all columns have equal length."""
 
     read: Columns
     start_ns: Int64
     dur_ns: Int64
     device: Int64
     row: Int32
-    described: Columns
-    """What is known of kernels, a row for each."""
-    place: Int32
-    """The row of each task there, -1 = none."""
+    described: Columns  # facts about kernels, one row each
+    place: Int32  # row of each task in ``described``, -1 for none
 
 
 def task_rows(database: Database, rows: Rows, names: Names, host: Host, operations: Int64) -> Tasks:
-    """Adds the tasks of streams. ``operations`` are the numbers of connections of what groups do."""
+    """Adds the tasks of streams. ``operations`` are the connection numbers of group operations."""
     described = database.read(
         "COMPUTE_TASK_INFO",
         needs="globalTaskId name",
@@ -75,7 +72,7 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
     typed = names.ids(read.whole("taskType"))
     task = names_or_numbers(rows, typed, read.whole("taskType"))
     kind = _kinds(rows, task, place != MISSING, connection, operations)
-    # What a task without a type does nobody knows; counted as a kernel it would be computation.
+    # A task without a type is unknown; as a kernel it would count as computation.
     unknown = (typed == MISSING) & (place == MISSING)
     if unknown.any():
         kind[unknown] = EventKind.DEVICE_ANNOTATION
@@ -101,13 +98,13 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
     rows.work(row, stream, *_copied(database, names, read.whole("globalTaskId")))
     rows.fact("Task Type", row, names.cells(read.whole("taskType")))
     rows.fact("connection_id", row, connection)
-    for key, title in _TASK_WHOLE.items():
+    for key, title in _TASK_INTEGERS.items():
         rows.fact(title, row, read.whole(key))
     return Tasks(read, start, dur, device, row, described, place)
 
 
 def bar_rows(database: Database, rows: Rows) -> None:
-    """Adds the bars of computing, communication and neither, where a tool worked them out."""
+    """Adds bars of computing, communication and neither, if a tool computed them."""
     read = database.read("OVERLAP_ANALYSIS", needs="startNs endNs type", whole="deviceId")
     read, start, dur = timed(read, database.log)
     what = read.whole("type")
@@ -128,19 +125,19 @@ def bar_rows(database: Database, rows: Rows) -> None:
 
 
 def operator_of_connection(host: Host, connection: Int64) -> Int64:
-    """Returns the external id of the operator that is behind each connection, -1 where none is."""
-    asked = first_with_key(host.asked.whole("connectionId"), host.asked.whole("row"), connection)
-    return np.where(asked != MISSING, asked.astype(np.int64) + 1, MISSING)
+    """Returns the external id of the operator behind each connection, -1 for none."""
+    requested = first_with_key(host.asked.whole("connectionId"), host.asked.whole("row"), connection)
+    return np.where(requested != MISSING, requested.astype(np.int64) + 1, MISSING)
 
 
 def devices_in(read: Columns) -> Int64:
-    """Returns the numbers of devices; 0 where a row names none that can be."""
+    """Returns device numbers, 0 if missing or invalid."""
     device = read.whole("deviceId")
     return np.where((device >= 0) & (device <= MOST_DEVICE), device, 0)
 
 
 def _copied(database: Database, names: Names, number: Int64) -> tuple[Int64, Int32]:
-    """How many bytes tasks copy and whereto (string ids), -1 = unknown; recorded at the highest level alone."""
+    """Returns copied bytes and direction (string ids) of tasks, -1 if unknown; only the highest level records them."""
     read = database.read("MEMCPY_INFO", needs="globalTaskId", whole="size memcpyOperation")
     place = first_with_key(read.whole("globalTaskId") + 1, np.arange(read.rows), number + 1)
     size = np.append(read.whole("size"), MISSING)[place]
@@ -152,13 +149,13 @@ def _copied(database: Database, names: Names, number: Int64) -> tuple[Int64, Int
 def _kinds(
     rows: Rows, task: Int32, is_described: npt.NDArray[np.bool_], connection: Int64, operations: Int64
 ) -> npt.NDArray[np.uint8]:
-    """What tasks are, by their types. A kernel that is described is one.
+    """Returns the kinds of tasks by type. A described task is a kernel.
 
-    One that is not, and has the connection of one that is or of an operation of a group, is a whole of which that is told:
-    counted too, its time would count twice.
+    An undescribed kernel with the connection of a described one or of a group operation contains that one. Counting
+    it as a kernel would count its time twice.
     """
     distinct, place = np.unique(task, return_inverse=True)
     kind = np.array([kind_of_task(rows.interner.texts[each]) for each in distinct.tolist()], np.uint8)[place]
-    told = np.concatenate((connection[is_described], operations))
-    whole = (kind == EventKind.KERNEL) & ~is_described & np.isin(connection, told[told != MISSING])
+    covered = np.concatenate((connection[is_described], operations))
+    whole = (kind == EventKind.KERNEL) & ~is_described & np.isin(connection, covered[covered != MISSING])
     return np.where(is_described, EventKind.KERNEL, np.where(whole, EventKind.DEVICE_ANNOTATION, kind)).astype(np.uint8)

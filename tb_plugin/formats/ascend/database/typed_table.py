@@ -1,4 +1,4 @@
-"""A table of a database in the shape of the CSV file that has the same: what reads the one reads the other."""
+"""A database table in the shape of the corresponding CSV file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 class TypedTable(CsvTable):
-    """A CsvTable of columns that are numbers or texts already. ``times`` are whole nanoseconds, titled as microseconds."""
+    """A CsvTable of typed columns. ``times`` are integer nanoseconds, titled as microseconds."""
 
     def __init__(self, columns: Mapping[str, pa.Array], times: Mapping[str, pa.Array], log: IssueLog) -> None:
         texts = {title: cleaned(column) if column.type == pa.string() else column for title, column in columns.items()}
@@ -26,24 +26,24 @@ class TypedTable(CsvTable):
         self._times = frozenset(times)
 
     def texts(self, title: str) -> pa.Array:
-        """Returns the cells of a column as a file would have them, null where they are empty."""
+        """Returns the cells of a column as in a file, null if empty."""
         column = super().texts(title)
         if title in self._times:
-            # Whole microseconds and three decimals; no time that is read is negative.
+            # Microseconds with three decimals; times are not negative.
             whole = pc.divide(column, 1000)
             rest = pc.subtract(column, pc.multiply(whole, 1000)).cast(pa.string())
             return pc.binary_join_element_wise(whole.cast(pa.string()), pc.utf8_lpad(rest, 3, "0"), ".")
         return column.cast(pa.string())
 
     def nanoseconds(self, title: str) -> tuple[Int64, npt.NDArray[np.bool_]]:
-        """Returns the times of a column (0 where there is none), and which cells hold any."""
+        """Returns the times of a column (0 if missing), and which cells have a value."""
         if title not in self._times:
             return super().nanoseconds(title)
         column = super().texts(title)
         return np.asarray(pc.fill_null(column, 0)), np.asarray(pc.is_valid(column))
 
     def numbers(self, title: str) -> Float64:
-        """Returns a column as floats, NaN where there is none."""
+        """Returns a column as floats, NaN if missing."""
         column = super().texts(title)
         if column.type == pa.string():
             return super().numbers(title)
@@ -51,7 +51,7 @@ class TypedTable(CsvTable):
         return values / 1000 if title in self._times else values
 
     def whole(self, title: str) -> Int64:
-        """Returns a column as whole numbers, -1 where there is none."""
+        """Returns a column as integers, -1 if missing."""
         column = super().texts(title)
         if column.type != pa.int64():
             return super().whole(title)
@@ -59,5 +59,5 @@ class TypedTable(CsvTable):
 
 
 def absent_below_zero(values: Int64) -> pa.Array:
-    """Returns whole numbers as a column, null where they are -1."""
+    """Returns integers as a column, null for -1."""
     return pa.array(values, mask=values == MISSING)

@@ -2,7 +2,7 @@
 
 A step lasts on the host from its ProfilerStep annotation's start to its end; its device work may end later, so the
 window is extended to the last device event that the step launched, and starts no earlier than the end of the step
-before, the first no earlier than the end of what was launched before it (docs/metrics.md, "Step").
+before, the first no earlier than the end of what was launched before it (docs/concepts/time.md, "Step").
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def pipeline(data: JobData) -> tuple[Series, Frame] | None:
     means = {key: [value // n for value, n in zip(values, count, strict=True)] for key, values in sums.items()}
     names = [f"Stage {number}" for number in range(len(found))]
     lines = [
-        Line(METRICS.metric(key, window="mean of the chosen steps"), category, [*means[key]])
+        Line(METRICS.metric(key, window="mean of the selected steps"), category, [*means[key]])
         for key, category in _PARTS.items()
     ]
     text = "mean step of a rank, stages as messages between ranks tell; receiving is at most"

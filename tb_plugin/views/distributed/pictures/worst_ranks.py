@@ -21,7 +21,7 @@ MANY = 32
 """Of more workers bars are too thin to read: the worst, the median and the best are shown."""
 LEAST = 3
 """Of fewer workers nothing stands out: the bars show them all."""
-TITLES = {"lost_ns": "Lost a step", "caused_wait_ns": "Others waited, in all"}
+TITLES = {"lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total"}
 REST = "step_other_ns"
 COMPARED = ("compute_ns", REST)
 """What a worker does while the others wait for it."""

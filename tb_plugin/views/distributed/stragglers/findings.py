@@ -70,7 +70,7 @@ def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
     cells, once = why(told, worker), told.is_once(worker)
     figures = [
         METRICS.figure("worker", told.names[worker]),
-        METRICS.figure("lost_ns", high, "Lost a step"),
+        METRICS.figure("lost_ns", high, "Cost per step"),
         METRICS.figure("lost_share", high / told.mean_ns),
         METRICS.figure("last_share", float(told.found.last[row] / max(int(told.found.collectives[row]), 1))),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-// From a block of a snapshot to the operator that allocated it, where a trace of the same process lies beside it.
+// The operator that allocated a snapshot's block.
 import { Button } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import type { Query } from '../../../api/client'
@@ -17,7 +17,7 @@ import { ProblemPanel } from '../../../widgets/problem'
 import textCss from '../../../widgets/text.module.css'
 import css from './allocatingOperator.module.css'
 
-/** Nothing where no trace lies beside the snapshot, or nobody recorded when the block was allocated. */
+/** Empty without a companion trace or allocation time. */
 export function AllocatingOperator({
   catalog,
   profile,
@@ -119,7 +119,6 @@ const matched = (isByTime: boolean, apart: number) =>
     ? 'matched by time only: the trace has no record of this allocation'
     : `matched by address and time${apart > 0 ? `, ${format(apart, 'ns')} apart` : ''}`
 
-/** What stands around an operator, and the words before it. */
 const CONTEXT = {
   outermost_operator: 'in',
   module: 'module',
@@ -129,7 +128,6 @@ const CONTEXT = {
   thread: 'thread',
 }
 
-/** The operator, and what stands around it. */
 function Operator({ row }: { row: Row }) {
   const around = Object.entries(CONTEXT).filter(([key]) => row[key] && row[key] !== row.name)
   return (
@@ -144,7 +142,7 @@ function Operator({ row }: { row: Row }) {
   )
 }
 
-/** The way to the event itself; where none is named, to the time. */
+/** A link to the event, or to the time if unknown. */
 function Show({ beside, row, at }: { beside: Companion; row: Row; at: number }) {
   const { event, start_ns: start, dur_ns: dur } = row
   const state =

@@ -1,4 +1,4 @@
-// Memory of a snapshot: what its peak consists of, its history as curves and bands, and the tables of a moment and a part.
+// Memory snapshot: peak, history, tables.
 import { Button } from '@mantine/core'
 import { memo, useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from '../../../api/client'
@@ -36,13 +36,13 @@ const STACK = 'allocation_stack'
 /** Steps, and times at which memory ran out, that are marked at most. */
 const MOST_MARKS = 1000
 const BLOCKS = 'held_blocks'
-/** In the URL: findings with what to do about them. */
+/** URL value that expands the findings. */
 const WHOLE = 'whole'
 
 /** Room around a moment when the timeline opens at it, in ns. */
 const AROUND_NS = 100_000
 
-/** Where the timeline of the trace opens: at the moment that is looked at, else where both recordings begin to overlap. */
+/** The link's time: the selected moment, else the overlap's start. */
 function inTrace(profile: Profile, view: View, beside: Companion): { view: string; params: Record<string, string> } {
   const [here, there] = [profile.clock, beside.profile?.clock]
   const moment = payloadByName(view, 'moment', 'figures')?.figures.find(
@@ -69,7 +69,7 @@ export function Allocations({ base: asked, catalog, profile }: PageProps) {
     setRoute({ group: BLOCKS, where, row: '', search: '', sort: '', desc: '' }, true)
     tables.current?.scrollIntoView({ block: 'start' })
   }, [])
-  // Who comes from an event of a trace asks for its blocks, which stand below everything else.
+  // A link from a trace's event leads to its blocks, below everything else.
   const isAsked = useRef(ALLOCATED.some((key) => route[key] !== undefined))
   const isReady = resource.data !== null
   useEffect(() => {
@@ -137,7 +137,7 @@ const Top = memo(({ view }: { view: View }) => {
   )
 })
 
-/** One line each, so that the bands are in sight, until somebody wants to know more. */
+/** One line each until expanded, so that the blocks stay visible. */
 const Findings = memo(({ view }: { view: View }) => {
   const { findings = '' } = useRoute()
   const found = payloadByName(view, 'advice', 'notices')
@@ -162,7 +162,7 @@ const Findings = memo(({ view }: { view: View }) => {
   )
 })
 
-/** What is allocated at the moment, by what it is for. */
+/** Allocated bytes by category at the moment. */
 const Categories = memo(({ view }: { view: View }) => {
   const bar = payloadByName(view, 'held_categories', 'breakdown')
   return (
@@ -201,13 +201,13 @@ const WINDOW = ['from', 'to', 'from_ns', 'to_ns'] as const
 const ALLOCATED = ['min_begin_ns', 'max_begin_ns'] as const
 const OF_BLOCKS = [...WINDOW, ...ALLOCATED]
 const NO_ALLOCATED = Object.fromEntries(ALLOCATED.map((key) => [key, '']))
-/** What means nothing on another device. */
+/** State that another device invalidates. */
 const ELSEWHERE = Object.fromEntries([...OF_BLOCKS, 'at', 'block', 'segment', 'where', 'row'].map((key) => [key, '']))
 
 function Tables({ base, hasOoms, usual }: { base: Query; hasOoms: boolean; usual: string }) {
   const route = useRoute()
   const { at = '' } = route
-  // The other tables are about a moment, not about what is in sight.
+  // Other tables use the moment, not the visible window.
   const window = route.group === BLOCKS ? OF_BLOCKS.map((key) => route[key] ?? '').join(' ') : ''
   const query = useMemo<Query>(() => {
     const values = window.split(' ')

@@ -1,4 +1,4 @@
-// Everything known about the block that is kept, and its whole stack.
+// Details of the selected block, with its stack.
 import { ActionIcon, Button } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { Query } from '../../../api/client'
@@ -16,7 +16,7 @@ import textCss from '../../../widgets/text.module.css'
 import css from './blockPanel.module.css'
 
 const STACK = 'allocation_stack'
-/** Figures that say what it is; the others stand below the stack. */
+/** Figures above the stack. */
 const FIRST = ['block_size_bytes', 'memory_category', 'allocation_line', 'life_ns']
 
 export function BlockPanel(props: {
@@ -25,7 +25,7 @@ export function BlockPanel(props: {
   row: number
   onBlocks: (where: string) => void
   onClose: () => void
-  /** What else is known of a block. */
+  /** Additional facts about a block. */
   blockNote: (block: Figures) => ReactNode
 }) {
   const { base, kind, row, onBlocks, onClose, blockNote } = props

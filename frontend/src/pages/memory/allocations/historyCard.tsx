@@ -1,4 +1,4 @@
-// The history of a device: curves above, every block as a band below, over the same part of it; beside them what was clicked.
+// Memory history: curves, blocks and the selected block.
 import { ActionIcon, Button, NativeSelect, SegmentedControl, Tooltip } from '@mantine/core'
 import { type ReactNode, useCallback, useMemo, useRef } from 'react'
 import { getView, type Query } from '../../../api/client'
@@ -20,7 +20,7 @@ import { NO_WINDOW, useBlocks, useHistoryWindow } from './useHistory'
 import textCss from '../../../widgets/text.module.css'
 import css from './historyCard.module.css'
 
-/** How many events the history has: they are what the axis counts. */
+/** Payload with the history's event count. */
 export const EVENTS = 'history_events'
 const LAYERS: { value: HistoryLayer; label: string }[] = [
   { value: '', label: 'Blocks' },
@@ -28,7 +28,7 @@ const LAYERS: { value: HistoryLayer; label: string }[] = [
   { value: 'segments', label: 'Segments' },
 ]
 
-/** What the table of blocks calls that which has a colour. */
+/** Columns of the blocks table by colouring. */
 const COLUMNS: Record<BlockColoring, string> = {
   stack: 'allocation_line',
   line: 'allocation_line',
@@ -39,7 +39,7 @@ const COLUMNS: Record<BlockColoring, string> = {
 interface ColorChoice {
   value: BlockColoring
   label: string
-  /** Why it says nothing here. */
+  /** Why the colouring is unavailable. */
   missing: string
 }
 
@@ -58,7 +58,7 @@ const colorsOf = (head: Bands): ColorChoice[] => [
   },
 ]
 
-/** `onBlocks` shows blocks in their table, by a filter of it; `blockNote` says what else is known of a block. */
+/** `onBlocks` filters the blocks table; `blockNote` adds facts about a block. */
 export function HistoryCard(props: {
   view: View
   base: Query
@@ -105,13 +105,13 @@ function Drawn(props: {
   const route = useRoute()
   const choices = colorsOf(model.head)
   const told = choices.filter(({ missing }) => missing === '').map(({ value }) => value)
-  // What somebody derived says more than where it was asked for.
+  // Derived categories say more than stacks.
   const usual = told.includes('category') ? 'category' : 'stack'
   const colors = told.find((value) => value === route.color) ?? usual
   const window = useHistoryWindow(axis, model.head.extent)
   const marks = useMemo(() => historyMarks(view, axis, route.at), [view, axis, route.at])
   const toMoment = useCallback((event: number) => setRoute({ at: String(event), row: '' }, true), [])
-  // Rows of blocks and of segments are numbered each by itself.
+  // Blocks and segments have separate row numbers.
   const kind = model.layer === 'segments' ? 'segment' : 'block'
   const stackOf = useCallback(
     async (row: number, signal: AbortSignal) => {
@@ -220,7 +220,7 @@ function Drawn(props: {
                 handle={handle}
                 asked={busy ? null : `${start} ${end} ${colors} ${axis} ${route.detail} ${model.layer}`}
                 marks={marks}
-                // Segments are listed elsewhere.
+                // Segments have their own page.
                 onPick={kind === 'block' ? (label) => onBlocks(`${COLUMNS[colors]}:${label}`) : undefined}
                 hasEnvelopes={model.head.envelopes.length > 0}
               />
@@ -232,7 +232,7 @@ function Drawn(props: {
   )
 }
 
-/** Buttons that do what hands do on the canvas. */
+/** Buttons for zoom and pan. */
 function Moves(props: {
   handle: React.RefObject<BlocksHandle | null>
   isWhole: boolean

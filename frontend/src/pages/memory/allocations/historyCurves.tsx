@@ -1,4 +1,4 @@
-// The curves of a device over the part of its history that is in sight, and what their colours mean.
+// Memory curves over the visible history.
 import { memo, useMemo } from 'react'
 import type { Query } from '../../../api/client'
 import type { Series } from '../../../api/payloads'
@@ -51,7 +51,7 @@ export const HistoryCurves = memo(function HistoryCurves(props: {
   if (resource.problem && !shown) return <ProblemPanel problem={resource.problem} />
   if (resource.data && !series && !resource.busy) return null
   const unitOf: Record<string, string> = { events: 'count', time: 'ns' }
-  // While the other axis is under way its points mean nothing here.
+  // Points of the old axis do not apply to the new one.
   if (!shown || shown.x_metric.unit !== unitOf[axis]) return <Placeholder height={HEIGHT} />
   return (
     <>

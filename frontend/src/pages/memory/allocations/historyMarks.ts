@@ -1,4 +1,4 @@
-// What of a snapshot's tables is drawn as marks over its history.
+// Marks over the memory history.
 import type { View } from '../../../api/payloads'
 import type { HistoryAxis, HistoryMarks } from '../../../canvas/blocks/scene'
 import { format } from '../../../lib/format'
@@ -15,7 +15,7 @@ const numberOf = (row: Row, key: string): number | null => {
 /** State e + 1 is after event e. */
 export const STATE_OFFSET: Record<HistoryAxis, number> = { events: 1, time: 0 }
 
-/** What is marked on an axis: steps, where memory ran out, and the moment that is looked at. */
+/** Steps, out-of-memory events and the selected moment. */
 export function historyMarks(view: View, axis: HistoryAxis, at: string | undefined): HistoryMarks {
   const off = STATE_OFFSET[axis]
   const place = (event: number | null, time: number | null) =>

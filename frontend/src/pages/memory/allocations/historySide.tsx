@@ -1,4 +1,4 @@
-// Beside the bands: the block that is kept, or what colours mean, and the moment that is looked at.
+// The panel beside the history: colour key and moment.
 import { Button, NativeSelect } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { View } from '../../../api/payloads'
@@ -15,7 +15,7 @@ import breakdownCss from '../../../widgets/breakdown.module.css'
 import textCss from '../../../widgets/text.module.css'
 import css from './historyCard.module.css'
 
-/** Entries in the key of colours, as far as there is room. */
+/** Maximum entries of the colour key. */
 const KEY = 12
 const DETAILS = [
   { value: '', label: 'Fewest blocks' },
@@ -24,7 +24,7 @@ const DETAILS = [
   { value: 'all', label: 'All blocks' },
 ]
 
-/** What was held at the moment that is looked at. */
+/** Allocated bytes at the selected moment. */
 export function MomentFigures({ view }: { view: View }) {
   const moment = payloadByName(view, 'moment', 'figures')
   return (
@@ -42,13 +42,12 @@ export function MomentFigures({ view }: { view: View }) {
   )
 }
 
-/** What colours and marks mean, as far as they are in sight. */
 export function BlocksKey(props: {
   handle: React.RefObject<BlocksHandle | null>
-  /** Changes with what is in sight; null while it is under way. */
+  /** Changes with the visible part; null while loading. */
   asked: string | null
   marks: HistoryMarks
-  /** Shows the blocks that a colour stands for. */
+  /** Shows the blocks of a colour. */
   onPick?: (label: string) => void
   hasEnvelopes: boolean
 }) {

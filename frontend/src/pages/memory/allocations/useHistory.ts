@@ -1,4 +1,4 @@
-// The part of a snapshot's history that is in sight, in units of its axis, and the tiles that draw it.
+// The visible history window and its tiles.
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { getView, type Query } from '../../../api/client'
 import type { Bands, Problem } from '../../../api/payloads'
@@ -20,7 +20,7 @@ export const KEYS: Record<HistoryAxis, readonly [string, string]> = {
 }
 export const NO_WINDOW = { from: '', to: '', from_ns: '', to_ns: '' }
 
-/** State e + 1 is after event e: the URL names the first and the last event whose states are in sight. */
+/** State e + 1 is after event e: the URL holds the first and last visible event. */
 const OFF: Record<HistoryAxis, readonly [number, number]> = { events: [1, 2], time: [0, 0] }
 
 export function useHistoryWindow(axis: HistoryAxis, extent: number): TimelineWindow {

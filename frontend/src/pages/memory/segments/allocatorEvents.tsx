@@ -1,4 +1,4 @@
-// The history of an allocator: all its events in a list that fetches what is in sight; the chosen one is the moment that is shown.
+// A virtual list of all allocator events.
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../../api/client'
 import type { Table, View } from '../../../api/payloads'
@@ -12,7 +12,7 @@ import textCss from '../../../widgets/text.module.css'
 import css from './allocatorEvents.module.css'
 
 const ROW = 21
-/** Events that an answer holds around the one that is asked for. */
+/** Events per request. */
 const PAGE = 300
 const HALF = PAGE / 2
 
@@ -33,7 +33,7 @@ export function AllocatorEvents(props: {
   onChoose: (event: number) => void
 }) {
   const { base, device, at, height, search, onSearch, onChoose } = props
-  /** What is fetched: around an event, or from a place in the list on. */
+  /** The request: around an event, or from an index. */
   const [asked, setAsked] = useState<{ near: number } | { first: number }>({ near: at })
   const [top, setTop] = useState<number | null>(null)
   const query = useMemo<Query>(
@@ -51,7 +51,7 @@ export function AllocatorEvents(props: {
   const from = Math.max(0, Math.min(most, top ?? Math.max(0, (place ?? first) - (shown >> 1))))
   const list = useRef<HTMLDivElement>(null)
 
-  // Another moment, or another search: the list goes there, unless it shows it already.
+  // Scroll to a new moment or search, unless visible.
   // biome-ignore lint/correctness/useExhaustiveDependencies: scrolling is no reason to go back
   useEffect(() => {
     const known = placeOf(rows, first, at)
@@ -76,7 +76,7 @@ export function AllocatorEvents(props: {
   useEffect(() => {
     const node = list.current
     if (!node) return
-    // React listens passively: the page would move along.
+    // React's listeners are passive: the page would scroll too.
     const onWheel = (event: WheelEvent) => {
       event.preventDefault()
       wheel.current(event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW)
@@ -148,7 +148,7 @@ const thumbOf = (from: number, shown: number, count: number) => {
 const useRows = (view: View | null, table: Table | null): readonly Row[] =>
   useMemo(() => (view ? (table?.rows ?? []) : []), [view, table])
 
-/** Where an event stands in the list, if it is among the rows that are there. */
+/** Index of an event among loaded rows. */
 function placeOf(rows: readonly Row[], first: number, event: number): number | null {
   const at = rows.findIndex((row) => row.event_number === event)
   return at < 0 ? null : first + at

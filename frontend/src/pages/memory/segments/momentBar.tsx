@@ -1,4 +1,4 @@
-// Which moment of the history is shown: a slider over all events, and steps to the next of a kind.
+// The slider that selects an allocator event.
 import { ActionIcon, NativeSelect, Slider, Tooltip } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import type { Figures } from '../../../api/payloads'

@@ -1,4 +1,4 @@
-// Segments: the memory of a device after any event of its history. What lies where, what is free between, and what is in the way.
+// Segments: device memory after an allocator event.
 import { Button, NativeSelect, SegmentedControl } from '@mantine/core'
 import { type KeyboardEvent, useMemo } from 'react'
 import type { Query } from '../../../api/client'
@@ -305,7 +305,7 @@ function RequestSize({ asked }: { asked: string }) {
   )
 }
 
-/** What memory_viz's timelines of segments show, as curves: a click is a moment. */
+/** Reserved memory as curves; a click selects a moment. */
 function ReservedCard({ series, at }: { series: Series; at: number }) {
   const marks = useMemo(() => ({ bands: [], peak: null, moment: at }), [at])
   return (

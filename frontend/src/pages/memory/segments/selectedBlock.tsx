@@ -1,4 +1,4 @@
-// A block of the allocator: its figures and its whole stack; the chosen one stays while one steps from moment to moment.
+// Figures and stack of the selected block.
 import { Button } from '@mantine/core'
 import { useMemo } from 'react'
 import type { Query } from '../../../api/client'

@@ -1,4 +1,4 @@
-// What a timeline of several ranks says of each: where it lies on the axis, how that is known, what of it is in sight.
+// Sections of a multi-rank timeline: placement and notes.
 import { useMemo } from 'react'
 import type { Collective, RankSection } from '../../../canvas/ranks/scene'
 import type { Range } from '../../../canvas/timeline/model'
@@ -8,22 +8,22 @@ import { type Corrected, fromAxis, type Placement, placement, SAME, type Way } f
 import { rankName } from '../../../lib/rankSelection'
 import type { Rank } from './rankSource'
 
-export interface NamedRank {
+export interface RankName {
   /** '' = the open profile. */
   key: string
   address: Address
 }
 
-/** Where each rank that is there lies on the axis of the open one. */
+/** Each loaded rank's place on the open one's axis. */
 export function usePlacements(
-  named: readonly NamedRank[],
+  named: readonly RankName[],
   known: ReadonlyMap<string, Rank>,
   corrected: ReadonlyMap<string, Corrected>,
   open: Address,
   wish: Way,
 ): ReadonlyMap<string, Placement> {
   return useMemo(() => {
-    const clockOf = ({ key, address }: NamedRank) => {
+    const clockOf = ({ key, address }: RankName) => {
       const profile = known.get(key)?.profile
       const isOwn = address.run === open.run && address.span === open.span
       return {
@@ -36,7 +36,7 @@ export function usePlacements(
     return new Map(
       named.map((one): [string, Placement] => {
         if (one.key === '') return [one.key, { ...SAME, way: wish, residual_ns: first.corrected?.residual_ns ?? null }]
-        // Another run was recorded at another time: only where both begin compares.
+        // Runs of different times are aligned by their starts.
         const way = one.address.run === open.run && one.address.span === open.span ? wish : 'start'
         return [one.key, placement(first, clockOf(one), way)]
       }),
@@ -44,7 +44,7 @@ export function usePlacements(
   }, [named, known, corrected, open, wish])
 }
 
-/** How a rank was aligned: what was added to its wall clock, and how far that may be off. */
+/** Clock correction and its uncertainty. */
 function alignment({ way, correction_ns, residual_ns }: Placement): string {
   if (way !== 'clocks') return way === 'wall' ? 'wall clock' : 'from its first step'
   const sign = (correction_ns ?? 0) < 0 ? '−' : '+'
@@ -53,7 +53,7 @@ function alignment({ way, correction_ns, residual_ns }: Placement): string {
 }
 
 export function sectionOf(
-  { key, address }: NamedRank,
+  { key, address }: RankName,
   open: Address,
   rank: Rank | undefined,
   placed: Placement = SAME,
@@ -75,9 +75,9 @@ export function sectionOf(
   }
 }
 
-/** What is in sight of the workers of the run whose sections are in sight. */
+/** Visible time ranges of visible workers. */
 export function visibleStretches(
-  named: readonly NamedRank[],
+  named: readonly RankName[],
   sections: readonly RankSection[],
   sight: readonly string[],
   open: Address,

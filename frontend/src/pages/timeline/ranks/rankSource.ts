@@ -1,4 +1,4 @@
-// One rank of a timeline of several: its profile and its events, asked for once its section is in sight.
+// Data of one rank, loaded when visible.
 import { useEffect, useMemo } from 'react'
 import type { Query } from '../../../api/client'
 import type { Catalog, Problem, Profile } from '../../../api/payloads'
@@ -17,7 +17,7 @@ export interface Rank {
 export const isSettled = (rank: Rank | undefined) =>
   rank !== undefined && (rank.model !== null || rank.problem !== null)
 
-/** Draws nothing: it tells what it knows of a rank, and nothing more once it is gone. */
+/** Renders nothing: loads a rank and reports its state until unmounted. */
 export function RankSource(props: {
   id: string
   address: Address

@@ -1,4 +1,4 @@
-// What the timelines of several ranks show. It stands in the URL.
+// Display options of a multi-rank timeline; stored in the URL.
 import { Checkbox, Radio } from '@mantine/core'
 import type { Detail } from '../../../canvas/ranks/tracks'
 import { MenuButton } from '../../../parts/menuButton'

@@ -1,4 +1,4 @@
-// The line below the timelines of several ranks: how much is in sight, how their times were laid beside each other, what is linked.
+// The footer of a multi-rank timeline.
 import type { CSSProperties } from 'react'
 import type { Timeline } from '../../../api/payloads'
 import { lateRanks, OTHER_RANKS } from '../../../canvas/ranks/links'
@@ -15,7 +15,7 @@ import { KINDS, type RecordedKinds, recordedKinds } from '../footer'
 import type { Clocks, LinkedCollectives } from './useCollectives'
 import css from '../footer.module.css'
 
-/** What heads of sections and streams of devices show. */
+/** Kinds in section heads and device streams. */
 const OF_STREAMS = new Set(['kernel', 'communication', 'memcpy'])
 
 /** Kinds that sections which are read can show: without a device one has all of its tracks, and its calls in its head. */
@@ -30,13 +30,13 @@ export function kindsOf(heads: readonly Timeline[], detail: Detail): [string, st
 
 export function RanksFooter(props: {
   view: Range
-  /** Whose times the axis, steps, ranges and bookmarks are. */
+  /** The rank whose times the axis shows. */
   axis: string
-  /** Null where nobody asked for them. */
+  /** Null if not requested. */
   clocks: Clocks | null
   wish: Way
   sections: readonly RankSection[]
-  /** What is linked, by keys of sections. */
+  /** Links by section key. */
   linkedCalls: LinkedCollectives | null
   detail: Detail
   colors: ColorBy
@@ -82,7 +82,7 @@ export function RanksFooter(props: {
 const lastText = (count: number, lateness: number) =>
   `last to arrive at ${counted(count, 'visible collective')}${lateness > 0 ? `, ${format(lateness, 'ns')} after the medians in total` : ''}`
 
-/** Who came last at collectives in sight, the latest first, and in which colour; those without one of their own together. */
+/** Visible collectives' last ranks and their colours; the rest share one. */
 function lateRankEntries(collectives: readonly Collective[], sections: readonly RankSection[]) {
   const titles = new Map(sections.map(({ key, title }) => [key, title]))
   const keys = sections.map(({ key }) => key)

@@ -1,4 +1,4 @@
-// Which ranks stand on the timeline, and how their clocks are laid beside each other. It stands in the URL.
+// Selection, order and alignment of ranks; stored in the URL.
 import { Button, Checkbox, NativeSelect, Popover, Radio, TextInput } from '@mantine/core'
 import { type ReactNode, useEffect, useMemo, useState } from 'react'
 import type { Query } from '../../../api/client'
@@ -45,11 +45,10 @@ interface MenuProps {
   ranks: readonly Address[]
   /** What the job says of its ranks; null = nobody asked yet. */
   clocks: Clocks | null
-  /** How the ranks are laid beside each other. */
   way: Way
   /** Traces that corrected clocks read at most. */
   reads: number
-  /** What a person reads of a rank that is shown. */
+  /** Notes per rank. */
   said: ReadonlyMap<string, string>
 }
 
@@ -206,7 +205,7 @@ function Sets(props: {
   )
 }
 
-/** Only the rows in sight are there: a thousand ranks open as fast as ten. */
+/** A virtual list: a thousand ranks open as fast as ten. */
 function Rows({ count, children }: { count: number; children: (at: number) => ReactNode }) {
   const [top, setTop] = useState(0)
   const first = Math.max(0, Math.floor(Math.min(top, (count - ROWS) * ROW) / ROW))

@@ -1,4 +1,4 @@
-// Several ranks on one timeline: a section each, on the axis of the profile that is open; what they did together is linked.
+// Several ranks on one timeline, linked by collectives.
 import { Button, NativeSelect } from '@mantine/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from '../../../api/client'
@@ -36,7 +36,7 @@ import { panelsOf } from '../rangePanel'
 import { useKernelClasses } from '../useKernelClasses'
 import { firstView } from '../useTimeline'
 import { ZoomButtons } from '../zoomButtons'
-import { type NamedRank, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
+import { type RankName, renameRank, sectionNotes, sectionOf, usePlacements, visibleStretches } from './rankSections'
 import { isSettled, type Rank, RankSource } from './rankSource'
 import { RanksDisplayMenu, useDetail, useLinks } from './ranksDisplayMenu'
 import { RanksFooter } from './ranksFooter'
@@ -53,9 +53,9 @@ const BYTES = 192e6
 const REQUESTS = 4
 /** Ranks that are read at once. */
 const READ = 4
-/** So many traces of a run are read for its clocks without being asked; of more only where half of them are shown anyway. */
+/** Traces read for clocks without asking; more only if half of the ranks are shown. */
 const FEW = 16
-/** Pixels of the rank whose hits are stepped through, in the search field. */
+/** Pixels of a rank name in the search field. */
 const NAME_WIDTH = 70
 const KEYS_FROM = [...new Set([window, hostWindow])]
 const NONE: ReadonlySet<string> = new Set()
@@ -87,7 +87,7 @@ export default function RanksTimeline(props: {
     })
   }, [])
   const onTiles = useCallback(() => handle.current?.redraw(), [])
-  // The open one goes first: its time is the axis. Then those in sight, a few at a time; what was read stays.
+  // The open rank first, as it sets the axis; then visible ones, a few at a time.
   const waiting = named.filter(({ key }) => !isSettled(known.get(key)) && (key === '' || sight.includes(key)))
   const now = new Set(waiting.slice(0, READ).map(({ key }) => key))
   const sources = named.filter(({ key }) => now.has(key) || isSettled(known.get(key)))
@@ -125,7 +125,7 @@ function Page(props: {
   ranks: readonly Address[]
   base: Query
   menu: Opened
-  named: readonly NamedRank[]
+  named: readonly RankName[]
   known: ReadonlyMap<string, Rank>
   /** Of the open profile. */
   model: TimelineModel
@@ -142,7 +142,7 @@ function Page(props: {
   const workers = useMemo(() => tracesOfRun(catalog, open).length, [catalog, open])
   const own = props.named.filter(({ address }) => address.run === open.run && address.span === open.span).length
   const isRead = useRunRead(run)
-  // Corrected clocks and links need what every worker of the run contributes.
+  // Corrected clocks and links need data of every worker.
   const reads = useMemo(() => (isRead ? 0 : unreadCount(catalog, open)), [isRead, catalog, open])
   const isFree = own > 1 && (workers <= FEW || own * 2 >= workers || reads === 0 || route.align === 'clocks')
   const wish: Way = route.align === 'start' ? 'start' : route.align === 'wall' || !isFree ? 'wall' : 'clocks'
@@ -168,7 +168,7 @@ function Page(props: {
   )
   const linkedCalls = useCollectives(run, within, isFree && linked)
   const collectives = useMemo(
-    // The open one has no name of its own among the sections.
+    // The open rank has no key among the sections.
     () => linkedCalls.collectives.map((collective) => renameRank(collective, rankKey(open, open))),
     [linkedCalls.collectives, open],
   )
@@ -179,7 +179,7 @@ function Page(props: {
     () => ({ ...(chosen?.address ?? open), window: base.window }),
     [chosen?.address, open, base.window],
   )
-  // Until its own is there: the worker is known, but not its clock.
+  // Until loaded, the worker is known but not its clock.
   const profile = useMemo(
     () => known.get(at)?.profile ?? (chosen ? { ...opened, ...chosen.address, clock: null } : opened),
     [known, at, opened, chosen],
@@ -268,7 +268,7 @@ function Page(props: {
           onAdd={() => bookmark(Math.round((view.start + view.end) / 2))}
         />
         <ZoomButtons
-          all="Show all"
+          all="Full range"
           zoom={(factor) => handle.current?.zoom(factor)}
           reset={() => handle.current?.reset()}
         />
@@ -382,7 +382,7 @@ function useRankHits(
   return useHits(query, within, own, event, reveal)
 }
 
-/** The way to the same collective of another rank: its section, which is put below the others where it is not there. */
+/** Opens the same collective on another rank, adding its section if needed. */
 function usePartner(
   open: Address,
   at: string,
@@ -394,11 +394,11 @@ function usePartner(
   handle: React.RefObject<RanksHandle | null>,
 ): (partner: PeerCall) => void {
   const [awaited, setAwaited] = useState<(Range & { key: string }) | null>(null)
-  // Where it lies on the axis is known once its trace is there.
+  // Its place on the axis is known once its trace is loaded.
   const placed = awaited?.key === at && known.get(at)?.model ? placements.get(at) : undefined
   useEffect(() => {
     if (!awaited) return
-    // Who went elsewhere meanwhile is not taken back.
+    // Do not interrupt a user who moved elsewhere.
     if (awaited.key !== at) setAwaited(null)
     if (!placed) return
     handle.current?.reveal({ start: toAxis(placed, awaited.start), end: toAxis(placed, awaited.end) })
@@ -423,17 +423,17 @@ function toggle(id: string, open: ReadonlySet<string>): void {
   } else setRoute({ turned: joinIds(toggleSection(turned, id, !open.has(id))) })
 }
 
-/** `named`: as they were chosen, in whatever order the sections stand. */
+/** `named`: in order of selection. */
 function usePlacing(
   sections: readonly RankSection[],
-  named: readonly NamedRank[],
+  named: readonly RankName[],
   detail: Placing['detail'],
   model: TimelineModel,
 ): Placing {
   const { turned: text, sections: opened } = useRoute()
   return useMemo(() => {
     const turned = new Set(splitIds(text))
-    // As high as the open one's, of which the tracks are known.
+    // Use the open rank's height, whose tracks are known.
     const { content } = tracksOf('', model, { detail: 'streams', turned: NONE })
     const first =
       opened === 'open' ? sections.length : opened === 'closed' ? 0 : defaultOpenCount(sections.length, content)

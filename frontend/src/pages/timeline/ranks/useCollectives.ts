@@ -1,4 +1,4 @@
-// What the workers of a run know together of their timelines: corrected clocks, nodes, groups, and their collectives.
+// Corrected clocks, groups and collectives of a run's workers.
 import { useEffect, useMemo, useState } from 'react'
 import { type Answer, getTable, type Query } from '../../../api/client'
 import type { Problem, Table } from '../../../api/payloads'
@@ -12,12 +12,12 @@ import { type Resource, useResource } from '../../../state/data'
 
 type Rows = Table['rows']
 
-/** Rows of one answer, and of all answers at most: more links could not be told apart. */
+/** Rows per request, and in total. */
 const PAGE = 1000
 const MOST = 4000
 const REST_MS = 250
 
-/** All rows of a table, page by page; `total` is more than there are rows where it has more than may be asked for. */
+/** All rows of a table, page by page; `total` may exceed them. */
 async function allRows(
   table: string,
   query: Query,
@@ -42,7 +42,7 @@ export interface Clocks {
   /** By worker; empty while nothing is known. */
   of: ReadonlyMap<string, Corrected>
   nodes: ReadonlyMap<string, string>
-  /** Ranks of each process group that names some, by what it is called. */
+  /** Ranks per process group. */
   groups: ReadonlyMap<string, ReadonlySet<number>>
   fraction: number | null
   busy: boolean
@@ -51,7 +51,7 @@ export interface Clocks {
 
 const MANY = 100_000
 
-/** Nodes and groups of the workers of a run, with `corrects` also clocks: reads all of their traces where nobody has before. */
+/** Nodes and groups of a run's workers, and corrected clocks if `corrects`. Reads all traces. */
 export function useClocks(run: Query, wanted: boolean, corrects: boolean): Clocks {
   const clocks = useRows('clocks', run, MANY, wanted && corrects)
   const devices = useRows('devices', run, MANY, wanted)
@@ -95,7 +95,7 @@ function groupOf(row: Rows[number]): [[string, ReadonlySet<number>]] | null {
 
 export interface LinkedCollectives {
   collectives: readonly Collective[]
-  /** Collectives that are in sight and linked, and calls that are too many to be linked. */
+  /** Linked collectives, and the number of calls if there are too many to link. */
   linked: number
   calls: number
   problem: Problem | null
@@ -117,7 +117,7 @@ export function useCollectives(run: Query, within: ReadonlyMap<string, Range>, w
   }, [data, problem, wanted])
 }
 
-/** A text once it has stayed the same for a while: who scrolls over a thousand ranks does not ask for links at every stop. */
+/** A text that has been stable for a while, so that scrolling does not send requests. */
 function useRested(text: string): string {
   const [rested, setRested] = useState(text)
   useActivity(rested !== text)
@@ -128,7 +128,7 @@ function useRested(text: string): string {
   return rested
 }
 
-/** Rows of one collective stand together. */
+/** Rows of one collective are adjacent. */
 export function parseCollectives(rows: Rows): Collective[] {
   const found = new Map<
     number,
@@ -144,7 +144,7 @@ export function parseCollectives(rows: Rows): Collective[] {
     }
     const start = Number(row.start_ns)
     const lateness = typeof row.lateness_ns === 'number' ? row.lateness_ns : null
-    // The one that came last may be out of sight: each of the others waited for it from its own arrival on.
+    // The last rank may be invisible: others waited from their own arrival.
     if (lateness !== null) collective.lateness = Math.max(collective.lateness, lateness + Number(row.wait_ns ?? 0))
     collective.calls.push({
       rank: encodeURIComponent(String(row.worker)),

@@ -1,0 +1,269 @@
+// The comparison of two profiles: choosing them, going down the tree, and the ways into each side's own view.
+import { expect, test } from 'vitest'
+import {
+  all,
+  ask,
+  asked,
+  back,
+  button,
+  byTest,
+  choose,
+  click,
+  control,
+  field,
+  follow,
+  main,
+  named,
+  navigate,
+  one,
+  open,
+  patch,
+  payloadsOf,
+  pick,
+  rowNames,
+  settle,
+  soon,
+  state,
+  textOf,
+  user,
+  valuesOf,
+} from './page'
+
+const EVIL = '<img src=x onerror=alert(1)>'
+const BASE = { base_run: 'twice', base_worker: 'rank0', base_span: '1' }
+const SPANS = { run: 'twice', span: '2', ...BASE }
+const ASKED = 'run=twice&worker=rank0&span=2&base_run=twice&base_worker=rank0&base_span=1'
+
+const headline = () => all('[data-testid=headline] dd b').map(textOf)
+const calls = () => all('[data-testid=call-tree] tbody [data-testid=call]').map((call) => call.title)
+const level = () => all('[data-testid=call-tree] table tbody button')
+const foot = () => all('[data-testid=call-tree] tfoot td').map(textOf)
+
+test('a baseline is chosen by hand, and Back takes it away', async () => {
+  await open({ view: 'diff', run: 'twice', span: '2' })
+  const first = headline()
+  // The page chose one, and names it: the link shows the same when other runs have come.
+  expect(state()).toMatchObject(BASE)
+  await pick('Run', 'other', 'Comparison')
+  expect(state().base_run).toBe('other')
+  const path = asked.findLast((one) => one.startsWith('view/diff') && one.includes('base_run=other')) ?? ''
+  const figures = valuesOf((await payloadsOf(path)).headline)
+  const exact = all('[data-testid=headline] dd b [title]').map(({ title }) => title)
+  const keys = ['base_step_ns', 'exp_step_ns', 'delta_step_ns']
+  expect(exact.slice(0, 3)).toEqual(keys.map((key) => `${figures[key]?.toLocaleString('en-US')} ns`))
+  expect(headline()).not.toEqual(first)
+  await back()
+  expect(state().base_run).toBe('twice')
+  expect(headline()).toEqual(first)
+})
+
+test('the baseline has steps of its own', async () => {
+  await open({ view: 'diff', ...SPANS })
+  await user.click(button(/^Steps/, one('[aria-label=Comparison]')))
+  await click(await soon(() => button('only')))
+  const { steps } = await ask<{ steps: { label: string }[] }>('profile?run=twice&worker=rank0&span=1')
+  expect(state().base_steps).toBe(steps[0].label)
+  expect(textOf(byTest('headline'))).toContain('1 step')
+})
+
+test('Swap turns every sign', async () => {
+  await open({ view: 'diff', steps: '2', base_steps: '1', ...SPANS })
+  const [base, experiment, change] = headline()
+  await click(button('Swap'))
+  expect(state()).toMatchObject({ span: '1', steps: '1', base_span: '2', base_steps: '2' })
+  const turned = change.includes('-') ? change.replace('-', '+') : change.replace('+', '-')
+  expect(headline().slice(0, 3)).toEqual([experiment, base, turned])
+  await back()
+  expect(headline().slice(0, 2)).toEqual([base, experiment])
+})
+
+test('one goes down the tree and up, by hand and by keys', async () => {
+  await open({ view: 'diff', measure: 'host_total_ns', ...SPANS })
+  const top = calls()
+  expect(top).toEqual(['Data loading', 'Forward', 'Backward', 'Optimizer'])
+  await click(button(/^Forward:/))
+  const inside = calls()
+  expect(inside.length).toBeGreaterThan(0)
+  expect(inside.filter((name) => top.includes(name))).toEqual([])
+  expect(state().node).toBe('Forward')
+  // The running sum ends at the change of the whole.
+  expect(textOf(all('[data-testid=call-tree] tbody tr:last-child td').at(-1) ?? null)).toBe(foot()[4])
+  // The first row has the focus; Enter goes down, the left arrow up again.
+  await user.keyboard('{ArrowDown}{ArrowUp}')
+  const focused = () => document.activeElement?.closest('tr')?.querySelector<HTMLElement>('[data-testid=call]')?.title
+  expect(focused()).toBe(inside[0])
+  await user.keyboard('{Enter}')
+  await settle()
+  expect(state().node).toBe(`Forward\u001f${inside[0]}`)
+  await click(button('Forward'))
+  expect(calls()).toEqual(inside)
+  level()[0].focus()
+  await user.keyboard('{ArrowLeft}')
+  await settle()
+  expect(calls()).toEqual(top)
+  expect(document.activeElement?.getAttribute('aria-label')).toMatch(/^Forward/)
+  await back()
+  expect(calls()).toEqual(inside)
+})
+
+test('a leaf says that nothing is below', async () => {
+  await open({ view: 'diff', node: 'Forward', ...SPANS })
+  for (let i = 0; i < 12 && level().length > 0; i++) await click(level()[0])
+  await follow({ ...state(), node: `${state().node}\u001f${calls()[0]}` })
+  expect(textOf(byTest('call-tree'))).toContain('No nested calls recorded')
+})
+
+test('the largest change comes first when it is asked for', async () => {
+  await open({ view: 'diff', node: 'Backward', ...SPANS })
+  const called = calls()
+  await click(control('radio', 'Largest change'))
+  expect(state().order).toBe('change')
+  expect([...calls()].sort()).toEqual([...called].sort())
+  const cells = all('[data-testid=call-tree] tbody tr:has([data-testid=call]) td:nth-child(6)').map(textOf)
+  const changes = cells.map((text) => Math.abs(Number(text.replaceAll(/[<>,]/g, ''))))
+  expect(changes).toEqual([...changes].sort((one, other) => other - one))
+})
+
+test('the measure and the scaling drive the tree and the tables', async () => {
+  await open({ view: 'diff', ...SPANS })
+  const measure = () => field('Time in the call tree and the tables')
+  const rows = rowNames()
+  await choose(measure(), 'host_total_ns')
+  expect(state().measure).toBe('host_total_ns')
+  expect(rowNames()).not.toEqual(rows)
+  const mean = foot()
+  await click(control('radio', 'Total'))
+  expect(state().per).toBe('total')
+  expect(foot()).not.toEqual(mean)
+})
+
+test('the waterfall is a table as well', async () => {
+  await open({ view: 'diff', ...SPANS })
+  const card = one(`section[aria-label="From the baseline's step to the experiment's"]`)
+  expect(one('[role=img]', card).getAttribute('aria-label')).toContain('Data loading')
+  await click(control('radio', 'Table', card))
+  const { waterfall } = await payloadsOf<{ waterfall: { parts: { value: number }[] } }>(`view/diff?${ASKED}`)
+  expect(all('tbody tr', card)).toHaveLength(waterfall.parts.length + 2)
+  const exact = all('tbody tr td:nth-child(2) [title]', card).map(({ title }) => title)
+  expect(exact).toEqual(waterfall.parts.map(({ value }) => `${value.toLocaleString('en-US')} ns`))
+})
+
+test('a row leads to either side and back', async () => {
+  await open({ view: 'diff', search: 'aten::addmm', steps: '2', base_steps: '1', ...SPANS })
+  await click(button('aten::addmm', one('[role=rowheader]')))
+  await soon(() => one('[data-testid=detail] table'))
+  const detail = textOf(byTest('detail'))
+  expect(detail).toContain('Host self')
+  expect(detail).toContain('Host total')
+  const diff = state()
+  await click(button('Open in baseline'))
+  expect(state()).toMatchObject({ view: 'operators', run: 'twice', span: '1', steps: '1' })
+  expect(state().where).toBe('name:aten::addmm')
+  expect(rowNames()).toHaveLength(1)
+  expect(all('[data-testid=detail]')).toHaveLength(1)
+  await back()
+  expect(state()).toEqual(diff)
+  expect(textOf(byTest('detail'))).toBe(detail)
+  await click(button('Open in experiment'))
+  expect(state()).toMatchObject({ span: '2', steps: '2' })
+  // The list of views leads back to the same comparison, not to one of the experiment with itself.
+  await navigate('Diff')
+  expect(state()).toEqual(diff)
+})
+
+test('a row that is new has no baseline', async () => {
+  await open({ view: 'diff', run: 'many_a', base_run: 'markup_a', sort: 'delta_ns', desc: '1' }, 'odd')
+  const row = one('[role=row]:has([data-testid=new])')
+  const name = one('[role=rowheader] [title]', row).title
+  await click(one('[aria-expanded=false]', row))
+  await soon(() => one('[data-testid=detail] table'))
+  expect(named('button', 'Open in baseline')).toEqual([])
+  await click(button('Open in experiment'))
+  expect(state().view).toBe('operators')
+  expect(one('[role=rowheader] [title]').title).toBe(name)
+})
+
+test('a link shows the same', async () => {
+  const values = { node: 'Backward', order: 'change', measure: 'host_total_ns', per: 'total', group: 'modules' }
+  await open({ view: 'diff', ...values, ...SPANS })
+  const [shown, left] = [textOf(main()), state()]
+  await open(left)
+  expect(state()).toEqual(left)
+  expect(textOf(main())).toBe(shown)
+})
+
+test('the baseline survives other views and another experiment', async () => {
+  await open({ view: 'diff', node: 'Forward', ...SPANS })
+  const before = state()
+  for (const title of ['Overview', 'Diff']) await navigate(title)
+  expect(state()).toEqual(before)
+  await pick('Run', 'other')
+  expect(state()).toMatchObject({ run: 'other', base_run: 'twice' })
+})
+
+test('a profile like no other is compared with what the person chooses', async () => {
+  await open({ view: 'diff', run: 'other' })
+  expect(textOf(main())).toContain('Choose a baseline')
+  await pick('Run', 'twice', 'Comparison')
+  expect(headline().length).toBeGreaterThan(0)
+  expect(state().base_run).toBe('twice')
+})
+
+test('one profile has nothing to compare with but its steps', async () => {
+  await open({ view: 'diff' }, 'one')
+  expect(textOf(main())).toContain('No second profile to compare with')
+  await click(button(/^Compare with step/))
+  expect(headline()).toHaveLength(4)
+})
+
+test('a baseline that is not there is named, as text', async () => {
+  await open({ view: 'diff', run: 'twice', span: '2', base_run: '<b>gone</b>' })
+  const alert = one('[role=alert]')
+  expect(textOf(alert)).toContain('There is no profile <b>gone</b> in the log directory.')
+  expect(textOf(one('[aria-label=Comparison]'))).toContain('<b>gone</b>')
+  await click(button(/^Compare with/, alert))
+  expect(headline()).toHaveLength(4)
+})
+
+test('steps that the baseline does not have can be let go', async () => {
+  await open({ view: 'diff', base_steps: '99', ...SPANS })
+  expect(textOf(one('[role=alert]'))).toContain('The baseline has no step 99.')
+  await click(button('Compare all steps'))
+  expect(headline()).toHaveLength(4)
+})
+
+test('a baseline that is being read says how far it is', async () => {
+  let reading = true
+  patch((path, body: object) =>
+    reading && path.startsWith('profile?run=other') ? { ...body, state: 'loading', fraction: 0.43 } : undefined,
+  )
+  const page = open({ view: 'diff', run: 'twice', span: '2', base_run: 'other' })
+  await soon(() => expect(textOf(main())).toMatch(/Baseline: Reading the trace.*43 %/))
+  reading = false
+  await page
+  expect(headline()).toHaveLength(4)
+})
+
+test('a baseline that cannot be read says so', async () => {
+  await open({ view: 'diff', run: 'markup_a', base_run: 'bad' }, 'odd')
+  expect(textOf(one('[role=alert]'))).toMatch(/^Baseline: bad/)
+})
+
+test('texts of a trace are no markup', async () => {
+  await open({ view: 'diff', run: 'markup_b', base_run: 'markup_a' }, 'odd')
+  expect(calls()).toEqual(['Forward'])
+  await click(button(/^Forward:/))
+  expect(calls()).toEqual([EVIL])
+  await click(level()[0])
+  expect(textOf(byTest('crumbs'))).toContain(EVIL)
+  expect(all('#main img')).toEqual([])
+})
+
+test('a level with many calls shows the largest first', async () => {
+  await open({ view: 'diff', run: 'many_b', base_run: 'many_a', node: 'Forward' }, 'odd')
+  const names = (from: number) => Array.from({ length: 61 - from }, (_, i) => `op${from + i}`)
+  expect(calls()).toEqual(names(21))
+  expect(textOf(byTest('call-tree'))).toContain('20 others')
+  await click(button('Show 20 more'))
+  expect(calls()).toEqual(names(1))
+})
