@@ -193,7 +193,7 @@ def test_tables_that_no_part_has():
     less = {name: frame for name, frame in made.frames.items() if name != "steps"}
     assert refused(packed(part_codec.dump(type(made)(made.coverage, made.facts, less)))) == "lacks tables"
     facts = {"overview.step_time_mean_ns": 1}
-    assert "no part" in refused(packed(part_codec.dump(type(made)(made.coverage, facts, made.frames))))
+    assert "unknown data" in refused(packed(part_codec.dump(type(made)(made.coverage, facts, made.frames))))
 
 
 def with_facts(changed):

@@ -81,7 +81,7 @@ VIEW = ViewEntry(
             "(single calls), `steps`, `process_groups`, `devices`, `clocks` (offset, drift and residual "
             "of each worker's clock), `stragglers` (per worker and group: cost, steps and cause; with "
             "several workers), `bandwidths` (per group, collective and size), `bandwidth_fits` (per kind "
-            "of groups, size of group and collective), `nodes` (per set of nodes used by groups). Only "
+            "of groups, size of group and collective), `nodes` (per set of nodes used by groups) (only "
             "by name: `meetings` links timelines. Its parameter `within`, once per selected worker, is "
             "`worker:start_ns:end_ns` in the time of that worker; rows are the calls of all selected "
             "workers in each collective that overlaps one of these ranges and has calls of at least two "
@@ -93,7 +93,7 @@ VIEW = ViewEntry(
             "row per kind. If profiles report them: `rank_steps`, per worker and step; "
             "`operation_types`, per worker and collective; `kinds_of_links`, per worker and kind; "
             "`links`, per pair of ends, kind and group. With flight recorder dumps in the run: "
-            "`recorders`, per worker and process group."
+            "`recorders`, per worker and process group)."
         ),
     ),
 )
