@@ -249,7 +249,7 @@ class OpenProfile:
         """Returns the allocator events of a snapshot or trace, per device by time.
 
         Snapshot events have their stack, and ``event_number`` counts per device. Trace events are as recorded: a
-        release has negative ``bytes``, -1 means not recorded. Raises NotFound for other models, MissingPackage.
+        release has negative ``bytes``, -1 means not recorded. Raises NotFoundError for other models, MissingPackage.
 
         >>> events = open("samples/synthetic_memory", worker="leaking").memory_events()
         >>> int((events.memory_action == "alloc").sum())
@@ -262,7 +262,7 @@ class OpenProfile:
     def memory_blocks(self, at: int | None = None, device: str = "") -> pd.DataFrame:
         """Returns the blocks of a snapshot: those allocated after event ``at`` of a device, or of its whole history.
 
-        The default ``device`` is the one with the most events. Raises NotFound for other models, BadRequest,
+        The default ``device`` is the one with the most events. Raises NotFoundError for other models, BadRequest,
         MissingPackage.
 
         >>> p = open("samples/synthetic_memory", worker="leaking")
@@ -280,7 +280,7 @@ class OpenProfile:
     def table(self, view: str, name: str, steps: str = "", phase: str = "", pattern: str = "") -> pd.DataFrame:
         """Returns any table of any view (see docs/http.md), for selected steps such as ``5,7-9``, or for a phase.
 
-        ``pattern`` matches the parts in which names of one phase may differ. Raises BadRequest, NotFound, and
+        ``pattern`` matches the parts in which names of one phase may differ. Raises BadRequest, NotFoundError, and
         MissingPackage without pandas.
         """
         asked = Params(phase=phase, pattern=pattern, table=name, limit=None)
@@ -398,7 +398,7 @@ class Job:
     def table(self, name: str, steps: str = "", view: str = "distributed") -> pd.DataFrame:
         """Returns a table about all workers (see docs/http.md), for selected steps such as ``5,7-9``.
 
-        Raises BadRequest, NotFound, and MissingPackage without pandas.
+        Raises BadRequest, NotFoundError, and MissingPackage without pandas.
 
         >>> sorted(open("samples/synthetic_ddp").table("operations").collective.unique())
         ['all_reduce']
@@ -406,7 +406,7 @@ class Job:
         return _table_of(self._workspace, self._place, view, Params(table=name, limit=None), steps)
 
     def worker(self, name: str) -> OpenProfile:
-        """Reads the profile of one worker. Raises NotFound."""
+        """Reads the profile of one worker. Raises NotFoundError."""
         place = replace(self._place, worker=name)
         profile = OpenProfile(self._workspace, place, self._workspace.catalog.find(place).found.url)
         _ = profile.read

@@ -1,23 +1,23 @@
-"""The whole error tree.
+"""The error tree.
 
 ::
 
     TorchTraceError
-    ├── UserError            shown to the person: what happened, where, what to do
-    │   ├── BadRequest       a parameter is missing or makes no sense          (HTTP 400, exit 2)
-    │   ├── NotFound         run, worker, span, view or file does not exist    (HTTP 404, exit 3)
-    │   ├── UnreadableTrace  a file was found but holds no trace we can read   (HTTP 422, exit 3)
-    │   │   ├── KeptLost     a file of our own cache is gone or damaged: it is made anew
-    │   │   └── WindowUnsupported    a profile of which no part can be opened: all of it, or nothing
-    │   ├── StorageError     the file system refused: missing package, rights  (HTTP 502, exit 3)
-    │   │   └── CacheRefused the cache folder cannot be written: another one is tried
-    │   ├── TookTooLong      an answer took, or waited for, longer than allowed (HTTP 504, exit 3)
-    │   ├── WorkerDied       a parse was killed twice, usually for memory      (HTTP 500, exit 3)
-    │   ├── MissingPackage   what was asked for needs an extra of this package (Python API)
-    │   └── PartFailed       a bug in one view or another part; the log has it  (HTTP 500, exit 3)
-    └── Cancelled            nobody waits for the result any more
+    ├── UserError                shown to the user: what happened, where, what to do
+    │   ├── BadRequest           a parameter is missing or invalid                    (HTTP 400, exit 2)
+    │   ├── NotFoundError        run, worker, span, view or file does not exist       (HTTP 404, exit 3)
+    │   ├── UnreadableTrace      a file contains no readable trace                    (HTTP 422, exit 3)
+    │   │   ├── CacheFileLost    a file of the cache is missing or damaged; it is created again
+    │   │   └── WindowUnsupported    a profile that cannot be opened as a window
+    │   ├── StorageError         the file system failed: missing package, permissions (HTTP 502, exit 3)
+    │   │   └── CacheRefused     the cache folder cannot be written; another one is tried
+    │   ├── TookTooLong          an answer, or the wait for it, took too long         (HTTP 504, exit 3)
+    │   ├── WorkerDied           a parse was killed twice, usually for memory         (HTTP 500, exit 3)
+    │   ├── MissingPackage       the request needs an extra of this package           (Python API)
+    │   └── PartFailed           a bug in one view or another part; see the log       (HTTP 500, exit 3)
+    └── Cancelled                the result is no longer needed
 
-Anything else that escapes is a bug and reaches the log with a traceback.
+Any other error is a bug and is logged with its traceback.
 """
 
 from __future__ import annotations

@@ -60,17 +60,17 @@ def analyses() -> tuple[Analysis[Any], ...]:
 
 
 def reader_named(reader_id: str) -> Reader[Any]:
-    """Returns a reader. Raises NotFound."""
+    """Returns a reader. Raises NotFoundError."""
     return _named(readers(), reader_id, "reader")
 
 
 def model_named(model_id: str) -> Model[Any, Any]:
-    """Returns a model. Raises NotFound."""
+    """Returns a model. Raises NotFoundError."""
     return _named(models(), model_id, "model")
 
 
 def model_of(reader: Reader[Any]) -> Model[Any, Any]:
-    """Returns the model that is built from the result of a reader. Raises NotFound."""
+    """Returns the model that is built from the result of a reader. Raises NotFoundError."""
     raw = raw_name(reader)
     for model in models():
         if made_of(model) == raw:
@@ -101,7 +101,7 @@ def views_of(model: Model[Any, Any]) -> list[Analysis[Any]]:
 
 
 def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analysis[Any]:
-    """Returns the entry of a view, optionally for one ``model``. Raises NotFound."""
+    """Returns the entry of a view, optionally for one ``model``. Raises NotFoundError."""
     views = analyses() if model is None else views_of(model)
     shown = ", ".join(analysis.id for analysis in views)
     for analysis in analyses():

@@ -142,7 +142,7 @@ def _view(base: Entry, exp: Entry) -> str:
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
-    """The one profile of a side. Raises NotFound, BadRequest where several fit."""
+    """The one profile of a side. Raises NotFoundError, BadRequest where several fit."""
     title = _SIDES[side]
     root = catalog.roots[side]
     entries = [entry for entry in catalog.entries() if entry.found.root is root]

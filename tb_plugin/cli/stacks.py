@@ -46,7 +46,7 @@ def stacks(arguments: argparse.Namespace) -> int:
 
 
 def _find(catalog: ProfileCatalog, arguments: argparse.Namespace) -> Entry:
-    """The one profile that is meant. Raises NotFound, BadRequest where several fit."""
+    """The one profile that is meant. Raises NotFoundError, BadRequest where several fit."""
     if not catalog.entries():
         reasons = [reason for _, reason in catalog.skipped()]
         raise NotFoundError("No profile was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")

@@ -127,7 +127,7 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
 
 
 def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
-    """The traces that are meant. Raises NotFound."""
+    """The traces that are meant. Raises NotFoundError."""
     catalog = scanned(arguments.path)
     entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
     found = [entry.found for entry in entries if entry.found.reader.raw is RawTrace and entry.found.is_here]

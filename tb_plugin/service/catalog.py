@@ -193,7 +193,7 @@ class ProfileCatalog:
         return told.of(run, run.removeprefix(f"{root.name or root.folder.name}/"))
 
     def find(self, place: Place, strict: bool = False) -> Entry:
-        """Returns the requested profile. Raises NotFound; BadRequest when several match.
+        """Returns the requested profile. Raises NotFoundError; BadRequest when several match.
 
         An empty request means the first profile, unless ``strict``.
         """
@@ -215,7 +215,7 @@ class ProfileCatalog:
         return entries[0].at(place.window)
 
     def matching(self, place: Place) -> list[Entry]:
-        """Returns all profiles that match a request. Raises NotFound when there is none."""
+        """Returns all profiles that match a request. Raises NotFoundError when there is none."""
         entries = self.entries()
         place = self._renamed(place, entries)
         for which in PARTS:
@@ -233,7 +233,7 @@ class ProfileCatalog:
     def workers(self, place: Place) -> list[Entry]:
         """Returns the profiles of all workers of a run and span, for any worker in the request.
 
-        Missing parts are those of the first profile, or must be unambiguous. Raises NotFound, BadRequest.
+        Missing parts are those of the first profile, or must be unambiguous. Raises NotFoundError, BadRequest.
         """
         if place.names_nothing:
             place = Place(*self.find(place).key, place.window)

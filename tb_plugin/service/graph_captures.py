@@ -84,7 +84,7 @@ class Captures:
     def allow(self, text: str, scanned: Callable[[str], ProfileCatalog]) -> None:
         """Allows ``text`` to be a path or URL, as on the command line, unless it names a profile of the catalog.
 
-        ``scanned`` lists a path. Raises NotFound, StorageError.
+        ``scanned`` lists a path. Raises NotFoundError, StorageError.
         """
         known = text in ("", NONE) or text in self._others
         if known or any(self._named(root, text) for root in self._catalog.roots):

@@ -98,7 +98,7 @@ class Workspace:
     def profile(self, place: Place, start: bool = True, retry: bool = False, view: str = "") -> Profile:
         """Returns the state of a profile; starts loading it if ``start``, also after a failure if ``retry``.
 
-        For a ``view`` that a rank summary answers, the trace is not read. Raises NotFound, BadRequest.
+        For a ``view`` that a rank summary answers, the trace is not read. Raises NotFoundError, BadRequest.
         """
         entry = self.catalog.find(place)
         if view == VIEW and start and not retry and (told := self._summarised(entry)) is not None:

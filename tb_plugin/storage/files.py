@@ -87,7 +87,7 @@ class Folder:
         return Path(self.url).is_file() if self.is_local else self._is_file
 
     def list(self) -> Listing:
-        """Returns all files below. Raises NotFound when the path does not exist, StorageError when it cannot be
+        """Returns all files below. Raises NotFoundError when the path does not exist, StorageError when it cannot be
         read.
         """
         if self.is_local:

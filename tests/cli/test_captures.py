@@ -97,7 +97,7 @@ def test_python(logs, trace):
     assert named.capture.how == "named" and "capture_refused" in {notice.rule for notice in named.data_notices}
     beside = tb_plugin.open(logs / "right", run="right")
     assert beside.capture.how == "beside" and beside.facts
-    with pytest.raises(tb_plugin.errors.NotFound):
+    with pytest.raises(tb_plugin.errors.NotFoundError):
         tb_plugin.open(trace, capture="RUN/WORKER/1")
 
 

@@ -285,7 +285,7 @@ def test_when_nothing_can_be_written_it_says_why(opened, monkeypatch):
 def test_arrow_says_that_the_disk_is_full():
     with pytest.raises(OSError) as error, pa.OSFile("/dev/full", "wb") as sink:
         sink.write(b"x" * 10_000_000)
-    assert "no room left" in refused(Path("/dev/full"), error.value).what
+    assert "cache folder is full" in refused(Path("/dev/full"), error.value).what
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")

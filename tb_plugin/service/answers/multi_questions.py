@@ -162,7 +162,7 @@ class _Together:
         return isolated(analysis.title, lambda: analysis.answer(found, replace(self.params, steps=chosen)))
 
     def _whole(self, models: OpenModels) -> ColumnTable:
-        """A table and which of its rows are asked for. Raises NotFound."""
+        """A table and which of its rows are asked for. Raises NotFoundError."""
         table = replace(self, params=replace(self.params, limit=None, whole=True))._answer(models)
         if not isinstance(table, ColumnTable):
             raise NotFoundError("This is not a table.", self.view_id, "Name a table.")
@@ -174,7 +174,7 @@ class AskMultiView(_Together):
     """Asks for the JSON of a view, or of one page of a table, about several profiles."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the JSON. Raises NotFound, BadRequest, KeptLost."""
+        """Returns the JSON. Raises NotFoundError, BadRequest, CacheFileLost."""
         answer = self._answer(models)
         if isinstance(answer, View):
             give_back_memory()  # a page of a table needs little of what the first look at a run takes
@@ -186,7 +186,7 @@ class AskMultiCsv(_Together):
     """Asks for all matching rows of a table about several profiles as CSV."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns CSV in UTF-8. Raises NotFound, BadRequest, KeptLost."""
+        """Returns CSV in UTF-8. Raises NotFoundError, BadRequest, CacheFileLost."""
         from tb_plugin.service.answers.table_export import as_csv
 
         table = self._whole(models)
@@ -198,7 +198,7 @@ class AskMultiArrow(_Together):
     """Asks for a whole table about several profiles as an Arrow IPC stream."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the stream. Raises NotFound, BadRequest, KeptLost."""
+        """Returns the stream. Raises NotFoundError, BadRequest, CacheFileLost."""
         from tb_plugin.service.answers.table_export import rows_as_arrow
 
         table = self._whole(models)

@@ -35,7 +35,7 @@ class AskView:
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the JSON. Raises NotFound, BadRequest."""
+        """Returns the JSON. Raises NotFoundError, BadRequest."""
         analysis = analysis_named(self.view_id)
         part = models.part(self.file, analysis, self.params)
         return isolated(analysis.title, lambda: to_json(analysis.answer([part], self.params)))
@@ -50,7 +50,7 @@ class AskCsv:
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
+        """Returns CSV in UTF-8, units in the header. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_csv
 
         frame, rows = _found(models, self.file, self.view_id, self.params)
@@ -66,7 +66,7 @@ class AskArrow:
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the stream. Raises NotFound, BadRequest."""
+        """Returns the stream. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_arrow
 
         frame, rows = _found(models, self.file, self.view_id, self.params)
@@ -97,7 +97,7 @@ class AskNumbers:
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the JSON of ``Numbers``. Raises NotFound, BadRequest."""
+        """Returns the JSON of ``Numbers``. Raises NotFoundError, BadRequest."""
         views, parts = _Views(), Isolation()
         for view_id in dict.fromkeys((*self.told_ids, *self.view_ids, *self.counted_ids)):
             analysis = analysis_named(view_id)
@@ -180,7 +180,7 @@ class WriteStacks:
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns ``target``. Raises BadRequest, NotFound, CacheRefused, and PartFailed after a bug."""
+        """Returns ``target``. Raises BadRequest, NotFoundError, CacheRefused, and PartFailed after a bug."""
         from tb_plugin.service.answers.stack_export import write_stacks
 
         trace = models.typed(self.file, TraceTable)
@@ -194,7 +194,7 @@ def _without(notices: Notices, rules: Sequence[str]) -> Notices:
 
 
 def _found(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, Int64]:
-    """A table and which of its rows that are asked for. Raises NotFound, BadRequest."""
+    """A table and which of its rows that are asked for. Raises NotFoundError, BadRequest."""
     part = models.part(file, analysis_named(view_id), params)
     frame = part.frames.get(params.table or "")
     if frame is None:

@@ -29,7 +29,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> None:
-    """Writes the selected stacks to ``target``, gzipped. Raises BadRequest, NotFound if there is nothing to write."""
+    """Writes the selected stacks to ``target``, gzipped. Raises BadRequest, NotFoundError if there is nothing to write."""
     if form not in SUFFIXES:
         raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
     choice = replace(choice_of(params), order="heavy")  # merged: by time there may be as many places as events

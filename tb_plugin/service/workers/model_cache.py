@@ -77,12 +77,12 @@ class OpenModels:
         return opened.made
 
     def _told(self, file: ModelFile) -> TraceTable:
-        """A trace with what its captures tell. Raises NotFound, KeptLost."""
+        """A trace with what its captures tell. Raises NotFoundError, CacheFileLost."""
         told = (_captured(self.made(each), name) for each, name in zip(file.captures, file.names, strict=True))
         return self.typed(file.alone, TraceTable).with_captured(told, file.told_by)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
-        """Returns the model in a file, which must have that type. Raises NotFound, CacheFileLost."""
+        """Returns the model in a file, which must have that type. Raises NotFoundError, CacheFileLost."""
         made = self.made(file)
         if not isinstance(made, kind):
             has, wanted = registry.model_named(file.model).noun, registry.noun_of(kind)
@@ -90,7 +90,7 @@ class OpenModels:
         return made
 
     def levels(self, file: ModelFile) -> Pyramid:
-        """Returns the levels of the timeline. Raises NotFound, CacheFileLost, CacheRefused."""
+        """Returns the levels of the timeline. Raises NotFoundError, CacheFileLost, CacheRefused."""
         # They are kept beside the file of the trace: what they show is in it alone.
         return levels_of(self.typed(file.alone, TraceTable), file.path)
 
@@ -175,7 +175,7 @@ def _kept_part(path: str, analysis: Analysis[Any], params: Params) -> Part | Non
 
 
 def _load_part(path: str) -> Part:
-    """A part that was kept. Raises KeptLost."""
+    """A part that was kept. Raises CacheFileLost."""
     try:
         return mapped_part.read(path) if path.endswith(mapped_part.SUFFIX) else part_codec.load(Path(path).read_bytes())
     except (OSError, ValueError, LookupError) as error:
