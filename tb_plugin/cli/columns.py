@@ -18,11 +18,11 @@ MARK = "…"
 _GAP = 2
 _FRAME = re.compile(r"(?P<path>[^(]*\.py)\(\d+\)(?=: |$)")
 # Cells of a difference between texts that differ again later.
-_EXCERPT = 4
+_EXCERPT_CELLS = 4
 # Minimum width of a column, in cells.
-_LEAST = {"name": 12, "prose": 24}
+_MIN_CELLS = {"name": 12, "prose": 24}
 # Minimum width of the column that identifies rows, in cells.
-_LEAST_FIRST = 32
+_MIN_NAME_CELLS = 32
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def elided(texts: Sequence[str], width: int) -> list[str]:
     """
     short = {text: _without_middle(_short_frame(text, width), width) for text in texts}
     for group in _alike(short):
-        short |= _told_apart(group, _head(group[0], max(1, width // 4)) + MARK, width)
+        short |= _distinguished(group, _head(group[0], max(1, width // 4)) + MARK, width)
     return [short[text] for text in texts]
 
 
@@ -79,16 +79,16 @@ def _alike(short: Mapping[str, str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _told_apart(group: Sequence[str], before: str, width: int) -> dict[str, str]:
+def _distinguished(group: Sequence[str], before: str, width: int) -> dict[str, str]:
     at, room = _common(group), width - size_of(before)
-    if room < _EXCERPT + 2:
+    if room < _EXCERPT_CELLS + 2:
         return {}
     short = {
         text: before + (text[at:] if size_of(text[at:]) <= room else _head(text[at:], room - 1) + MARK)
         for text in group
     }
     for still in _alike(short):
-        short |= _told_apart(still, before + _head(still[0][at:], _EXCERPT) + MARK, width)
+        short |= _distinguished(still, before + _head(still[0][at:], _EXCERPT_CELLS) + MARK, width)
     return short
 
 
@@ -148,7 +148,7 @@ def _natural(heading: Heading, cells: Sequence[str]) -> int:
 def _least(heading: Heading, natural: int, first: bool) -> int:
     if heading.kind == "number":
         return natural
-    return min(natural, _LEAST_FIRST if first else max(_LEAST[heading.kind], _longest_word(heading.title)))
+    return min(natural, _MIN_NAME_CELLS if first else max(_MIN_CELLS[heading.kind], _longest_word(heading.title)))
 
 
 def _longest_word(title: str) -> int:

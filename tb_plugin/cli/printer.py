@@ -27,7 +27,7 @@ from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Sca
 
 MORE = " To see all columns, set COLUMNS or use --format markdown or json."
 # Longer values of figures, in characters, are wrapped like prose.
-_LONG = 40
+_PROSE_CHARACTERS = 40
 
 
 class Printer(ABC):
@@ -79,7 +79,7 @@ class Printer(ABC):
         if isinstance(payload, Figures):
             self.heading(payload.title, 3)
             pairs = [(f.metric.title, format_value(f.value, f.metric.unit) + _note(f.note)) for f in payload.figures]
-            long = any(len(value) > _LONG for _, value in pairs)
+            long = any(len(value) > _PROSE_CHARACTERS for _, value in pairs)
             self.rows([Heading("what"), Heading("value", "prose" if long else "number")], pairs, keep=(0, 1))
         elif isinstance(payload, Breakdown):
             self.heading(payload.title, 3)

@@ -60,7 +60,7 @@ def _report_json(
     for entry in load_all(workspace, entries, failed, errors):
         try:
             place = place_of(entry, arguments.capture)
-            numbers = workspace.numbers(place, arguments.view, arguments.steps, _asked(arguments))
+            numbers = workspace.numbers(place, arguments.view, arguments.steps, _view_params(arguments))
             notices = data_notices(numbers.notices)
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
@@ -131,7 +131,7 @@ def _group_places(
         is_asked = analysis.traits.place == "page" if wanted is None else analysis.id in wanted
         if analysis.scope != "workers" or not is_asked:
             continue
-        with_it = (e for e in entries if analysis.id in _there(workspace, e, arguments))
+        with_it = (e for e in entries if analysis.id in _available_views(workspace, e, arguments))
         places = dict.fromkeys(Place(e.found.run, None, e.found.span, e.window, arguments.capture) for e in with_it)
         found += [(analysis, place) for place in places]
     return found
@@ -208,7 +208,7 @@ def _print_groups(
 
 
 def _view(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Namespace) -> View:
-    answer = workspace.view(place_of(entry, arguments.capture), view, _asked(arguments), arguments.steps)
+    answer = workspace.view(place_of(entry, arguments.capture), view, _view_params(arguments), arguments.steps)
     if isinstance(answer, Profile):
         raise Cancelled("The file changed while it was read.")
     return msgspec.json.decode(answer, type=View)
@@ -226,7 +226,7 @@ def _not_limited(view: str, arguments: argparse.Namespace) -> str:
     return f"Not limited to the phase {arguments.phase}. {why}" if why else ""
 
 
-def _asked(arguments: argparse.Namespace) -> Params:
+def _view_params(arguments: argparse.Namespace) -> Params:
     return Params(phase=arguments.phase, pattern=arguments.pattern, limit=arguments.top)
 
 
@@ -248,7 +248,7 @@ def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:
     return [a for a in pages if a.scope == "profile" and (wanted is None or a.id in wanted)]
 
 
-def _there(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> set[str]:
+def _available_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> set[str]:
     if entry.summary is None:
         return set()
     return {view.id for view in workspace.offered(place_of(entry, arguments.capture)) if view.available}
@@ -264,7 +264,7 @@ def _absent(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -
 
 
 def _text_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[str]:
-    there, wanted = _there(workspace, entry, arguments), arguments.view
+    there, wanted = _available_views(workspace, entry, arguments), arguments.view
     known = registry.views_of(registry.model_of(entry.found.reader))
     asked = [a for a in known if a.scope == "profile" and wanted and a.id in wanted and a.traits.place == "picture"]
     return [analysis.id for analysis in (*_views_of(entry, wanted), *asked) if analysis.id in there]

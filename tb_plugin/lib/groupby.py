@@ -25,7 +25,7 @@ MAD_TO_DEVIATION = 1.4826
 _FITS = 2**62
 _SMALL = 2**15
 # Values in a range of at most this many times their count use a table of the range instead of sorting.
-_CLOSE = 8
+_DENSE_RANGE_FACTOR = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +247,7 @@ def _firsts(of: Int64, count: int) -> Int64:
 
 def _dense(column: Int64) -> Int64:
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, -1)
-    if high - low >= _CLOSE * len(column):
+    if high - low >= _DENSE_RANGE_FACTOR * len(column):
         return np.unique(column, return_inverse=True)[1].astype(np.int64)
     present = np.zeros(high - low + 1, np.bool_)
     present[column - low] = True

@@ -26,7 +26,7 @@ class Ranges:
 # Limit of a product so that positions of several keys fit on one axis.
 _MOST = 2**62
 # Bits of the set membership number of a piece.
-_SETS = 32
+_MAX_SETS = 32
 # Recordings of one job may be this far apart: clocks of hosts differ, and starts of files are approximate.
 RECORDING_SLACK_NS = 10 * 10**9
 EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -105,8 +105,8 @@ def first_in(*sets: Ranges) -> list[Ranges]:
     """Returns each set without the sets before it."""
     found: list[Ranges] = []
     before = EMPTY
-    for at in range(0, len(sets), _SETS - 1):
-        part = (before, *sets[at : at + _SETS - 1])
+    for at in range(0, len(sets), _MAX_SETS - 1):
+        part = (before, *sets[at : at + _MAX_SETS - 1])
         sweep = _Sweep(*part)
         first = sweep.inside & (~sweep.inside + np.uint32(1))  # the lowest bit that is set
         found += [sweep.where(first == 1 << place) for place in range(1, len(part))]
@@ -115,7 +115,7 @@ def first_in(*sets: Ranges) -> list[Ranges]:
 
 
 class _Sweep:
-    """All bounds of some sets (_SETS at most), in order.
+    """All bounds of some sets (_MAX_SETS at most), in order.
 
     Membership is constant between neighbouring bounds (``left``, ``right``). ``inside`` has a bit for each set, the
     lowest for the first: each bound flips its bit.

@@ -27,11 +27,11 @@ LIMIT_BYTES = 256 * 1024 * 1024
 # Attribute of an owner with its cached values, so that they are freed with it.
 _PLACE = "_remembered"
 # Attribute of an owner with the ids of its own arrays and sections.
-_OWN = "_remembered_own"
+_OWN_PARTS_ATTRIBUTE = "_remembered_own"
 # Estimated size of a small Python object.
 _OBJECT_BYTES = 100
 # Objects of a long list that are measured.
-_SAMPLED = 32
+_SAMPLED_OBJECTS = 32
 # Identity of the owner, and the key.
 _Slot = tuple[int, Hashable]
 
@@ -147,7 +147,7 @@ def _own(owner: object) -> frozenset[int]:
     if owner is None:
         return frozenset()
     held = vars(owner)
-    seen = held.get(_OWN)
+    seen = held.get(_OWN_PARTS_ATTRIBUTE)
     if seen is not None and seen[0] == len(held) and all(len(vars(part)) == count for part, count in seen[1]):
         known: frozenset[int] = seen[2]
         return known
@@ -160,7 +160,7 @@ def _own(owner: object) -> frozenset[int]:
     arrays = [id(_root(one)) for one in every if isinstance(one, np.ndarray)]
     tables = [address for one in every if isinstance(one, pa.Table) for address, _ in _buffers(one)]
     known = frozenset({id(owner), *map(id, parts), *arrays, *tables})
-    held[_OWN] = (len(held) + (seen is None), [(part, len(vars(part))) for part in parts], known)
+    held[_OWN_PARTS_ATTRIBUTE] = (len(held) + (seen is None), [(part, len(vars(part))) for part in parts], known)
     return known
 
 
@@ -186,7 +186,7 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
         found[-who] = len(value)
         return _OBJECT_BYTES + len(value)
     parts = list(_parts(value))
-    measured = parts[:_SAMPLED] if len(parts) > 4 * _SAMPLED else parts
+    measured = parts[:_SAMPLED_OBJECTS] if len(parts) > 4 * _SAMPLED_OBJECTS else parts
     size = sum(_walk(part, own, found) for part in measured)
     if len(measured) < len(parts):
         found[-who] = size * (len(parts) - len(measured)) // len(measured)
@@ -210,7 +210,7 @@ def _parts(value: object) -> Iterator[object]:
             yield key
             yield item
     elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
-        yield from (item for name, item in vars(value).items() if name not in (_PLACE, _OWN))
+        yield from (item for name, item in vars(value).items() if name not in (_PLACE, _OWN_PARTS_ATTRIBUTE))
 
 
 @cache

@@ -201,7 +201,9 @@ class ProfileCatalog:
         if not entries:
             if self.problems():
                 raise self.problems()[0]
-            raise NotFoundError("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
+            raise NotFoundError(
+                "No profile was found.", _displayed_roots(self.roots), "Check the path, or wait for the scan."
+            )
         parse_window(place.window)
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
@@ -245,7 +247,9 @@ class ProfileCatalog:
             if len(names) > 1:
                 raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
         if not entries:
-            raise NotFoundError("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
+            raise NotFoundError(
+                "No profile was found.", _displayed_roots(self.roots), "Check the path, or wait for the scan."
+            )
         return [entry.at(place.window) for entry in entries]
 
     def _renamed(self, place: Place, entries: Sequence[Entry]) -> Place:
@@ -263,7 +267,7 @@ class ProfileCatalog:
             found = entry.found
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
         return Catalog(
-            logdir=_shown(self.roots),
+            logdir=_displayed_roots(self.roots),
             scanning=not self._first.is_set(),
             scanned_files=self._discovery.files,
             last_scan_unix_ms=None if entries else self._last_scan_unix_ms,
@@ -332,7 +336,7 @@ def _few(names: list[str]) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def _shown(roots: Sequence[Root]) -> str:
+def _displayed_roots(roots: Sequence[Root]) -> str:
     return ", ".join(root.folder.url for root in roots)
 
 

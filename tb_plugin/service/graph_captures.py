@@ -87,7 +87,7 @@ class Captures:
         ``scanned`` lists a path. Raises NotFoundError, StorageError.
         """
         known = text in ("", NONE) or text in self._others
-        if known or any(self._named(root, text) for root in self._catalog.roots):
+        if known or any(self._entries_with_name(root, text) for root in self._catalog.roots):
             return
         found = scanned(text)
         if not any(_tells(entry.found) for entry in found.entries()):
@@ -98,16 +98,18 @@ class Captures:
 
     def of(self, entry: Entry, text: str) -> Choice:
         """Returns the captures of a profile: those named by ``text``, or for "" those next to it."""
-        beside = tuple(self._beside(entry.found))
+        beside = tuple(self._neighbours(entry.found))
         if text == NONE:
             return Choice(beside=beside)
         if not text:
             clear = tuple(each for kind in _by_model(beside) if _is_clear(kind) for each in kind)
             return Choice(clear, "beside" if clear else "none", beside=beside)
-        entries = self._other(self._others[text]) if text in self._others else self._named(entry.found.root, text)
-        fitting = _of_process(entry.found, [one for one in entries if _tells(one.found)])
+        entries = (
+            self._other(self._others[text]) if text in self._others else self._entries_with_name(entry.found.root, text)
+        )
+        fitting = _same_process(entry.found, [one for one in entries if _tells(one.found)])
         taken = tuple(one for one in fitting if one.found.url != entry.found.url)
-        return Choice(taken, "named", None if taken else _none_of(text, entries, fitting), beside)
+        return Choice(taken, "named", None if taken else _no_capture_error(text, entries, fitting), beside)
 
     def info(self, entry: Entry, text: str) -> CaptureInfo | None:
         """Returns information about the captures of a profile; None if it replays nothing or is not loaded yet."""
@@ -174,7 +176,7 @@ class Captures:
             return ()
         return self.of(entry, text).entries
 
-    def _named(self, root: Root, text: str) -> list[Entry]:
+    def _entries_with_name(self, root: Root, text: str) -> list[Entry]:
         entries = self._catalog.entries()
         mine = [entry for entry in entries if entry.found.root is root] if root.name else []
         return _under(entries, text) or _under(mine, f"{root.name}/{text}")
@@ -185,7 +187,7 @@ class Captures:
             catalog.scan()
         return catalog.entries()
 
-    def _beside(self, found: ProfileFiles) -> list[Entry]:
+    def _neighbours(self, found: ProfileFiles) -> list[Entry]:
         where = _folder(found)
         if model_of(found.reader).id != TRACE or _SAYS_SO.search(found.stem) or _SAYS_SO.search(where.name):
             return []
@@ -193,7 +195,7 @@ class Captures:
         if entries != self._listed:
             self._by_folder = _by_folder(entries)
             self._listed = entries
-        return _of_process(found, self._by_folder.get((found.root, str(where)), []))
+        return _same_process(found, self._by_folder.get((found.root, str(where)), []))
 
 
 def name_of(entry: Entry) -> str:
@@ -229,7 +231,7 @@ def _is_clear(entries: Sequence[Entry]) -> bool:
     return len(workers) == len(entries) and len(like) == 1
 
 
-def _none_of(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
+def _no_capture_error(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
     if not entries:
         return NotFoundError(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
     if fitting:
@@ -276,7 +278,7 @@ def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
     return dict(found)
 
 
-def _of_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
+def _same_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
     """Those that may be of the same process: of the worker of that name, else of its rank, else those of no rank.
 
     A single one may be of any rank: what it tells is compared with the trace before it is believed.

@@ -78,11 +78,11 @@ class Loader:
             load = entry.begin()
             if load is None:
                 return
-            kept = self._kept(entry)
+            kept = self._cached_files(entry)
             if kept is None:
                 self._read(entry, load)
                 return
-            check = threading.Thread(target=self._take_kept, args=(entry, load, *kept), daemon=True)
+            check = threading.Thread(target=self._use_cached, args=(entry, load, *kept), daemon=True)
             check.start()
         # Nearly always it is done at once; a huge file on a slow disk shows as loading.
         check.join(_CHECK_SECONDS)
@@ -94,7 +94,7 @@ class Loader:
             if entry.problem is not None:
                 raise entry.problem
             known = entry.summary if entry.found.is_here else None
-            lost = entry.state == "ready" and known is not None and not _is_there(entry.path, known)
+            lost = entry.state == "ready" and known is not None and not _has_columns(entry.path, known)
         if lost:
             # The cache may have dropped the columns to make room for others, or somebody cleared it.
             self.lose(entry)
@@ -149,14 +149,14 @@ class Loader:
         else:
             threading.Thread(target=self._fetch, args=(entry, load), daemon=True).start()
 
-    def _kept(self, entry: Entry) -> tuple[Path, Path] | None:
+    def _cached_files(self, entry: Entry) -> tuple[Path, Path] | None:
         if not entry.found.is_here:
             return None
         key, rank = self._file_key(entry), entry.found.rank
         columns, summary = (self._store.get(key, rank_ending(rank, ending)) for ending in (_COLUMNS, _SUMMARY))
         return None if columns is None or summary is None else (columns, summary)
 
-    def _take_kept(self, entry: Entry, load: Load, columns: Path, summary: Path) -> None:
+    def _use_cached(self, entry: Entry, load: Load, columns: Path, summary: Path) -> None:
         known = _checked(columns, summary)
         with self._lock:
             if entry.load is not load:
@@ -368,10 +368,10 @@ def merged_ranks(store: FileStore, found: Sequence[ProfileFiles]) -> list[list[s
     """Returns the ranks of each merged file, as found by an earlier read."""
     if not store.has_any(_RANKS):
         return [[] for _ in found]
-    return [_known_ranks(store, one) for one in found]
+    return [_cached_ranks(store, one) for one in found]
 
 
-def _known_ranks(store: FileStore, found: ProfileFiles) -> list[str]:
+def _cached_ranks(store: FileStore, found: ProfileFiles) -> list[str]:
     path = store.get(cache_key(found), _RANKS) if found.is_here else None
     try:
         return [] if path is None else msgspec.json.decode(unsealed(path.read_bytes()), type=list[str])
@@ -395,7 +395,7 @@ def _checked(columns: Path, summary: Path) -> Summary | None:
         return None
 
 
-def _is_there(path: str, summary: Summary) -> bool:
+def _has_columns(path: str, summary: Summary) -> bool:
     with suppress(OSError):  # a folder that became read-only can still be read
         os.utime(path)
     try:

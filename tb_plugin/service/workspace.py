@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 _PAUSE_SECONDS = 0.3
 # Profiles with captures whose available views are remembered, latest kept.
-_OFFERED = 1000
+_MAX_OFFERED = 1000
 
 # A question about the whole profile.
 EVERYTHING = Params()
@@ -156,7 +156,7 @@ class Workspace:
         known = self._offered.get(opened.key)
         if known is None and (known := self._run(opened, AskOffered(opened.file))) is not None:
             self._offered[opened.key] = known
-            if len(self._offered) > _OFFERED:
+            if len(self._offered) > _MAX_OFFERED:
                 self._offered.pop(next(iter(self._offered)), None)
         return known
 

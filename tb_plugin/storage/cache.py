@@ -42,7 +42,7 @@ DEFAULT_LIMIT_BYTES = 8_000_000_000
 _STALE_SECONDS = 3600
 _PARTIAL = ".part-"
 # 1/16 of the limit stays free; the folder is checked again after that many bytes were written.
-_SPARE = 16
+_FREE_DIVISOR = 16
 
 
 class FileStore:
@@ -99,7 +99,7 @@ class FileStore:
         except OSError:  # another process evicted it
             return
         with self._lock:
-            if self._unseen_bytes is not None and self._unseen_bytes + size <= self.limit_bytes // _SPARE:
+            if self._unseen_bytes is not None and self._unseen_bytes + size <= self.limit_bytes // _FREE_DIVISOR:
                 self._unseen_bytes += size
                 return
         self.evict(keep=path)
@@ -167,7 +167,7 @@ class FileStore:
             entries.append((status.st_mtime, status.st_size, path))
         total = writing + sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
-            if total <= self.limit_bytes - self.limit_bytes // _SPARE:
+            if total <= self.limit_bytes - self.limit_bytes // _FREE_DIVISOR:
                 break
             if path not in kept and _remove(path):
                 total -= size

@@ -79,7 +79,7 @@ class _Walk:
     def place(self, entry: os.DirEntry[str], parent: str) -> None:
         """Sorts one directory entry into files, directories to enter, and links to enter last."""
         relative = f"{parent}/{entry.name}" if parent else entry.name
-        if (shown := _shown(relative)) != relative:
+        if (shown := _printable_name(relative)) != relative:
             self.unlisted.append(Unlisted(shown, "The name is not valid UTF-8."))
             return
         try:
@@ -99,7 +99,7 @@ class _Walk:
             self.files.append(StoredFile(relative, status.st_size, fingerprint(status), status.st_mtime_ns))
 
 
-def _shown(name: str) -> str:
+def _printable_name(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

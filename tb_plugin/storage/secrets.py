@@ -43,7 +43,7 @@ LIBRARIES = (
 # Libraries that log a traceback for each failed request, at each scan while a store is unreachable.
 _NOISY = ("s3fs", "gcsfs", "adlfs")
 # Minimum length of a secret, in characters; shorter values would hide parts of ordinary words.
-_SHORTEST = 6
+_MIN_SECRET_LENGTH = 6
 # Secret parts of a connection string or a SAS token.
 _PARTS = re.compile(r"(?i)(?:AccountKey|SharedAccessSignature|sig)=([^;&\s]+)")
 _USER = re.compile(r"(\w://)[^/@\s'\"]*:[^/@\s'\"]*@")
@@ -61,13 +61,13 @@ def remember(text: str) -> None:
     """Hides a secret from now on, and keys and signatures in it, in any encoding."""
     for part in (text, *_PARTS.findall(text)):
         for form in (part, unquote(part), quote(unquote(part), safe="")):
-            if len(form) >= _SHORTEST:
+            if len(form) >= _MIN_SECRET_LENGTH:
                 _seen[form] = None
 
 
 def redact(text: str) -> str:
     """Returns a text without user:password, queries of URLs, signatures, keys and known secrets."""
-    for value in _known():
+    for value in _known_secrets():
         text = text.replace(value, HIDDEN)
     text = _USER.sub(rf"\1{HIDDEN}@", text)
     text = _QUERY.sub(r"\1", text)
@@ -112,9 +112,9 @@ class Redactor(logging.Handler):
             last.handle(record)
 
 
-def _known() -> Iterator[str]:
+def _known_secrets() -> Iterator[str]:
     values = {*_seen}
     for name in VARIABLES:
         value = os.environ.get(name, "").strip()
         values.update((value, *_PARTS.findall(value)))
-    yield from sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
+    yield from sorted((value for value in values if len(value) >= _MIN_SECRET_LENGTH), key=len, reverse=True)

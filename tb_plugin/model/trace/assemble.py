@@ -130,7 +130,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         counters=counters,
         counter_series=raw.counter_series,
         arrows=arrows,
-        steps=steps_in(raw, rows, _asked_by(raw, launch, operator), origin),
+        steps=steps_in(raw, rows, _requester(raw, launch, operator), origin),
         metadata=raw.metadata,
         report=report,
         coverage=coverage(int(rows.end.max(initial=0)), report, raw.window),
@@ -368,5 +368,5 @@ def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
     return _Drawn(depth, overlaps)
 
 
-def _asked_by(raw: RawTrace, launch: Int32, operator: Int32) -> Int32:
+def _requester(raw: RawTrace, launch: Int32, operator: Int32) -> Int32:
     return np.where(operator != MISSING, operator, launch).astype(np.int32) if raw.is_external_id_sure else launch

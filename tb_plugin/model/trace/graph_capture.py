@@ -148,13 +148,13 @@ def merge_captures(
         stacks.append(_own(captured.stacks, of, sum(map(len, calls))))
         calls.append(_own(captured.stacks.scopes, of, sum(map(len, calls))))
     begin = np.cumsum(np.concatenate([[0], *(np.diff(each.begin) for each in sequences)]), dtype=np.int64)
-    every = _joined(stacks)
+    every = _concatenated(stacks)
     node, first = np.unique(every.node, return_index=True)
     found = Captured(
         source,
-        _joined(scopes),
-        replace(_joined(sequences), begin=begin),
-        NodeStacks(node, every.scope[first], _joined(calls)),
+        _concatenated(scopes),
+        replace(_concatenated(sequences), begin=begin),
+        NodeStacks(node, every.scope[first], _concatenated(calls)),
         tuple(parts),
     )
     return found, strings
@@ -180,7 +180,7 @@ def _own(part: _Part, of: Int32, offset: int) -> _Part:
     return replace(part, **changed)
 
 
-def _joined(parts: Sequence[_Part]) -> _Part:
+def _concatenated(parts: Sequence[_Part]) -> _Part:
     names = [field.name for field in fields(parts[0]) if field.name not in ("begin", "scopes")]
     columns: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in parts]) for name in names}
     return replace(parts[0], **columns)

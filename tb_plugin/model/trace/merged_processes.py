@@ -25,13 +25,13 @@ _TAGS = (
     re.compile(r"(?s)\d+(\D.*)"),  # "5000 (rank 0)", "5000_0"
 )
 # Rows of a device compared with the launches of each process.
-_SAMPLE = 4096
+_SAMPLED_ROWS = 4096
 # Device-process pairs compared: 256 ranks. For more devices the process stays unknown.
 _MOST_PAIRS = 1 << 16
 # A process fits if it matches at least this share of the launches of the best one.
-_CLEAR = 0.99
+_MIN_FIT_SHARE = 0.99
 # PyTorch numbers operators uniquely per process; a larger share of repeated numbers means several processes.
-_REPEATED = 0.01
+_MIN_REPEATED_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def separated(raw: RawTrace) -> Merged:
     if found is None:
         return Merged(_warned(raw, _repeated(raw), "repeated_ids", _REPEATED_IDS))
     process, labels = found
-    raw = _told(_with_devices(raw, process, labels), labels)
+    raw = _with_issue(_with_devices(raw, process, labels), labels)
     unclear = of_kind(raw.kind, *DEVICE_WORK) & (process == MISSING)
     return Merged(_warned(raw, int(unclear.sum()), "unclear_process", _UNCLEAR), process)
 
@@ -70,7 +70,7 @@ def _warned(raw: RawTrace, count: int, code: str, text: str) -> RawTrace:
     return replace(raw, report=replace(raw.report, issues=(*raw.report.issues, Issue(code, "note", text, count))))
 
 
-def _told(raw: RawTrace, labels: Sequence[str]) -> RawTrace:
+def _with_issue(raw: RawTrace, labels: Sequence[str]) -> RawTrace:
     names = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
     text = f"The file holds traces of {len(labels)} processes ({names}). Views add up their work."
     return _warned(raw, 1, "merged_processes", text)
@@ -82,7 +82,7 @@ def _repeated(raw: RawTrace) -> int:
     rows = np.flatnonzero((raw.kind == EventKind.OPERATOR) & (raw.external_id > 0))
     distinct = np.unique(np.stack((raw.pid[rows].astype(np.int64), raw.external_id[rows])), axis=1)
     count = len(rows) - distinct.shape[1]
-    return count if count > _REPEATED * len(rows) else 0
+    return count if count > _MIN_REPEATED_SHARE * len(rows) else 0
 
 
 def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
@@ -106,7 +106,7 @@ def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
             number = {tag: i for i, tag in enumerate(dict.fromkeys(tags[int(pid)] for pid in hosts))}
             of_pid = np.full(pids + 1, MISSING, np.int32)
             of_pid[list(texts)] = [
-                number.get(tags[pid] or _beside(text, number), MISSING) for pid, text in texts.items()
+                number.get(tags[pid] or _tag_in(text, number), MISSING) for pid, text in texts.items()
             ]
             process = of_pid[raw.pid]
             if _fits(raw, process):
@@ -115,7 +115,7 @@ def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
     return None if by_launches is None else (by_launches, _labels(raw, by_launches))
 
 
-def _beside(text: str, tags: Iterable[str]) -> str:
+def _tag_in(text: str, tags: Iterable[str]) -> str:
     return next((tag for tag in tags if not tag.isdecimal() and (text.startswith(tag) or text.endswith(tag))), "")
 
 
@@ -200,9 +200,11 @@ def _by_votes(
     devices, first = np.unique(raw.pid[work], return_index=True)
     if len(devices) * len(launching) > _MOST_PAIRS:
         unknown = np.full(len(devices), MISSING, np.int32)
-        return _of_pids(raw, on_device, launching, np.arange(len(launching)), devices, unknown) if collide else None
+        return (
+            _pid_processes(raw, on_device, launching, np.arange(len(launching)), devices, unknown) if collide else None
+        )
     score = np.zeros((len(devices), len(launching)), np.int64)
-    samples = [rows[:: len(rows) // _SAMPLE + 1] for rows in np.split(work, first[1:])] if len(work) else []
+    samples = [rows[:: len(rows) // _SAMPLED_ROWS + 1] for rows in np.split(work, first[1:])] if len(work) else []
     calls = calls[np.lexsort((raw.correlation[calls], of_call))]
     for j, own in enumerate(np.split(calls, np.cumsum(np.bincount(of_call))[:-1])):
         ids = raw.correlation[own]
@@ -215,10 +217,10 @@ def _by_votes(
     of_host, of_device = _assigned(raw, score, samples, collide)
     if len(set(of_host.tolist())) < 2:
         return None
-    return _of_pids(raw, on_device, launching, of_host, devices, of_device)
+    return _pid_processes(raw, on_device, launching, of_host, devices, of_device)
 
 
-def _of_pids(
+def _pid_processes(
     raw: RawTrace, on_device: Bool, hosts: Int32, of_host: Int64 | Int32, devices: Int32, of_device: Int32
 ) -> Int32:
     process = np.full(len(raw.pid), MISSING, np.int32)
@@ -243,7 +245,7 @@ def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bo
                 of_host[np.isin(of_host, of_host[share])] = of_host[share].min()
         of_device = np.where(best > 0, of_host[score.argmax(axis=1)], MISSING)
     else:
-        fits = (score >= _CLEAR * best[:, None]) & (score > 0)
+        fits = (score >= _MIN_FIT_SHARE * best[:, None]) & (score > 0)
         of_device = np.full(len(score), MISSING, np.int32)
         ids = [np.unique(raw.correlation[rows]) for rows in samples]
         while len(clear := np.flatnonzero((fits.sum(axis=1) == 1) & (of_device == MISSING))):

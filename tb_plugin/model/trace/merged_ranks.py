@@ -32,7 +32,7 @@ _MOST_RANKS = 1_000_000
 # Ranks that become workers: each costs a pass over the rows and its own cache files.
 _MOST_WORKERS = 256
 # Characters of a tool's text used as a worker name.
-_LONGEST_LABEL = 64
+_MAX_LABEL_CHARACTERS = 64
 _ROWS = (
     "start_ns", "dur_ns", "name", "category", "kind", "pid", "tid", "correlation", "external_id", "is_collective",
     "uses_matrix_unit", "matrix_eligible",
@@ -54,7 +54,7 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
     if found is None:
         return []
     process, labels = found
-    stated = _stated_ranks(raw)
+    stated = _argument_ranks(raw)
     process = _filled_by_place(_filled(process, stated))
     work = of_kind(raw.kind, *DEVICE_WORK)
     if (process[work | (raw.kind == EventKind.OPERATOR)] == MISSING).any():
@@ -70,12 +70,12 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
     pids = _process_of_pids(raw, process)
     left = int((~np.isin(process, ranks)).sum())
     return [
-        RankTrace(name, partial(_only, raw, process, pids, n, numbers[n], _issues(name, names, left)))
+        RankTrace(name, partial(_one_process, raw, process, pids, n, numbers[n], _issues(name, names, left)))
         for n, name in zip(ranks, names, strict=True)
     ]
 
 
-def _stated_ranks(raw: RawTrace) -> Int32:
+def _argument_ranks(raw: RawTrace) -> Int32:
     stated = np.full(len(raw.pid), MISSING, np.int32)
     for column in raw.others:
         if column.key == _RANK_COLUMN and np.issubdtype(column.value.dtype, np.integer) and not column.is_text:
@@ -134,7 +134,7 @@ def _only_one(numbers: set[int]) -> tuple[int, ...]:
 def _worker_names(numbers: Sequence[int | None], labels: Sequence[str]) -> list[str]:
     if None not in numbers:
         return [rank_worker(number) for number in numbers if number is not None]
-    if not any(label.isdecimal() or label.startswith("#") or len(label) > _LONGEST_LABEL for label in labels):
+    if not any(label.isdecimal() or label.startswith("#") or len(label) > _MAX_LABEL_CHARACTERS for label in labels):
         return list(labels)
     return [f"process {place} of {len(labels)}" for place in range(1, len(labels) + 1)]
 
@@ -173,7 +173,7 @@ def _issues(name: str, names: Sequence[str], left: int) -> tuple[Issue, ...]:
     return tuple(told)
 
 
-def _only(
+def _one_process(
     raw: RawTrace, process: Int32, of_pid: Int32, n: int, rank: int | None, issues: tuple[Issue, ...]
 ) -> RawTrace:
     place, pids = np.flatnonzero(process == n), of_pid == n

@@ -16,7 +16,7 @@ from tb_plugin.model.trace.table import CounterEvents, DeviceArgs, MemoryEvents
 Int64 = npt.NDArray[np.int64]
 
 # Largest accepted blocks per multiprocessor, or occupancy: sums over a trace stay finite.
-_MOST_OF_A_RATE = 1e18
+_MAX_RATE = 1e18
 _IMPOSSIBLE = {
     "impossible_time": "Events with impossible times (a year off, negative, a device event at 0) are excluded.",
     "impossible_size": "Allocator events with impossible sizes are excluded, or only their impossible totals.",
@@ -39,7 +39,7 @@ def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) 
 def sized(args: DeviceArgs) -> DeviceArgs:
     """Returns the columns with impossible numbers marked as not recorded."""
     rates = (args.blocks_per_sm, args.occupancy)
-    blocks, occupancy = (np.where(np.abs(rate) > _MOST_OF_A_RATE, np.nan, rate) for rate in rates)
+    blocks, occupancy = (np.where(np.abs(rate) > _MAX_RATE, np.nan, rate) for rate in rates)
     sizes = np.where(summable(args.bytes), args.bytes, MISSING)
     return replace(args, bytes=sizes, blocks_per_sm=blocks, occupancy=occupancy)
 
@@ -63,10 +63,16 @@ def memory_of(
         over = np.abs(columns[key].astype(np.float64)) > MOST
         columns[key] = np.where(over, MISSING, columns[key])
         wrong |= over
-    return MemoryEvents(**columns), _stated(stated, order, origin), int(far.sum()), int(big.sum()), int(wrong.sum())
+    return (
+        MemoryEvents(**columns),
+        _reported_memory(stated, order, origin),
+        int(far.sum()),
+        int(big.sum()),
+        int(wrong.sum()),
+    )
 
 
-def _stated(stated: StatedMemory, order: Int64, origin: int) -> StatedMemory:
+def _reported_memory(stated: StatedMemory, order: Int64, origin: int) -> StatedMemory:
     if not len(stated.name):
         return stated
     pooled = stated.pooled_ns[order]

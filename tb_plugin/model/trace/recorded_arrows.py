@@ -74,14 +74,14 @@ def bound(
     never = np.zeros(len(ends.name), np.bool_)
     tail = end(ends.start_pid, ends.start_tid, ends.start_time_ns - origin_ns, never)
     head = end(ends.end_pid, ends.end_tid, ends.end_time_ns - origin_ns, ends.to_next)
-    tail = _named(tail, ends.start_row, position)
-    head = _named(head, ends.end_row, position)
+    tail = _with_named_rows(tail, ends.start_row, position)
+    head = _with_named_rows(head, ends.end_row, position)
     hit = np.flatnonzero((tail != MISSING) & (head != MISSING))
     order = hit[np.lexsort((head[hit], tail[hit]))]
     return Arrows(tail[order], head[order], ends.name[order]), len(tail) - len(hit)
 
 
-def _named(row: Int32, stated: Int32, position: Int32 | None) -> Int32:
+def _with_named_rows(row: Int32, stated: Int32, position: Int32 | None) -> Int32:
     if position is None or not len(stated):
         return row
     return np.where(stated == MISSING, row, position[stated]).astype(np.int32)

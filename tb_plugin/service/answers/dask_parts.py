@@ -37,7 +37,7 @@ _AWAY_SECONDS = 60.0
 _IDLE_SECONDS = 30.0
 _TICK_SECONDS = 0.3
 # Results extracted at a time: more would fill memory and delay requests of the page.
-_TAKEN_AT_A_TIME = 4
+_MAX_EXTRACTIONS = 4
 # Number of remembered refusals.
 _REFUSALS = 10_000
 _COPY = ".ttsummary"
@@ -165,7 +165,7 @@ class ClusterParts:
         if is_idle:
             self._closed.wait(_TICK_SECONDS)
             return False
-        if room := _TAKEN_AT_A_TIME - len(self._taking):
+        if room := _MAX_EXTRACTIONS - len(self._taking):
             for target, outcome in cluster.done(0.0 if self._taking else _TICK_SECONDS, room):
                 self._take(self._parts[target], outcome)
         self._take_in()

@@ -40,11 +40,11 @@ OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[b
 
 
 # Answers about all workers of a run whose inputs are remembered.
-_REMEMBERED = 64
+_MAX_REMEMBERED = 64
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
+class _Inputs:
     """The inputs of an answer about all workers of a run."""
 
     entries: list[Entry]
@@ -72,7 +72,7 @@ class MultiProfileAnswers:
         self._team = team
         self._desk = desk
         self._store = store
-        self._known: dict[tuple[str, ...], _Known] = {}
+        self._known: dict[tuple[str, ...], _Inputs] = {}
 
     def ask(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
@@ -82,7 +82,7 @@ class MultiProfileAnswers:
         Raises UserError.
         """
         params = view_params(analysis, params)
-        gather = self._of_pair if analysis.scope == "pair" else self._of_workers
+        gather = self._ask_pair if analysis.scope == "pair" else self._ask_workers
         for _ in range(CHANGES):
             try:
                 return gather(ask, place, analysis, params, steps, wait)
@@ -98,17 +98,17 @@ class MultiProfileAnswers:
         Without such inputs, or after a file changed, it returns the state of an unread profile. Raises UserError.
         """
         every = self._catalog.workers(place)
-        known = self._known.get(_of_run(every[0], place, analysis))
+        known = self._known.get(_run_key(every[0], place, analysis))
         if known is not None and known.entries == every and all(Path(path).exists() for _, path in known.files):
             params = view_params(analysis, params)
             params = replace(params, extra=(*params.extra, *known.told))
             try:
                 return self._combine(ask, known.files, analysis, params, steps, known.about)
             except CacheFileLost:
-                self._known.pop(_of_run(every[0], place, analysis), None)
+                self._known.pop(_run_key(every[0], place, analysis), None)
         return Profile(every[0].found.run, "", every[0].found.span, "found", 0.0, 0)
 
-    def _of_workers(
+    def _ask_workers(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
         asked = params
@@ -118,7 +118,7 @@ class MultiProfileAnswers:
         entries = [one for one in every if one.found.reader.id in formats] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
         if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file has its ranks now
-            return self._of_workers(ask, place, analysis, asked, steps, wait)
+            return self._ask_workers(ask, place, analysis, asked, steps, wait)
         summaries = [source for _, source in state.ready if isinstance(source, RankSummary)]
         if state.waiting:  # those without a summary; the copies of the others come meanwhile
             return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
@@ -130,12 +130,12 @@ class MultiProfileAnswers:
         if state.refused:
             told.append(("refused", _by_reason(state.refused)))
         params = replace(params, extra=(*params.extra, *told))
-        about = _about(analysis, state.ready)
+        about = _log_name(analysis, state.ready)
         if joining(analysis) is None:
             files = _files(state.ready)
-            self._remember(place, analysis, _Known(every, files, tuple(told), about))
+            self._remember(place, analysis, _Inputs(every, files, tuple(told), about))
             return self._combine(ask, files, analysis, params, steps, about)
-        others = self._beside(entries[0], analysis)
+        others = self._profiles_in_run(entries[0], analysis)
         beside: Sequence[tuple[str, Source]] = ()
         if others:
             found = self._team.gather(others, registry.analysis_named(analysis.traits.beside), Params(), wait)
@@ -147,27 +147,27 @@ class MultiProfileAnswers:
         if joined is None:
             if coming := self._team.summaries.coming(summaries, wait):
                 return progress(entries[0], len(entries), state.fraction - coming)
-            joined = self._joined(key, state.ready, beside, analysis, about)
+            joined = self._merged_part(key, state.ready, beside, analysis, about)
         if joined is None:  # their traces are read instead, where they are here
-            return self._of_workers(ask, place, analysis, asked, steps, wait)
-        self._remember(place, analysis, _Known(every, [("", str(joined))], tuple(told), about))
+            return self._ask_workers(ask, place, analysis, asked, steps, wait)
+        self._remember(place, analysis, _Inputs(every, [("", str(joined))], tuple(told), about))
         return self._combine(ask, [("", str(joined))], analysis, params, steps, about)
 
-    def _remember(self, place: Place, analysis: Analysis[Any], known: _Known) -> None:
-        key = _of_run(known.entries[0], place, analysis)
+    def _remember(self, place: Place, analysis: Analysis[Any], known: _Inputs) -> None:
+        key = _run_key(known.entries[0], place, analysis)
         self._known.pop(key, None)
         self._known[key] = known
-        while len(self._known) > _REMEMBERED:
+        while len(self._known) > _MAX_REMEMBERED:
             self._known.pop(next(iter(self._known)), None)
 
-    def _beside(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
+    def _profiles_in_run(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
         if not analysis.traits.beside:
             return []
         formats = registry.formats_of(registry.analysis_named(analysis.traits.beside))
         found = self._catalog.matching(Place(entry.found.run))
         return list({one.found.worker: one for one in found if one.found.reader.id in formats}.values())
 
-    def _joined(
+    def _merged_part(
         self,
         key: str,
         parts: Sequence[tuple[str, Source]],
@@ -203,7 +203,7 @@ class MultiProfileAnswers:
                 return target
         raise Cancelled("The cache is cleared again and again.")
 
-    def _of_pair(
+    def _ask_pair(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
         """About a baseline and an experiment, each with its own steps; by default all that it has. Raises UserError."""
@@ -226,7 +226,7 @@ class MultiProfileAnswers:
             fraction += state.fraction
         if len(ready) < 2:
             return progress(exp, 2, fraction)
-        return self._combine(ask, ready, analysis, params, "", _about(analysis, ready))
+        return self._combine(ask, ready, analysis, params, "", _log_name(analysis, ready))
 
     def _combine(
         self,
@@ -244,16 +244,16 @@ class MultiProfileAnswers:
 def _joined_key(
     analysis: Analysis[Any], parts: Sequence[tuple[str, Source]], beside: Sequence[tuple[str, Source]]
 ) -> str:
-    named = "|".join(f"{worker} {_named(source)}" for worker, source in (*parts, *beside))
+    named = "|".join(f"{worker} {_source_key(source)}" for worker, source in (*parts, *beside))
     return f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
 
 
-def _of_run(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
+def _run_key(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
     told_by = (place.capture, place.worker or "") if place.capture else ()
     return (analysis.id, entry.found.run, entry.found.span, place.window, *told_by)
 
 
-def _named(source: Source) -> str:
+def _source_key(source: Source) -> str:
     return source if isinstance(source, str) else source.key
 
 
@@ -272,7 +272,7 @@ def _by_reason(refused: Sequence[tuple[str, str]]) -> str:
     return "; ".join(told)
 
 
-def _about(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> str:
+def _log_name(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> str:
     named = ", ".join(worker for worker, _ in parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
     return f"{analysis.title} of {named}"
 

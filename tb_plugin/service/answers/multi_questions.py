@@ -68,9 +68,9 @@ class TakePart:
 
 
 # Peak memory of merging, in multiples of the parts: 124 bytes of a call become 350, briefly twice.
-_JOINED_TIMES = 6
+_MERGE_MEMORY_FACTOR = 6
 # Unpacked size of the part of a summary, in multiples of its file.
-_PACKED_TIMES = 5
+_UNPACKED_FACTOR = 5
 # The part of a rank: a file of the cache, or an untrusted summary.
 Source = str | RankSummary
 
@@ -87,7 +87,9 @@ class WriteMergedPart:
 
     def need_bytes(self) -> int:
         """Returns the estimated peak memory, from the current sizes of files."""
-        return PROCESS_BYTES + _JOINED_TIMES * sum(_unpacked_bytes(source) for _, source in (*self.parts, *self.beside))
+        return PROCESS_BYTES + _MERGE_MEMORY_FACTOR * sum(
+            _unpacked_bytes(source) for _, source in (*self.parts, *self.beside)
+        )
 
     def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
         """Returns why summaries are refused, by position in ``parts``; then nothing is written.
@@ -112,7 +114,7 @@ class WriteMergedPart:
 
 
 def _unpacked_bytes(source: Source) -> int:
-    return _size_bytes(source) if isinstance(source, str) else _PACKED_TIMES * _size_bytes(source.file.path)
+    return _size_bytes(source) if isinstance(source, str) else _UNPACKED_FACTOR * _size_bytes(source.file.path)
 
 
 def _size_bytes(path: str) -> int:

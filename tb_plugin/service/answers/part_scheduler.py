@@ -46,7 +46,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PartRequest:
     """The request for one profile, and the name of its captures."""
 
     entry: Entry
@@ -96,7 +96,7 @@ class PartScheduler:
             state = State()
             summaries = self.summaries.of(entries) if analysis.id == VIEW else {}
             for entry in entries:
-                asked = _Asked(entry, analysis, params, capture(entry))
+                asked = _PartRequest(entry, analysis, params, capture(entry))
                 if entry.found.reader.id not in formats:
                     try:
                         analysis_named(analysis.id, model_of(entry.found.reader))
@@ -125,7 +125,7 @@ class PartScheduler:
         for job in jobs:
             self._workers.leave(job)
 
-    def _take(self, asked: _Asked, summary: RankSummary | str, state: State, wait: bool, several: bool) -> None:
+    def _take(self, asked: _PartRequest, summary: RankSummary | str, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         if not isinstance(summary, str):
             state.ready.append((entry.found.worker, summary))
@@ -136,7 +136,7 @@ class PartScheduler:
         else:
             state.failed.append((entry.found.worker, missing_trace_error(entry.found, summary)))
 
-    def _advance(self, asked: _Asked, state: State, wait: bool, several: bool) -> None:
+    def _advance(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         try:
             if not entry.found.is_here:
@@ -152,7 +152,7 @@ class PartScheduler:
             state.ready.append((entry.found.worker, str(path)))
             state.fraction += 1.0
 
-    def _computed(self, asked: _Asked, state: State, wait: bool, several: bool) -> Path | None:
+    def _computed(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> Path | None:
         """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
         key = self._key(asked)
         path = self._store.get(key, _SUFFIX)
@@ -171,14 +171,14 @@ class PartScheduler:
             state.refused.append((asked.entry.found.worker, refused))
         return path or self._compute(asked, wait)
 
-    def _key(self, asked: _Asked) -> str:
+    def _key(self, asked: _PartRequest) -> str:
         capture = self._captures.key(asked.entry, asked.capture)
         told = f"|told by {capture}" if capture else ""
         return (
             f"part|{self._loader.key(asked.entry)}{told}|{asked.analysis.id}|{asked.analysis.part_key(asked.params)!r}"
         )
 
-    def _compute(self, asked: _Asked, wait: bool) -> Path | None:
+    def _compute(self, asked: _PartRequest, wait: bool) -> Path | None:
         """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
         entry = asked.entry
         if entry.gone:

@@ -53,7 +53,7 @@ class AskCsv:
         """Returns CSV in UTF-8, units in the header. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_csv
 
-        frame, rows = _found(models, self.file, self.view_id, self.params)
+        frame, rows = _table_rows(models, self.file, self.view_id, self.params)
         return isolated(frame.title, lambda: as_csv(frame.columns, frame.data, rows))
 
 
@@ -69,7 +69,7 @@ class AskArrow:
         """Returns the stream. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_arrow
 
-        frame, rows = _found(models, self.file, self.view_id, self.params)
+        frame, rows = _table_rows(models, self.file, self.view_id, self.params)
         return as_arrow(frame.data.take(rows))
 
 
@@ -193,7 +193,7 @@ def _without(notices: Notices, rules: Sequence[str]) -> Notices:
     return replace(notices, notices=[notice for notice in notices.notices if notice.rule not in rules])
 
 
-def _found(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, Int64]:
+def _table_rows(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, Int64]:
     """A table and which of its rows that are asked for. Raises NotFoundError, BadRequest."""
     part = models.part(file, analysis_named(view_id), params)
     frame = part.frames.get(params.table or "")

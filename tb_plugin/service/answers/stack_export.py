@@ -74,7 +74,7 @@ def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[b
         msgspec.json.encode(_SCHEMA),
         msgspec.json.encode(f"torch-trace {__version__}"),
     )
-    yield from _joined(msgspec.json.encode({"name": name}) for name in frames)
+    yield from _in_blocks(msgspec.json.encode({"name": name}) for name in frames)
     yield b']},"profiles":['
     ordered = sorted(threads.items(), key=lambda item: -sum(own[place] for place in item[1]))
     titles = {thread.number: f"{thread.name} {thread.key}" for thread in threads_of(trace)}
@@ -84,7 +84,7 @@ def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[b
         yield b',\n{"type":"sampled"' if number else b'\n{"type":"sampled"'
         yield b',"name":%b,"unit":"nanoseconds"' % msgspec.json.encode(title)
         yield b',"startValue":0,"endValue":%d,"samples":[' % sum(weights)
-        yield from _joined(msgspec.json.encode(stack) for stack in _stacks(places, frame, members))
+        yield from _in_blocks(msgspec.json.encode(stack) for stack in _stacks(places, frame, members))
         yield b'],"weights":' + msgspec.json.encode(weights) + b"}"
     yield b"\n]}\n"
 
@@ -99,7 +99,7 @@ def _stacks(places: Places, frame: list[int], members: list[int]) -> Iterator[li
         yield stack[::-1]
 
 
-def _joined(items: Iterator[bytes]) -> Iterator[bytes]:
+def _in_blocks(items: Iterator[bytes]) -> Iterator[bytes]:
     separator = b"\n"
     for item in items:
         yield separator + item

@@ -12,7 +12,7 @@ _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 _NUMBER = re.compile(r"[0-9]+")
 _SHOWN = 10
 # Characters of the request repeated in a message.
-_LONGEST = 100
+_MAX_REPEATED_CHARACTERS = 100
 
 
 def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None:
@@ -28,8 +28,8 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
     for item in filter(None, (part.strip() for part in text.split(","))):
         hits = _hits(item, labels) or modes.get(item, set())
         if not hits:
-            what = f"It has {_told(labels)}." + (f" Modes choose theirs: {', '.join(modes)}." if modes else "")
-            raise BadRequest(f"The trace has no step {item[:_LONGEST]}.", "steps", what)
+            what = f"It has {_step_list(labels)}." + (f" Modes choose theirs: {', '.join(modes)}." if modes else "")
+            raise BadRequest(f"The trace has no step {item[:_MAX_REPEATED_CHARACTERS]}.", "steps", what)
         chosen |= hits
     if not chosen:
         raise BadRequest("The steps parameter names no step.", "steps", "Write labels and ranges such as 5,7-9.")
@@ -51,7 +51,7 @@ def window_of(
     return start_ns, end_ns
 
 
-def _told(labels: Sequence[str]) -> str:
+def _step_list(labels: Sequence[str]) -> str:
     if len(labels) > _SHOWN:
         return f"{len(labels):,} steps, {labels[0]} to {labels[-1]}"
     return ("the steps " if len(labels) > 1 else "the step ") + ", ".join(labels) if labels else "none"

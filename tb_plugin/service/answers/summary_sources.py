@@ -31,7 +31,7 @@ from tb_plugin.storage.safe_open import Located
 
 _COPY = ".ttsummary"
 # Remote summaries copied at a time.
-_COPIES = 16
+_MAX_COPIES = 16
 # Seconds before an unreadable summary is tried again.
 RETRY_SECONDS = 60.0
 
@@ -97,7 +97,7 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
     return made, refused
 
 
-class _Known(NamedTuple):
+class _ProfileSummaries(NamedTuple):
     """The summaries of a profile, and its names."""
 
     settings: Settings
@@ -122,7 +122,7 @@ class Summaries:
     def __init__(self, store: FileStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._known: WeakKeyDictionary[ProfileFiles, _Known] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[ProfileFiles, _ProfileSummaries] = WeakKeyDictionary()
         self._remote: dict[RankSummary, SummaryFile] = {}
         """The remote file of each copy."""
         self._copies: dict[RankSummary, Future[None]] = {}
@@ -153,8 +153,8 @@ class Summaries:
         if known is None or (known.settings, known.folder) != (settings, self._store.folder):
             # A summary whose trace is not here may be of any size; that the trace has its name, says its place.
             wanted = Wanted.of(found.files if found.is_here else None, settings)
-            named = tuple(self._named(file, wanted) for file in found.summaries)
-            known = self._known[found] = _Known(settings, self._store.folder, named)
+            named = tuple(self._rank_summary(file, wanted) for file in found.summaries)
+            known = self._known[found] = _ProfileSummaries(settings, self._store.folder, named)
         return known.summaries
 
     def coming(self, summaries: Iterable[RankSummary], wait_for_them: bool = False) -> int:
@@ -197,7 +197,7 @@ class Summaries:
         refusal, since = self._refused.get(summary, (Refusal(""), 0.0))
         return "" if refusal.for_now and time.monotonic() - since > RETRY_SECONDS else refusal.why
 
-    def _named(self, file: SummaryFile, wanted: Wanted) -> RankSummary:
+    def _rank_summary(self, file: SummaryFile, wanted: Wanted) -> RankSummary:
         if file.folder.is_local:
             return RankSummary(file.folder.located(file.file), wanted)
         summary = RankSummary(Located(str(self._store.path(_copy_key(file), _COPY))), wanted, is_copy=True)
@@ -223,7 +223,7 @@ class Summaries:
             return None
         copy = self._copies[summary] = Future()
         self._waiting.append(summary)
-        if self._copying < _COPIES:
+        if self._copying < _MAX_COPIES:
             self._copying += 1
             threading.Thread(target=self._copy, name="torch-trace-summaries", daemon=True).start()
         return copy

@@ -69,7 +69,7 @@ def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> 
         untimed.sort(key=lambda d: (readers.index(d.reader.id), d.candidate.names))
         ids = _unique([_stage(d.candidate, numbers[run]) or str(i + 1) for i, d in enumerate(timed)])
         ids += ["default" if i == 0 else f"default-{i + 1}" for i in range(len(untimed))]
-        found += [_found(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]
+        found += [_profile_files(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]
     return found
 
 
@@ -88,7 +88,7 @@ def _unique(ids: Sequence[str]) -> list[str]:
     return found
 
 
-def _found(run: str, worker: str, span: str, draft: Draft) -> ProfileFiles:
+def _profile_files(run: str, worker: str, span: str, draft: Draft) -> ProfileFiles:
     return ProfileFiles(
         run=run,
         worker=worker,

@@ -106,7 +106,7 @@ def group_jobs(
     groups = [
         (folder, group)
         for processes in by_key.values()
-        for folder, group in _joined_below(processes)
+        for folder, group in _groups_below(processes)
         if len(group) > 1 and not _is_one_run(group)
     ]
     members = {one for _, group in groups for process in group for one in process.profiles}
@@ -194,7 +194,7 @@ def _own(folder: _Folder, ranks: Mapping[_Folder, set[int]]) -> _Folder:
     return next((folder[:depth] for depth in range(len(folder)) if len(ranks[folder[:depth]]) == 1), folder)
 
 
-def _joined_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Process]]]:
+def _groups_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Process]]]:
     groups = [(process.folder, [process]) for process in processes]
     for depth in range(max(len(process.folder) for process in processes), -1, -1):
         below: dict[_Folder, list[list[_Process]]] = defaultdict(list)
@@ -254,7 +254,7 @@ def _cycles(group: Sequence[_Process]) -> list[list[tuple[_Process, int]]]:
     for process in sorted(group, key=lambda process: (-len(process.profiles), process.rank)):
         left = list(cycles)
         for i in range(len(process.profiles)):
-            fits = [(_apart(process, i, *cycle[0]), n) for n, cycle in enumerate(left)]
+            fits = [(_distance(process, i, *cycle[0]), n) for n, cycle in enumerate(left)]
             known = [(apart, n) for apart, n in fits if apart is not None]
             if known:
                 left.pop(min(known)[1]).append((process, i))
@@ -263,7 +263,7 @@ def _cycles(group: Sequence[_Process]) -> list[list[tuple[_Process, int]]]:
     return sorted(cycles, key=lambda cycle: min(process.times[i][0] for process, i in cycle))
 
 
-def _apart(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] | None:
+def _distance(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] | None:
     (begin, end), (first, last) = one.times[i], other.times[k]
     same_step = one.steps[i] is not None and one.steps[i] == other.steps[k]
     away = max(first - end, begin - last, 0)

@@ -15,7 +15,7 @@ NAME = "torch_trace_ignore"
 MOST_BYTES = 64 * 1024
 _MOST_LINES = 200
 # Characters of a line.
-_LONGEST = 200
+_MAX_LINE_CHARACTERS = 200
 _LINE = re.compile(r"(?:(?P<run>.*\S)\s+)?(?P<rule>\S+)")
 
 
@@ -36,9 +36,9 @@ def parse(content: bytes, where: str) -> Ignore:
     Lines that are too long are skipped and logged.
     """
     told = [line.partition("#")[0].strip() for line in content[:MOST_BYTES].decode("utf-8", "replace").splitlines()]
-    lines = [line for line in told if 0 < len(line) <= _LONGEST]
+    lines = [line for line in told if 0 < len(line) <= _MAX_LINE_CHARACTERS]
     kept = lines[:_MOST_LINES]
     if len(content) > MOST_BYTES or len(kept) < sum(map(bool, told)):
-        log.warning("%s: only %d lines of up to %d characters are read.", where, len(kept), _LONGEST)
+        log.warning("%s: only %d lines of up to %d characters are read.", where, len(kept), _MAX_LINE_CHARACTERS)
     found = [match for line in kept if (match := _LINE.fullmatch(line)) is not None]
     return Ignore(tuple((match["run"] or "*", match["rule"]) for match in found))

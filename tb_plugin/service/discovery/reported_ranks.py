@@ -72,10 +72,10 @@ def _is_unclear(profiles: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, J
         workers[info.rank].add(one.worker)
         ranks[one.worker].add(info.rank)
     is_several = any(len(each) > 1 for each in workers.values()) or any(len(each) > 1 for each in ranks.values())
-    return is_several or not _are_together(known)
+    return is_several or not _are_concurrent(known)
 
 
-def _are_together(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
+def _are_concurrent(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
     spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
     for one, info in known:

@@ -41,11 +41,11 @@ _File = tuple["Root", str, str]
 # Root, path, fingerprint, reader id.
 _SniffKey = tuple["Root", str, str, str]
 # Log directories listed at a time.
-_LISTINGS = 16
+_MAX_LISTINGS = 16
 # Uncertain files inspected at a time; each is a request to a store.
-_LOOKS = 16
+_MAX_LOOKS = 16
 # Unclaimed files inspected per log directory, to report what they are.
-_MOST_FOREIGN = 32
+_MAX_FOREIGN = 32
 # Bytes: smaller local files are inspected even with a certain name (Git LFS pointers, error pages). In a store
 # each inspection is a request.
 _SMALL = 1024
@@ -108,34 +108,34 @@ class Scanner:
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
         found = numbered(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
         beside = {result.root: result.summaries for result in results}
-        discovery.found, final = self._joined([self._summaries.with_summary(one, beside[one.root]) for one in found])
+        discovery.found, final = self._grouped([self._summaries.with_summary(one, beside[one.root]) for one in found])
         if self._summaries.problem is not None:
             discovery.problems.append(self._summaries.problem)
         self._last = (results, discovery) if final else None
         return discovery
 
-    def _joined(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
+    def _grouped(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
         """The profiles, those of one distributed job in one run, and workers by the ranks that files report.
 
         False when some of them have to be asked again.
         """
         if not found or not distributed_jobs.is_on():
             return found, True
-        first = self._stated(distributed_jobs.first_candidates(found))
+        first = self._job_infos(distributed_jobs.first_candidates(found))
         # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
-        parts = self._stated(distributed_jobs.later_candidates(found, first))
+        parts = self._job_infos(distributed_jobs.later_candidates(found, first))
         asked = first | parts
-        asked |= self._stated(reported_ranks.profiles_without_rank(found, asked))
-        asked |= self._stated(reported_ranks.profiles_with_ambiguous_times(found, asked))
+        asked |= self._job_infos(reported_ranks.profiles_without_rank(found, asked))
+        asked |= self._job_infos(reported_ranks.profiles_with_ambiguous_times(found, asked))
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
         return reported_ranks.labelled(distributed_jobs.group_jobs(found, parts, len(self.roots) > 1), asked), final
 
-    def _stated(self, asked: Iterable[ProfileFiles]) -> dict[ProfileFiles, JobInfo | None]:
+    def _job_infos(self, asked: Iterable[ProfileFiles]) -> dict[ProfileFiles, JobInfo | None]:
         known = [one for one in asked if identifying(one.reader) is not None]
         new = [one for one in known if _identity(one) not in self._jobs]
         if new:
-            with ThreadPoolExecutor(_LOOKS, "torch-trace-ask") as threads:
+            with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-ask") as threads:
                 # What cannot be read now is asked again at the next scan.
                 for one, job in zip(new, threads.map(_ask, new), strict=True):
                     if not isinstance(job, UserError):
@@ -145,7 +145,7 @@ class Scanner:
     def _list_all(self) -> Iterable[Listing | UserError]:
         if len(self.roots) == 1:
             return [_list(self.roots[0])]
-        with ThreadPoolExecutor(_LISTINGS, "torch-trace-list") as threads:
+        with ThreadPoolExecutor(_MAX_LISTINGS, "torch-trace-list") as threads:
             return list(threads.map(_list, self.roots))
 
     def _sort(self, root: Root, listing: Listing) -> _Sorted:
@@ -158,7 +158,7 @@ class Scanner:
             for candidate in reader.find(listed)
         ]
         if root.folder.is_file:
-            drafts = _of_any_name(root, self.readers, drafts, tuple(files.values()))
+            drafts = _chosen_file_drafts(root, self.readers, drafts, tuple(files.values()))
         # Of equal claims that of the first reader stands.
         drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
         taken = Claims()
@@ -221,10 +221,10 @@ class Scanner:
                 told.append((file.path, text if file.size else _EMPTY))
         kept = {place for place, _ in told}
         told += [(place, why) for place, why in refused.items() if place not in kept and not place_of(place)[1]]
-        keys = [(root, file.path, file.fingerprint, "") for file in asked[:_MOST_FOREIGN]]
+        keys = [(root, file.path, file.fingerprint, "") for file in asked[:_MAX_FOREIGN]]
         new = [file for file, key in zip(asked, keys, strict=False) if key not in self._sniffed]
         if new:
-            with ThreadPoolExecutor(_LOOKS, "torch-trace-look") as threads:
+            with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-look") as threads:
                 for file, why in zip(new, threads.map(functools.partial(_what, root), new), strict=True):
                     if why is not None:
                         self._sniffed[root, file.path, file.fingerprint, ""] = why
@@ -239,7 +239,7 @@ class Scanner:
                 unknown[_first_file(draft)].append(draft)
         failed: dict[_SniffKey, UserError] = {}
         if unknown:
-            with ThreadPoolExecutor(_LOOKS, "torch-trace-look") as threads:
+            with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-look") as threads:
                 for asking, answers in zip(unknown.values(), threads.map(_look, unknown.values()), strict=True):
                     for draft, why in zip(asking, answers, strict=True):
                         if isinstance(why, UserError):
@@ -284,7 +284,7 @@ def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
         return None
 
 
-def _of_any_name(
+def _chosen_file_drafts(
     root: Root, readers: Sequence[Reader[Any]], drafts: list[Draft], files: Sequence[StoredFile]
 ) -> list[Draft]:
     by_name = {draft.reader.id: replace(draft, is_chosen=True) for draft in drafts}

@@ -36,7 +36,7 @@ def is_plain(data: bytes) -> bool:
 
 def _is_packed(head: bytes, of_dictionary: bool) -> bool:
     try:
-        message = _at(head, 0)
+        message = _table_offset(head, 0)
         if _field(head, message, _CUSTOM_METADATA) is not None:
             return True
         batch = _table(head, message, _HEADER)
@@ -47,7 +47,7 @@ def _is_packed(head: bytes, of_dictionary: bool) -> bool:
         raise ValueError("A message ends too early.") from error
 
 
-def _at(head: bytes, place: int) -> int:
+def _table_offset(head: bytes, place: int) -> int:
     return place + int(struct.unpack_from("<I", head, place)[0])
 
 
@@ -65,4 +65,4 @@ def _table(head: bytes, table: int, number: int) -> int:
     place = _field(head, table, number)
     if place is None:
         raise ValueError("A message lacks its batch.")
-    return _at(head, place)
+    return _table_offset(head, place)

@@ -28,7 +28,7 @@ CONNECT_SECONDS = 10.0
 # Attempts of the cluster after an unreachable storage or an unexpected error.
 RETRIES = 2
 # Ranks submitted at a time.
-_IN_FLIGHT = 1024
+_MAX_IN_FLIGHT = 1024
 _PACKAGE = "torch-trace-tb"
 log = logging.getLogger("torch_trace")
 
@@ -120,10 +120,10 @@ class Cluster:
     @property
     def room(self) -> int:
         """Returns how many more jobs it accepts now; batches are cheaper, so it may be 0 for small numbers."""
-        room = _IN_FLIGHT - self.running
-        return room if room >= _IN_FLIGHT // 4 else 0
+        room = _MAX_IN_FLIGHT - self.running
+        return room if room >= _MAX_IN_FLIGHT // 4 else 0
 
-    def done(self, seconds: float, most: int = _IN_FLIGHT) -> list[tuple[str, Outcome]]:
+    def done(self, seconds: float, most: int = _MAX_IN_FLIGHT) -> list[tuple[str, Outcome]]:
         """Returns finished jobs with their keys; waits for the first, at most that long.
 
         At most ``most`` jobs are returned, because their results must fit into memory. Raises UserError when the

@@ -15,7 +15,7 @@ from tb_plugin.service.workers.pool import Pool
 from tb_plugin.service.workers.request import Job
 
 # Queued jobs per worker.
-_AHEAD = 2
+_QUEUED_PER_WORKER = 2
 
 
 def in_this_process(jobs: Iterable[RankJob]) -> Iterator[Outcome]:
@@ -38,7 +38,7 @@ def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
                 need = min(memory_estimate(job), pool.budget)
                 asked = pool.submit(question, key=job.name, heavy=True, need_bytes=need, about=job.name)
                 running[asked.future] = asked
-                if len(running) >= _AHEAD * workers:
+                if len(running) >= _QUEUED_PER_WORKER * workers:
                     break
             if not running:
                 return

@@ -12,7 +12,7 @@ from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
 from tb_plugin.storage.safe_open import Located, open_regular
 
 # Bytes of an empty gzip archive.
-_LEAST_ARCHIVE = 18
+_EMPTY_ARCHIVE_BYTES = 18
 
 
 def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
@@ -27,7 +27,7 @@ def room_bytes(reader: Windowed, budget: int) -> int:
 
 def local_file_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
     """Returns the sizes of local files by name."""
-    return {name: _seen_size(file) for name, file in files.items()}
+    return {name: _local_size(file) for name, file in files.items()}
 
 
 def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
@@ -35,7 +35,7 @@ def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
     return {name: FileSize(size, name.endswith((".gz", ".zst"))) for name, size in sizes.items()}
 
 
-def _seen_size(file: str | Located) -> FileSize:
+def _local_size(file: str | Located) -> FileSize:
     try:
         with open_regular(file) as stream:
             magic = stream.read(4)
@@ -43,7 +43,7 @@ def _seen_size(file: str | Located) -> FileSize:
             if magic == ZSTD_MAGIC:
                 return FileSize(size, True)
             packed = magic[:2] == GZIP_MAGIC
-            if not packed or size < _LEAST_ARCHIVE:
+            if not packed or size < _EMPTY_ARCHIVE_BYTES:
                 return FileSize(size)
             stream.seek(-4, os.SEEK_END)
             (stated,) = struct.unpack("<I", stream.read(4))

@@ -70,13 +70,15 @@ class OpenModels:
         """Returns the model in a file, of the type that its ``Model`` names. Raises CacheFileLost."""
         opened = self._file(file)
         if opened.made is None:
-            opened.made = self._told(file) if file.captures else registry.model_named(file.model).read(file.path)
+            opened.made = (
+                self._with_captures(file) if file.captures else registry.model_named(file.model).read(file.path)
+            )
             mapped = [each for each in self._files.values() if each.made is not None]
             for each in mapped[:-_MAX_MODELS]:
                 each.made = None
         return opened.made
 
-    def _told(self, file: ModelFile) -> TraceTable:
+    def _with_captures(self, file: ModelFile) -> TraceTable:
         """A trace with what its captures tell. Raises NotFoundError, CacheFileLost."""
         told = (_captured(self.made(each), name) for each, name in zip(file.captures, file.names, strict=True))
         return self.typed(file.alone, TraceTable).with_captured(told, file.told_by)
@@ -101,7 +103,7 @@ class OpenModels:
         params = view_params(analysis, params)
 
         def make() -> Part:
-            kept = None if file.captures else _kept_part(file.path, analysis, params)
+            kept = None if file.captures else _cached_part(file.path, analysis, params)
             if kept is not None:
                 return kept
             made = self.made(file)
@@ -130,7 +132,7 @@ class OpenModels:
         if FAILED_PAYLOAD in part.payloads:
             return
         body = isolated(analysis.title, lambda: part_codec.dump(part))
-        put_atomically(_kept_beside(file.path, analysis), lambda partial: partial.write_bytes(body))
+        put_atomically(_part_path(file.path, analysis), lambda partial: partial.write_bytes(body))
 
     def forget(self, path: str) -> None:
         """Drops cached values of a file that is written again."""
@@ -159,16 +161,16 @@ def _paths(file: ModelFile) -> tuple[str, ...]:
     return (file.path, *(capture.path for capture in file.captures))
 
 
-def _kept_beside(path: str, analysis: Analysis[Any]) -> str:
+def _part_path(path: str, analysis: Analysis[Any]) -> str:
     return str(Path(path).with_suffix(f".{analysis.id}"))
 
 
-def _kept_part(path: str, analysis: Analysis[Any], params: Params) -> Part | None:
+def _cached_part(path: str, analysis: Analysis[Any], params: Params) -> Part | None:
     if not analysis.traits.kept or analysis.part_key(params) != analysis.part_key(Params()):
         return None
     try:
-        part = _load_part(_kept_beside(path, analysis))
-        os.utime(_kept_beside(path, analysis))
+        part = _load_part(_part_path(path, analysis))
+        os.utime(_part_path(path, analysis))
     except (CacheFileLost, OSError):
         return None
     return part

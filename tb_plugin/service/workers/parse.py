@@ -61,7 +61,7 @@ class AskOffered:
     def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
         """Returns the views for the navigation. Raises CacheFileLost."""
         model, made = registry.model_named(self.file.model), models.made(self.file)
-        return _view_infos(_shown(model), made, model.outline(made))[0]
+        return _view_infos(_navigation_views(model), made, model.outline(made))[0]
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Parse:
         make: Callable[[], Any],
     ) -> Summary:
         """The summary of a profile, or of a rank of it, whose files are written. Raises UserError."""
-        target, summary_target = (_of_rank(path, rank) for path in (self.target, self.summary_target))
+        target, summary_target = (_rank_path(path, rank) for path in (self.target, self.summary_target))
         report(progress._replace(stage="assembling"))
         made = isolated("Assembly of the profile", lambda: model.assemble(make()))
         models.forget(target)
@@ -131,7 +131,7 @@ class Parse:
         report(progress._replace(stage="summarising"))
         file = ModelFile(target, model.id)
         made = models.made(file)
-        views = _shown(model)
+        views = _navigation_views(model)
         for analysis in views:
             if analysis.traits.kept and missing_of(analysis, made) is None:
                 isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
@@ -147,7 +147,7 @@ class Parse:
         try:
             raw = isolated("Reading of the file", lambda: self._raw(reader, paths, reading, report))
         except UnreadableTrace as error:
-            raise _named(error, paths) from error
+            raise _with_format_name(error, paths) from error
         return raw, reading.progress
 
     def _raw(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
@@ -161,12 +161,12 @@ class Parse:
         return with_own_steps(raw, self.own_steps) if isinstance(raw, RawTrace) else raw
 
 
-def _of_rank(path: str, rank: str) -> str:
+def _rank_path(path: str, rank: str) -> str:
     stem, dot, ending = Path(path).name.partition(".")
     return str(Path(path).with_name(stem + rank_ending(rank, dot + ending)))
 
 
-def _named(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> UnreadableTrace:
+def _with_format_name(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> UnreadableTrace:
     if len(paths) != 1:
         return error
     try:
@@ -205,7 +205,7 @@ def _window(
     able = windowed(reader)
     if able is None:
         raise _refused(paths, limits, f"a profile of the format {reader.id} cannot be opened as a window.")
-    survey = _kept_survey(limits.survey_target)
+    survey = _cached_survey(limits.survey_target)
     if survey is None:
         try:
             found = survey = able.survey(
@@ -221,7 +221,7 @@ def _refused(paths: Mapping[str, str | Located], limits: Limits, why: str) -> Us
     return window_unsupported_error(next(iter(paths)), limits.window, limits.need_bytes, limits.budget_bytes, why)
 
 
-def _kept_survey(path: str) -> Survey | None:
+def _cached_survey(path: str) -> Survey | None:
     try:
         return msgspec.json.decode(unsealed(Path(path).read_bytes()), type=Survey)
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
@@ -241,7 +241,7 @@ def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
     return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
 
 
-def _shown(model: Model[Any, Any]) -> list[Analysis[Any]]:
+def _navigation_views(model: Model[Any, Any]) -> list[Analysis[Any]]:
     return [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
 
 

@@ -37,7 +37,7 @@ _MAX_WORKERS = 4
 _BYTES_PER_WORKER = 1024**3
 _RETIRE_BYTES = 1024**3
 # 1/4 of the memory at which a worker is replaced may be cached numbers.
-_MEMO_SHARE = 4
+_MEMO_DIVISOR = 4
 
 
 class Workers(Protocol):
@@ -159,7 +159,7 @@ class Pool:
             self._pending.append(job)
             # Looked at only while seats are missing: the queue is short then, whatever comes later.
             if len(self._seats) < self.size and self._lacks_a_seat():
-                self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_SHARE)))
+                self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_DIVISOR)))
                 threading.Thread(
                     target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
                 ).start()

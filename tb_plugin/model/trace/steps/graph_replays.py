@@ -95,9 +95,9 @@ class _Borders:
             self._is_border[at[i] + 1 : after[i]] = False
         if not begun[0]:
             self._is_border[: first[0]] = False
-        return self._joined(first, bool(ended[-1]))
+        return self._step_bounds(first, bool(ended[-1]))
 
-    def _joined(self, first: Int64, ended: bool) -> tuple[Int64, Int64]:
+    def _step_bounds(self, first: Int64, ended: bool) -> tuple[Int64, Int64]:
         at, count = self._at, len(self._is_border) - 1
         kernels = np.concatenate(([0], np.cumsum(self._launches.count)))
         least = SHARE * float(np.median(self._launches.count[at]))

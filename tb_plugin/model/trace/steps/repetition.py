@@ -108,7 +108,7 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
         period = root(tokens[at : at + period])
         if period < LEAST_WORK:
             continue
-        if len(_apart(words.places(at, period), period)) * period <= MOST * len(tokens):
+        if len(_disjoint(words.places(at, period), period)) * period <= MOST * len(tokens):
             continue
         times = length_of // period + 1
         pauses = np.median(launches.pause[at : at + times * period].reshape(times, period), axis=0)
@@ -120,7 +120,7 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
             why = BEGIN
             continue
         # From the cut of the first on there is a whole sequence less.
-        return _bounds(launches, _apart(words.places(cut, period), period), period)
+        return _bounds(launches, _disjoint(words.places(cut, period), period), period)
     return why
 
 
@@ -135,7 +135,7 @@ def _has_layers(word: Int64) -> bool:
     return False
 
 
-def _apart(places: Int64, length: int) -> Int64:
+def _disjoint(places: Int64, length: int) -> Int64:
     kept, free = [], 0
     for place in places.tolist():  # each depends on the one before
         if place >= free:
