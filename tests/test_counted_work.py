@@ -336,7 +336,7 @@ def test_nothing_is_computed_twice_for_a_loaded_profile(tmp_path: Path, monkeypa
     monkeypatch.setattr(trace_model, "assemble", counted("parse", assemble))
     monkeypatch.setattr(TraceModel, "read", counted("open", TraceModel.read))
     for each in OF_TRACES:
-        monkeypatch.setattr(type(each), "part", computed(type(each).part))
+        monkeypatch.setattr(type(each.view), "part", computed(type(each.view).part))
     workspace = Workspace(catalog_of(tmp_path / "logs"), InlineWorkers(), FileStore(tmp_path / "cache"))
     try:
         client = Client(Routes(lambda: workspace))

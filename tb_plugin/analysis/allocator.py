@@ -1,4 +1,4 @@
-"""What allocator events say: the names of devices, and how much is allocated after each event."""
+"""Device names and allocated bytes of allocator events."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 
 HOST_TYPE = 0
+# PyTorch's numbers of device types (c10::DeviceType), as in traces.
 TYPES = (
     "cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla", "vulkan", "metal", "xpu", "mps",
     "meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone",
 )  # fmt: skip
-"""PyTorch's own numbers of device types (c10::DeviceType), which the trace records."""
 PRIVATE_TYPE = TYPES.index("privateuseone")
 
 
 def device_name(kind: int, number: int) -> str:
-    """Returns the name as torch.device writes it; a type that PyTorch does not have (yet) by its number, none as unknown."""
+    """Returns the name as in torch.device; an unknown type has its number, a missing type is "unknown"."""
     name = TYPES[kind] if 0 <= kind < len(TYPES) else "unknown" if kind == MISSING else f"type{kind}"
     return name if number < 0 else f"{name}:{number}"
 
 
 def levels_of(total: Int64, size: Int64) -> Int64:
-    """Bytes allocated after each event: the recorded total; where one is missing, counted on from the last one before.
+    """Returns the bytes allocated after each event: the recorded total, or the last total plus changes since.
 
-    Without any it is the change since the first event.
+    Without any total it is the change since the first event.
     """
     change = np.cumsum(size)
     known = np.flatnonzero(total != MISSING)

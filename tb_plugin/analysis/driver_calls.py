@@ -1,4 +1,4 @@
-"""Calls of the driver for device memory: what the overview and the memory view say about them."""
+"""Driver calls for device memory."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 OFTEN = 0.05
-FAR = 20
-"""A call that takes more than so many medians does something that the others do not: it sets the driver up."""
-SHORT_NS = 1_000_000
-"""No call up to here is set apart, however short the others are."""
-LONG_NS = 500_000_000
-"""No call for memory takes longer, whatever the others take: it sets the driver up."""
+# Multiple of the median. Longer calls also initialize the driver.
+MAX_MEDIANS = 20
+# Calls up to this length never count as initialization.
+MAX_USUAL_NS = 1_000_000
+# Longer calls always count as initialization: no memory call takes that long.
+MIN_SETUP_NS = 500_000_000
 
 
 @dataclass(frozen=True)
 class DriverCalls:
-    """Outermost calls that begin in ``steps_ns`` nanoseconds of steps, and their time on the host."""
+    """Top-level calls that start in ``steps_ns`` nanoseconds of steps, and their time on the host."""
 
     malloc_calls: int
     malloc_ns: int
     free_calls: int
     free_ns: int
     setup_calls: int
-    """Those among them that take far longer than the others."""
+    """Calls that initialize the driver."""
     setup_ns: int
     steps_ns: int
     recorded: bool
-    """Whether the trace has steps: else the whole recording stands for one."""
+    """Whether the trace has steps; otherwise the whole recording counts as one step."""
     expandable: bool
-    """Whether any of them is of an expandable segment."""
+    """Whether any call is for an expandable segment."""
 
     @property
     def usual_calls(self) -> int:
-        """Returns the number of calls without those that set the driver up."""
+        """Returns the number of calls without those that initialize the driver."""
         return self.malloc_calls + self.free_calls - self.setup_calls
 
     @property
@@ -59,12 +59,12 @@ class DriverCalls:
 
 
 def step_time(steps: Steps) -> Ranges:
-    """Returns when the host was in these steps; in a recording without steps, which counts as one, all of it."""
+    """Returns the time of these steps on the host; a recording without steps counts as one step."""
     return union(steps.host_start_ns, steps.host_end_ns) if steps.recorded else union(steps.start_ns, steps.end_ns)
 
 
 def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
-    """Returns the calls that begin in these ranges of host time."""
+    """Returns the calls that start in these ranges of host time."""
     rows = _outermost(trace, steps)
     gets = trace.calls_that(CallRole.ALLOCATE, CallRole.MAP)
     got, freed = rows[gets[rows]], rows[~gets[rows]]
@@ -85,7 +85,7 @@ def driver_calls(trace: TraceTable, steps: Ranges) -> DriverCalls:
 
 
 def usual_calls(trace: TraceTable, steps: Ranges) -> Int64:
-    """Returns the rows of these calls, without those that set the driver up."""
+    """Returns the rows of these calls, without those that initialize the driver."""
     rows = _outermost(trace, steps)
     return rows[~set_up(trace, rows)]
 
@@ -93,7 +93,7 @@ def usual_calls(trace: TraceTable, steps: Ranges) -> Int64:
 def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
     roles = (CallRole.ALLOCATE, CallRole.MAP, CallRole.FREE, CallRole.UNMAP)
     rows = np.flatnonzero(trace.calls_that(*roles))
-    # A runtime call and the driver call inside it are one.
+    # A runtime call and the driver call inside it count once.
     rows = rows[nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows)).parent == MISSING]
     start = trace.start_ns[rows]
     inside: Int64 = rows[covered_before(steps, start + 1) > covered_before(steps, start)]
@@ -101,9 +101,9 @@ def _outermost(trace: TraceTable, steps: Ranges) -> Int64:
 
 
 def set_up(trace: TraceTable, rows: Int64) -> Bool:
-    """Returns which of these calls set the driver up: of those that take far longer those in which no device works.
+    """Returns which of these calls initialize the driver: the unusually long ones during which no device is busy.
 
-    A release of memory waits for the device, and takes as long as what that still has to do.
+    A release of memory waits for the device, so it may be as long as the remaining work.
     """
     far = sets_up(trace.dur_ns[rows])
     some = rows[far]
@@ -113,24 +113,24 @@ def set_up(trace: TraceTable, rows: Int64) -> Bool:
 
 
 def sets_up(dur_ns: Int64) -> Bool:
-    """Returns which of these calls take far longer than the others.
+    """Returns which of these calls are unusually long.
 
-    Far is more than ``FAR`` times the median (of an even number the lower one of the two in the middle).
+    Their duration is more than ``MAX_MEDIANS`` times the median (the lower one of an even number).
     """
     if not len(dur_ns):
         return np.zeros(0, np.bool_)
     median = int(np.sort(dur_ns)[(len(dur_ns) - 1) // 2])
-    return (dur_ns > max(FAR * median, SHORT_NS)) | (dur_ns > LONG_NS)
+    return (dur_ns > max(MAX_MEDIANS * median, MAX_USUAL_NS)) | (dur_ns > MIN_SETUP_NS)
 
 
 def creates_context(trace: TraceTable) -> Int64:
-    """Returns the rows of calls that create a context or load code, by their time: no name says it.
+    """Returns the rows of calls that create a context or load code, by duration: no name identifies them.
 
-    These are calls of the runtime that neither wait nor launch, and the first launch of each kernel in a process. The call of
-    a copy may last as long as the copy, and that of a graph as long as the graph is large: neither is compared.
+    Candidates are runtime calls that neither wait nor launch, and the first launch of each kernel in a process. Copies
+    and graph launches are excluded: their duration depends on their size.
     """
     calls = trace.kind == EventKind.RUNTIME
-    launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is of work without a launch
+    launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is for work without a launch
     launching[trace.launch] = True
     other = calls & ~launching[:-1] & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
     others = np.flatnonzero(other)
@@ -138,7 +138,7 @@ def creates_context(trace: TraceTable) -> Int64:
 
 
 def _loading_launches(trace: TraceTable) -> Int64:
-    """First launches of a kernel in a process that take far longer than most launches of kernels."""
+    """Returns first launches of a kernel in a process that are much longer than most launches."""
     kernels = np.flatnonzero((trace.kind == EventKind.KERNEL) & (trace.launch != MISSING))
     launches = np.unique(trace.launch[kernels]).astype(np.int64)
     launches = launches[~trace.calls_that(CallRole.GRAPH)[launches]]
@@ -156,7 +156,7 @@ def _loading_launches(trace: TraceTable) -> Int64:
 
 
 def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Notice | None:
-    """Returns what follows from such calls; None where there are none but those that set the driver up."""
+    """Returns the finding on driver calls; None if all of them initialize the driver."""
     if not calls.usual_calls:
         return None
     share = calls.usual_ns / calls.steps_ns if calls.steps_ns else 0.0
@@ -168,15 +168,15 @@ def driver_notice(calls: DriverCalls, recorder: Recorder, evidence: Link) -> Not
     ]
     keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
     text = (
-        f"{where} the driver was called for memory: allocations {{malloc_calls}} ({{malloc_ns}}), releases "
+        f"{where}, the allocator calls the driver: allocations {{malloc_calls}} ({{malloc_ns}}), releases "
         "{free_calls} ({free_ns})"
     )
     if calls.setup_calls:
         keys += ["setup_calls", "setup_ns"]
-        text += "; {setup_calls} of these calls took {setup_ns}, far longer than the others (the driver is set up once)"
-        text += f". The others: {{driver_memory_ratio}} {of}."
+        text += "; {setup_calls} of these calls took {setup_ns} to initialize the driver once"
+        text += f". The others take {{driver_memory_ratio}} {of}."
     else:
-        text += f", together {{driver_memory_ratio}} {of}."
+        text += f", in total {{driver_memory_ratio}} {of}."
     return Notice(
         rule="driver_memory_calls",
         severity="medium" if share > OFTEN else "low",

@@ -1,6 +1,6 @@
-"""The categories of memory: what they mean, and which one a block belongs to by when it was allocated and released.
+"""Memory categories, derived from training stages of allocation and release.
 
-The rule knows no operators and no devices: whoever has blocks says in which stage of the training each began and ended.
+The rule needs no operators and devices: callers provide the stages in which each block starts and ends.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 Bool = npt.NDArray[np.bool_]
 
+# By id, in order of stacking: the longest-lived category is at the bottom.
 TITLES: Mapping[str, str] = {
     "parameter": "Parameters",
     "optimizer_state": "Optimizer state",
@@ -26,7 +27,6 @@ TITLES: Mapping[str, str] = {
     "temporary": "Temporary",
     "unknown": "Unknown",
 }
-"""By id, in the order of stacking: what stays longest lies at the bottom."""
 MEANINGS: Mapping[str, str] = {
     "parameter": "Tensors and buffers updated by the optimizer.",
     "optimizer_state": "State of the optimizer per parameter.",
@@ -37,44 +37,42 @@ MEANINGS: Mapping[str, str] = {
     "temporary": "Allocated and released within one operator.",
     "unknown": "Memory of no other category.",
 }
+# ``categories_of`` returns positions in it.
 ORDER = tuple(TITLES)
-"""The codes that ``categories_of`` gives are positions in it."""
 
 
 class When(IntEnum):
-    """What a training does while a block is allocated or released."""
+    """Training stage of an allocation or release."""
 
     NEVER = -1
-    """It does not happen in the recording."""
+    """Not in the recording."""
     BETWEEN = 0
-    """None of the others: before the first forward pass, or after a backward pass or a step and before the next one."""
+    """No other stage: before the first forward pass, or between a backward pass or step and the next stage."""
     FORWARD = 1
     BACKWARD = 2
     STEP = 3
-    """The optimizer's step."""
     CLEAR = 4
-    """Clearing of gradients."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """When blocks lived, a row each. A forward pass begins with the first work of the model after everything else."""
+    """Lifetimes of blocks, one row per block. A forward pass starts with the first work of the model after another stage."""
 
     bytes: Int64
     begin: Int8
-    """``When`` it was allocated; ``NEVER`` where that was before the recording."""
+    """Stage of the allocation; ``NEVER`` if it was before the recording."""
     end: Int8
     begin_pass: Int64
-    """Forward passes that had begun by then."""
+    """Forward passes that had started by then."""
     end_pass: Int64
     in_operator: Bool
-    """It was allocated and released within one outermost operator."""
+    """Allocated and released within one top-level operator."""
     in_stage: Bool
-    """It was allocated and released within one call of the optimizer's step, one backward pass, or one time between."""
+    """Allocated and released within one optimizer step, one backward pass, or one time between stages."""
 
 
 def passes_of(lives: Lives) -> int:
-    """Returns how many forward passes had begun at the last event of any block."""
+    """Returns the number of forward passes started at the last event of any block."""
     return max(int(lives.begin_pass.max(initial=0)), int(lives.end_pass.max(initial=0)))
 
 
@@ -84,7 +82,7 @@ def categories_of(lives: Lives) -> Int8:
     old = begin == When.NEVER
     early = (begin == When.BETWEEN) & (lives.begin_pass == 0)
     gradient = np.where(old, end == When.CLEAR, (begin == When.BACKWARD) & ~lives.in_stage)
-    # A parameter is as large as its gradient; buffers and data that stay as well are no parameters.
+    # A parameter is as large as its gradient; lasting buffers and data are no parameters.
     sizes = np.unique(lives.bytes[gradient & ~old])
     sized = np.isin(lives.bytes, sizes)
     passes = passes_of(lives)
@@ -98,7 +96,7 @@ def categories_of(lives: Lives) -> Int8:
         (begin == When.BACKWARD, "autograd_detail"),
         (begin == When.FORWARD, "activation"),
         ((begin == When.STEP) & ~lives.in_stage, "optimizer_state"),
-        # The profiler has no category for most of what a step needs while it runs; it is called as there.
+        # The profiler has no category for most temporary memory of a step; neither has this function.
         ((begin == When.STEP) | (begin == When.CLEAR), "unknown"),
         (early & stays, "parameter"),
         (lives.in_stage, "temporary"),

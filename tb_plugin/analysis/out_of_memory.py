@@ -1,4 +1,4 @@
-"""Requests for memory that failed: their size, their line, and what was in use."""
+"""Failed requests for memory in traces."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ METRICS = SHARED.adding(
 
 @dataclass(frozen=True, eq=False)
 class Failures:
-    """Failed requests in order of time. Bytes; MISSING where nothing tells."""
+    """Failed requests in order of time. Values are bytes, MISSING if unknown."""
 
     row: Int64
     requested: Int64
     allocated: Int64
-    """In use at that moment: as recorded, else the level after the device's last allocator event."""
+    """Allocated at that moment: as recorded, else the level after the device's last allocator event."""
     reserved: Int64
     device: tuple[str, ...]
-    """Names as of the allocator's devices, "" where none is recorded."""
+    """Names of the allocator's devices, "" if not recorded."""
     is_host: npt.NDArray[np.bool_]
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> Failures:
-        """Returns the requests with a flag."""
+        """Returns the selected requests."""
         device = tuple(name for name, keep in zip(self.device, chosen.tolist(), strict=True) if keep)
         row, requested, allocated, reserved = (
             column[chosen] for column in (self.row, self.requested, self.allocated, self.reserved)
@@ -72,7 +72,7 @@ class Failures:
 
 @remembered
 def failures_of(trace: TraceTable) -> Failures:
-    """Returns all requests that failed."""
+    """Returns all failed requests."""
     named = trace.strings.where(lambda text: text == OUT_OF_MEMORY)[trace.name]
     row = np.flatnonzero((trace.kind == EventKind.INSTANT) & named)
     requested, allocated, reserved, kind, number = (
@@ -92,7 +92,7 @@ def failures_of(trace: TraceTable) -> Failures:
 
 
 def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
-    """Whole numbers that are recorded under a key, MISSING where there is none."""
+    """Returns the integers recorded under a key, MISSING if there are none."""
     column = next((each for each in trace.others if each.key == key and not each.is_text), None)
     if column is None:
         return np.full(len(row), MISSING, np.int64)
@@ -102,13 +102,13 @@ def _recorded(trace: TraceTable, key: str, row: Int64) -> Int64:
 
 
 def chosen_failures(trace: TraceTable, steps: tuple[str, ...] | None) -> Failures:
-    """Returns the requests that failed in the steps with these labels; all, also outside of steps, where none are chosen."""
+    """Returns the failed requests in the steps with these labels; None means all, also outside of steps."""
     every = failures_of(trace)
     return every if steps is None else every.of(select_rows(trace, steps).rows[every.row])
 
 
 def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure]]:
-    """Returns what the first of these requests met, in a sentence, and its figures."""
+    """Returns the sentence about the first of these requests, and its figures."""
     row, device = int(failures.row[0]), failures.device[0]
     requested, allocated = int(failures.requested[0]), int(failures.allocated[0])
     operator = int(trace.operator[row])
@@ -135,13 +135,13 @@ def sentence_of(trace: TraceTable, failures: Failures) -> tuple[str, list[Figure
         figures.append(METRICS.figure("device", device))
     text += "."
     if len(failures.row) > 1:
-        text += " {failed_requests} requests failed in all."
+        text += " {failed_requests} requests failed in total."
         figures.append(METRICS.figure("failed_requests", len(failures.row)))
     return text, figures
 
 
 def notice_of(trace: TraceTable, failures: Failures) -> Notice:
-    """Returns the finding about requests that failed."""
+    """Returns the finding about failed requests."""
     text, figures = sentence_of(trace, failures)
     advice = f"out_of_memory.{failures.cause}"
     return Notice(
@@ -157,7 +157,7 @@ def notice_of(trace: TraceTable, failures: Failures) -> Notice:
 
 
 def line_of(trace: TraceTable, row: int) -> str | None:
-    """Returns the line of Python that a request was made under; of a backward operator without one that of its forward."""
+    """Returns the Python line of a request; a backward operator without one has the line of its forward operator."""
     lines = code_lines(trace)
     operator = int(trace.operator[row])
     forward = int(trace.forward[operator]) if operator != MISSING else MISSING
@@ -167,7 +167,7 @@ def line_of(trace: TraceTable, row: int) -> str | None:
 
 
 def marks_of(trace: TraceTable, failures: Failures) -> Series:
-    """Returns when requests failed, and the bytes of each: marks for a chart over time."""
+    """Returns times and bytes of failed requests, as marks for a chart over time."""
     values = [None if size == MISSING else size for size in failures.requested.tolist()]
     x: list[int | float | str] = trace.start_ns[failures.row].tolist()
     metric = METRICS.metric("failed_bytes")

@@ -1,7 +1,7 @@
-"""Replicas: which parameters, gradients and optimizer state several ranks hold alike, and what dividing them would free.
+"""Parameters, gradients and optimizer state that ranks replicate.
 
-Sizes alone are compared, not contents. The moment is the one at which a rank holds most of the three together: the peaks of
-replicas may lie anywhere in a step, with more or fewer gradients, and activations have no say in it.
+Only sizes are compared, not contents. The moment is the one with most of the three states on a rank, since peaks of
+replicas may be at different points of a step.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from tb_plugin.payloads import Figure, Notice
 
 Int64 = npt.NDArray[np.int64]
 Counts = Mapping[tuple[str, int], int]
-"""Number of blocks by state and size."""
 
+# States that data parallelism replicates on every rank and sharding divides.
 STATES = ("parameter", "gradient", "optimizer_state")
-"""What data parallelism repeats on every rank, and sharding divides."""
+# Share of the bytes in blocks of the same sizes on all ranks. Below this, ranks have different parts of a model.
 ALIKE = 0.8
-"""So much of it is there on all ranks in the same sizes, or they hold different parts of a model."""
 FRAME = "memory_states"
+# Upper limit of a rank's bytes in blocks of one size.
 _MOST_BYTES = 1 << 50
-"""No rank holds more in blocks of one size."""
 
 MOST_STATES = "the peak of parameters, gradients and optimizer state of each rank"
 METRICS = SHARED.adding(
@@ -76,20 +75,20 @@ METRICS = SHARED.adding(
 )
 
 
+# Columns of a ``states_frame``.
 STATE = {"state_category": pa.string(), "state_block_bytes": pa.int64(), "state_blocks": pa.int64()}
-"""Columns of a ``states_frame``."""
 
 
 def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: Int64, at: int | None = None) -> Frame:
-    """Returns how many blocks of each size a rank has of each state after event ``at``, by default when it holds most.
+    """Returns the number of blocks by state and size after event ``at``, by default at the maximum of the states.
 
-    ``code`` are positions in ``memory_categories.ORDER``; a block is there after event e when ``begin <= e < end``.
+    ``code`` has positions in ``memory_categories.ORDER``; a block is live after event e if ``begin <= e < end``.
     """
     states = np.flatnonzero(np.isin(code, [ORDER.index(name) for name in STATES]) & (end > begin))
     code, begin, end, size = (column[states].astype(np.int64) for column in (code, begin, end, size))
-    at = _most(begin, end, size) if at is None else at
-    there = (begin <= at) & (end > at)
-    code, size = code[there], size[there]
+    at = _peak_event(begin, end, size) if at is None else at
+    is_live = (begin <= at) & (end > at)
+    code, size = code[is_live], size[is_live]
     groups = group(code, size)
     first = groups.first if len(code) else code
     data = pa.table(
@@ -103,20 +102,20 @@ def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: 
     return Frame(FRAME, "Training state", METRICS.columns(*data.column_names), data, key, key[0])
 
 
-def _most(begin: Int64, end: Int64, size: Int64) -> int:
-    """The first event after which most bytes are there; -1 = before the first one."""
+def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
+    """Returns the first event with most live bytes; -1 = before the first one."""
     event, change = np.concatenate((begin, end)), np.concatenate((size, -size))
     order = np.argsort(event, kind="stable")
     level = np.cumsum(change[order])
-    # Of changes at one event the last tells what is there after it.
+    # Of several changes at one event, the last has the resulting level.
     last = np.append(event[order][1:] != event[order][:-1], True)[: len(order)]
     return int(event[order][last][np.argmax(level[last])]) if len(order) else -1
 
 
 def counts_of(part: Part, name: str = FRAME) -> Counts:
-    """Returns the number of a rank's blocks by state and size, from a ``states_frame`` that it has by a name.
+    """Returns the number of a rank's blocks by state and size, from its ``states_frame`` of that name.
 
-    A part may be of a rank summary, which anybody may have written: rows that no profile makes are left out.
+    A part may come from a rank summary of any origin, so impossible rows are skipped.
     """
     frame = part.frames.get(name)
     if frame is None:
@@ -131,7 +130,7 @@ def counts_of(part: Part, name: str = FRAME) -> Counts:
 
 @dataclass(frozen=True)
 class Repeated:
-    """What ``ranks`` ranks hold alike: bytes by state, and of ``total`` bytes of the rank that holds most."""
+    """States that ``ranks`` ranks replicate: bytes by state, and ``total`` bytes of the rank with most."""
 
     ranks: int
     alike: Mapping[str, int]
@@ -139,17 +138,17 @@ class Repeated:
 
     @property
     def bytes(self) -> int:
-        """Returns what is alike in all."""
+        """Returns the replicated bytes of all states."""
         return sum(self.alike.values())
 
     @property
     def said(self) -> str:
-        """Returns the states that are alike as a template."""
+        """Returns the replicated states as a text template."""
         return ", ".join(f"{TITLES[name].lower()} {{repeated_{name}_bytes}}" for name in STATES if self.alike[name])
 
     @property
     def figures(self) -> list[Figure]:
-        """Returns the figures of a notice about it."""
+        """Returns the figures of the finding."""
         return [
             METRICS.figure("repeated_ratio", self.bytes / self.total),
             METRICS.figure("workers", self.ranks),
@@ -159,38 +158,38 @@ class Repeated:
         ]
 
 
-def repeated(held: Sequence[Counts]) -> Repeated | None:
-    """Returns what all ranks hold alike, if it is most of what any of them holds; None of one rank alone."""
-    if len(held) < 2:
+def repeated(by_rank: Sequence[Counts]) -> Repeated | None:
+    """Returns the replicated states if they are most of any rank's states; None for a single rank."""
+    if len(by_rank) < 2:
         return None
-    total = max(sum(size * count for (_, size), count in counts.items()) for counts in held)
-    found = Repeated(len(held), alike_in(held), total)
+    total = max(sum(size * count for (_, size), count in counts.items()) for counts in by_rank)
+    found = Repeated(len(by_rank), alike_in(by_rank), total)
     return found if found.bytes and found.bytes >= ALIKE * total else None
 
 
-def alike_in(held: Sequence[Counts]) -> dict[str, int]:
-    """Returns the bytes of each state that two ranks or more have in blocks of the same sizes."""
+def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
+    """Returns the bytes of each state that all ranks have in blocks of the same sizes."""
     alike = dict.fromkeys(STATES, 0)
-    for (name, size), count in held[0].items():
-        alike[name] += size * min(count, *(other.get((name, size), 0) for other in held[1:]))
+    for (name, size), count in by_rank[0].items():
+        alike[name] += size * min(count, *(other.get((name, size), 0) for other in by_rank[1:]))
     return alike
 
 
 def redundant(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: int | None = None) -> Notice:
-    """Returns the notice about what ranks hold alike; ``text`` says who they are, and how they are known.
+    """Returns the finding about replicated states; ``text`` introduces the ranks.
 
-    ``at_peak`` is what of it sharding frees at the peaks of the ranks, where that is known.
+    ``at_peak`` is the memory that sharding frees at the peaks of the ranks, if known.
     """
     peak = ""
     if at_peak is not None:
-        peak = " when it holds most of them, and {peak_sharding_bytes} less at its peak"
+        peak = " at its maximum of these states, and {peak_sharding_bytes} less at its memory peak"
         more = [*more, METRICS.figure("peak_sharding_bytes", at_peak)]
     return Notice(
         "redundant_states",
         "low",
-        f"{text} Divided among them, each would hold {{sharding_bytes}} less{peak}.",
-        "Shard them where the ranks are replicas of one model: the optimizer's state alone, with the gradients, or all "
-        "three with fully sharded data parallelism. It costs communication.",
+        f"{text} With sharding, each rank would need {{sharding_bytes}} less{peak}.",
+        "If the ranks are replicas of one model, shard the optimizer state, also the gradients, or all three "
+        "(FSDP). Sharding costs communication.",
         [*found.figures, *more],
         "repeated_ratio",
         ALIKE,

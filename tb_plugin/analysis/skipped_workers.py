@@ -1,4 +1,4 @@
-"""Workers that an answer about all workers is without: those that could not be read, and those whose trace is away."""
+"""Workers that an answer skips: unreadable ones, and summaries without traces."""
 
 from __future__ import annotations
 
@@ -9,56 +9,56 @@ from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.metrics import Metrics
 from tb_plugin.payloads import Notice
 
+# names of parameters: unreadable workers, reasons in the same order, workers with only a summary
 FAILED, WHY, AWAY = "failed", "failed_why", "away"
-"""Parameters: workers that could not be read and, in the same order, why; workers of which only a summary is here."""
-_NAMED = 5
+_MAX_NAMED = 5
 
 
 class LeftOut(NamedTuple):
-    """The workers by name."""
+    """Skipped workers by name."""
 
     failed: tuple[tuple[str, str], ...] = ()
-    """(worker, why) of each that could not be read."""
+    """(worker, reason) pairs."""
     away: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, params: Params) -> LeftOut:
-        """Returns what a question says of them."""
+        """Reads the skipped workers from the parameters."""
         return cls(tuple(zip(params.values(FAILED), params.values(WHY), strict=False)), params.values(AWAY))
 
     def params(self) -> tuple[tuple[str, str], ...]:
-        """Returns what ``of`` reads."""
-        told = tuple((key, text) for failed in self.failed for key, text in zip((FAILED, WHY), failed, strict=True))
-        return (*told, *((AWAY, worker) for worker in self.away))
+        """Returns them as parameters, as ``of`` reads them."""
+        failures = tuple((key, text) for failed in self.failed for key, text in zip((FAILED, WHY), failed, strict=True))
+        return (*failures, *((AWAY, worker) for worker in self.away))
 
 
 def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
-    """Returns what is said of them; ``more`` is what it means for the numbers."""
+    """Returns the notices about skipped workers; ``more`` says what that means for the numbers."""
     out = LeftOut.of(params)
     notices = []
     if out.failed:
         (worker, why), *others = out.failed
         reasons = [f"{{worker}} ({why.removesuffix('.')})"]
         named = _listed([*reasons, *(f"{name} ({reason.removesuffix('.')})" for name, reason in others)])
-        text = f"Not loaded and left out: {named}.{more}"
-        todo = "{worker} says, when it is opened, where its file is damaged and what to do."
+        text = f"Skipped because unreadable: {named}.{more}"
+        todo = "Open {worker} to see where its file is damaged and how to fix it."
         notices.append(Notice("worker_failed", "high", text, todo, [metrics.figure("worker", worker)]))
     if out.away:
         one = len(out.away) == 1
-        text = f"Left out: {_listed(out.away)}. "
-        text += "Its trace is not here, only its summary" if one else "Their traces are not here, only their summaries"
-        text += ", of which Distributed alone is made."
+        text = f"Skipped: {_listed(out.away)}. "
+        text += "Only its summary is available" if one else "Only their summaries are available"
+        text += ", which only Distributed can use."
         todo = f"Open the log directory that has the {'trace' if one else 'traces'}."
         notices.append(Notice("summary_alone", "info", text, todo, []))
     return notices
 
 
 def failed_ranks(failed: Iterable[str]) -> frozenset[int] | None:
-    """Returns the ranks of workers that could not be read, by their names; None where a name does not end with a number."""
+    """Returns the ranks of unreadable workers, from their names; None if a name does not end with a number."""
     numbers = [worker[len(worker.rstrip("0123456789")) :] for worker in failed]
     return frozenset(map(int, numbers)) if all(0 < len(number) < 10 for number in numbers) else None
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more

@@ -27,7 +27,7 @@ TRAINING = {
     ),
     "synchronising_calls": Advice(
         (
-            "Read GPU values (.item(), .cpu(), print(loss)) only every N steps; sum them on the device with "
+            "Read device values (.item(), .cpu(), print(loss)) only every N steps; sum them on the device with "
             "detach(). Keep conditions on the device: torch.where() instead of nonzero() and boolean masks."
         ),
         (_TUNING, ("PyTorch: asynchronous execution", f"{DOCS}/notes/cuda.html#asynchronous-execution")),

@@ -97,7 +97,7 @@ def test_many_workers_stand_as_maps_and_a_cell_leads_to_its_rank(visit: Open, cr
         assert one.evaluate("node => node.scrollWidth - node.clientWidth") <= 0
     text = frame.inner_text("#main")
     assert "Other ranks wait for rank4" in text and "It arrives last at 100.0 % of its collectives" in text
-    assert "17 of 18 ranks are here" in text and "Synchronizing, at least" in text
+    assert "17 of 18 ranks are loaded" in text and "Wait (min)" in text
     assert tab.overflow() <= 0
     # The picture of ranks and steps, by keys and by hand.
     picture = frame.locator("[data-testid=matrix]").first
@@ -168,7 +168,7 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     assert "is waiting for other ranks (8 workers in this run)" in answer.first.inner_text()
     tab.follow(run="gloo", worker="rank5", view="findings")
     frame = tab.settle()
-    assert not any("In the job" in one.inner_text() for one in answer.all())
+    assert not any("This rank" in one.inner_text() for one in answer.all())
     frame.get_by_role("button", name="See in Distributed how much of it is waiting").click()
     frame = tab.settle()
     assert tab.state()["view"] == "distributed"
@@ -176,13 +176,11 @@ def test_a_rank_says_what_the_job_says_of_it_and_lies_beside_another_where_it_sh
     tab.settle()
     assert tab.state()["view"] == "overview"
     said = answer.first.inner_text()
-    assert (
-        said.startswith("In the job: this rank costs the others ") and "cause: computation, most of it aten::mm" in said
-    )
+    assert said.startswith("This rank costs the other ranks ") and "cause: computation, mostly aten::mm" in said
     tab.follow(run="gloo", worker="rank0", view="findings")
     frame = tab.settle()
-    assert "this rank waits " in answer.first.inner_text() and "mostly because of rank5" in answer.first.inner_text()
-    assert answer.first.inner_text().endswith("what is saved on this rank alone turns into waiting. Distributed")
+    assert "This rank waits " in answer.first.inner_text() and "mostly because of rank5" in answer.first.inner_text()
+    assert answer.first.inner_text().endswith("Time saved on this rank alone turns into waiting. Distributed")
     assert answer.nth(1).inner_text().startswith("On this rank, fix first: ")
     assert_healthy(frame)
     answer.first.get_by_role("button", name="rank5").click()
@@ -203,8 +201,8 @@ def test_a_rank_that_could_not_be_read_is_no_dead_end(visit: Open, broken: Path)
     frame = tab.follow(run="bad", worker="rank4", view="distributed")
     assert_healthy(frame)
     assert frame.get_by_test_id("headline").get_by_role("button", name="rank5").count() == 1
-    failed = frame.get_by_role("listitem").filter(has_text="Not loaded and left out: rank4")
-    assert frame.get_by_text("ranks are here; not loaded: rank4.").count() == 1
+    failed = frame.get_by_role("listitem").filter(has_text="Skipped because unreadable: rank4")
+    assert frame.get_by_text("ranks are loaded; unreadable: rank4.").count() == 1
     failed.get_by_role("button", name="rank4").first.click()
     frame = tab.settle()
     assert (tab.state()["view"], tab.state()["worker"]) == ("overview", "rank4")

@@ -25,7 +25,7 @@ def from_a_finding_to_what_grows_and_what_changed(tab: Tab) -> None:
     assert [row[key] for key in ("left_blocks", "last_step_blocks")] == [9, 10]
     assert [counts[key] for key in ("left_blocks", "last_step_blocks")] == [9, 10]
     assert "train.py(64): remember_loss grows by 4.00 MiB a step" in frame.get_by_test_id("answer").inner_text()
-    curve = frame.get_by_role("img", name="Live at the begin of each step")
+    curve = frame.get_by_role("img", name="Live memory at the start of each step")
     assert "0: 0 MiB, 1: 3.00 MiB, 2: 7.00 MiB" in (curve.get_attribute("aria-label") or "")
     # Another row, another curve.
     frame.get_by_role("button", name="optim.py(40): init_state").first.click()
@@ -68,7 +68,7 @@ def the_flame_graph_says_what_was_asked(tab: Tab) -> None:
     frame.get_by_label("To event").fill("1800")
     frame.get_by_label("To event").press("Enter")
     frame = tab.settle()
-    assert frame.get_by_text("Allocated in between and left, events 1,001 to 1,800").count() >= 1
+    assert frame.get_by_text("Allocated in between and unreleased, events 1,001 to 1,800").count() >= 1
     frame.get_by_label("Group stacks by").select_option("file")
     frame = tab.settle()
     asked = {"of": "left", "against": "1000", "at": "1800", "by": "file"}
@@ -103,8 +103,8 @@ def ranks_side_by_side(tab: Tab) -> None:
     rows = ask(tab.address, "table/ranks_memory/rank_memory", run=PLACE["run"])["rows"]
     largest = max(rows, key=lambda row: row["most_allocated_bytes"])
     answer = frame.get_by_test_id("answer").inner_text()
-    assert answer.startswith(f"Of {len(rows)} ranks {largest['worker']} has the largest peak, 1.12 GiB")
-    bars = frame.get_by_role("img", name="What the peaks consist of")
+    assert answer.startswith(f"{largest['worker']} has the largest peak of {len(rows)} ranks: 1.12 GiB")
+    bars = frame.get_by_role("img", name="Memory at the peak, by category")
     assert f"{largest['worker']}: 1.12 GiB" in (bars.get_attribute("aria-label") or "")
     legend = frame.get_by_role("listitem").all_inner_texts()
     assert {"Parameters", "Optimizer state", "Activations"} <= set(legend)

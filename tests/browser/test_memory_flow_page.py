@@ -21,7 +21,7 @@ def a_tensor_a_moment_and_a_part(tab: Tab) -> None:
     assert_healthy(frame)
     assert frame.locator("h1").inner_text() == "Memory flow"
     said = frame.get_by_test_id("answer").inner_text()
-    assert said.startswith("Most memory was in use at 11.0 ms: 854 KiB by 11 tensors; 256 KiB of it made by block2.ADD")
+    assert said.startswith("Memory use peaks at 11.0 ms: 854 KiB in 11 tensors, of which 256 KiB made by block2.ADD")
     assert tab.overflow() == 0 and tab.axe() == []
 
     flow = ask(tab.address, "view/memory_flow", **PLACE)["payloads"]["flow"]

@@ -32,14 +32,13 @@ def memory_at_a_moment(tab: Tab) -> None:
         0
     ]
     assert moment(frame) == peak["value"] == figures(tab.address, "place")["event_numberEvent"]
-    frame.get_by_role("button", name="Show that moment").click()
+    frame.get_by_role("button", name="Show that event").click()
     frame = tab.settle()
     at = int(tab.state()["at"])
     place = figures(tab.address, "place", at=str(at))
     assert moment(frame) == at and place["event_actionAction"] == "oom"
     assert (
-        "In the way stand at the least 2 blocks side by side of 15.0 MiB."
-        in frame.get_by_test_id("answer").inner_text()
+        "The request fits if 2 adjacent blocks (15.0 MiB) are released." in frame.get_by_test_id("answer").inner_text()
     )
     chosen = frame.locator("[data-testid=allocator-events] [aria-selected=true]")
     expect(chosen).to_contain_text("oom")

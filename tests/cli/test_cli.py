@@ -250,7 +250,7 @@ def test_one_rank_of_many_stands_in_a_group_of_its_own(capsys, tmp_path):
 def test_a_number_of_the_job_that_the_headline_has_is_printed_once(capsys):
     assert cli.main(["report", str(SAMPLES / "synthetic_ddp"), "--view", "distributed"]) == 0
     text = capsys.readouterr().out
-    assert text.count("Cost share  ") == 1 and text.index("Cost share  ") < text.index("Numbers of the job")
+    assert text.count("Cost share  ") == 1 and text.index("Cost share  ") < text.index("Job numbers")
     assert "Worst straggler" in text
 
 

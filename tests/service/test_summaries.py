@@ -306,7 +306,7 @@ def test_bad_summaries_are_told_and_their_ranks_are_computed(logs, tree, opened)
     answer = view(workspace)
     text = told(answer)["summary_refused"]
     assert text == (
-        "Computed from the trace here: rank0, rank2 (its summary is damaged); rank1 (its summary belongs to another file); "
+        "Summary not used: rank0, rank2 (its summary is damaged); rank1 (its summary belongs to another file); "
         "rank3 (its summary has another version)."
     )
     assert len(read_traces(workspace)) == 4
@@ -324,7 +324,7 @@ def test_summaries_that_are_too_much_together_are_refused(logs, tree, opened, mo
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: sum(sizes[:3]) + len(contents[2]))
     answer = view(opened(logs))
     assert told(answer)["summary_refused"] == (
-        "Computed from the trace here: rank3 (its summary does not fit into memory with those of the other ranks "
+        "Summary not used: rank3 (its summary does not fit into memory with those of the other ranks "
         "(TORCH_TRACE_MEMORY_MB))."
     )
     for each in (answer, expected):
@@ -421,7 +421,7 @@ def test_a_cluster_computes_what_is_missing(logs, opened, monkeypatch):
     workspace = on_a_cluster(opened, logs, monkeypatch, FakeCluster)
     answer = view(workspace)
     assert len(read_traces(workspace)) == 1, "the rank that failed there is computed here"
-    assert told(answer)["summary_refused"] == "Computed from the trace here: rank3 (the cluster: It fell over.)."
+    assert told(answer)["summary_refused"] == "Summary not used: rank3 (the cluster: It fell over.)."
     for each in (answer, expected):
         each["payloads"].pop("findings")
     assert answer == expected
@@ -434,9 +434,7 @@ def test_without_its_cluster_everything_is_computed_here(logs, opened, monkeypat
 
     workspace = on_a_cluster(opened, logs, monkeypatch, away)
     text = told(view(workspace))["summary_refused"]
-    assert text == (
-        "Computed from the trace here: rank0, rank1, rank2, rank3 (The cluster cannot be used: nobody is there.)."
-    )
+    assert text == ("Summary not used: rank0, rank1, rank2, rank3 (The cluster cannot be used: nobody is there.).")
     assert len(read_traces(workspace)) == 4
 
 
@@ -568,7 +566,7 @@ def test_a_summary_that_could_not_be_read_is_tried_again_after_a_while(logs, tre
         return real(file)
 
     monkeypatch.setattr(summary_sources, "open_local", open_local)
-    why = "Computed from the trace here: rank2 (its summary cannot be read (The disk is away.))."
+    why = "Summary not used: rank2 (its summary cannot be read (The disk is away.))."
     assert told(view(workspace))["summary_refused"] == why
     away.clear()
     assert told(view(workspace))["summary_refused"] == why, "not at once"
@@ -589,9 +587,7 @@ def test_of_two_summaries_the_good_one_counts(logs, tree, opened, monkeypatch):
         good.write_bytes(b"no summary, too")
         paths[1].write_bytes(b"no summary")
         workspace = opened(logs)
-        assert (
-            told(view(workspace))["summary_refused"] == "Computed from the trace here: rank1 (its summary is damaged)."
-        )
+        assert told(view(workspace))["summary_refused"] == "Summary not used: rank1 (its summary is damaged)."
         assert len(read_traces(workspace)) == 1
     finally:
         good.write_bytes(content)

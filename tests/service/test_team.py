@@ -83,13 +83,13 @@ def test_a_worker_that_fails_is_named_and_left_out(logs, tmp_path):
     workspace = inline(logs, tmp_path / "cache")
     view = json.loads(workspace.view(Place("ddp", None, "1"), "distributed", Params()))
     assert workers(view) == ["rank0", "rank2", "rank3"]
-    assert findings(view)["worker_failed"].startswith("Not loaded and left out: {worker} (")
+    assert findings(view)["worker_failed"].startswith("Skipped because unreadable: {worker} (")
     (failed,) = (each for each in view["payloads"]["findings"]["notices"] if each["rule"] == "worker_failed")
     assert [(figure["metric"]["key"], figure["value"]) for figure in failed["figures"]] == [("worker", "rank1")]
-    assert "{worker} says, when it is opened" in failed["todo"]
+    assert "Open {worker} to see" in failed["todo"]
     assert set(findings(view)) == {"straggler", "worker_failed", "bounds"}
     # Its file is there, so it is not without a trace; no other rank is missing.
-    assert findings(view)["bounds"].startswith("{workers} of {world_size} ranks are here; not loaded: rank1. ")
+    assert findings(view)["bounds"].startswith("{workers} of {world_size} ranks are loaded; unreadable: rank1. ")
     assert "without a trace" not in findings(view)["bounds"]
     # From the failed one as from any other.
     assert workers(json.loads(workspace.view(Place("ddp", "rank1", "1"), "distributed", Params()))) == workers(view)
@@ -175,7 +175,7 @@ def test_a_run_without_communication_says_so_once_all_of_it_is_read(logs, tmp_pa
     view = json.loads(workspace.view(Place("ddp", "a", "1"), "distributed", Params()))
     assert "No worker of this run recorded communication" in findings(view)["no_communication"]
     for worker in ("a", "b"):
-        assert offered(workspace, worker) == (False, "The trace holds no communication between processes.")
+        assert offered(workspace, worker) == (False, "The trace contains no communication between processes.")
 
 
 def test_when_all_fail_the_first_error_is_the_answer(tmp_path):

@@ -63,18 +63,18 @@ def training(**more: Any) -> Snapshot:
 
 def test_it_says_first_what_the_peak_consists_of() -> None:
     assert sentences(view(training()), "answer") == [
-        "At its peak cuda:0 has 4.00 MiB allocated, after event 2 (9.00 µs, step 4); 3.00 MiB of it (75.0 %) at "
-        "/home/user/train.py(7): main."
+        "Peak of cuda:0: 4.00 MiB allocated, after event 2 (9.00 µs, step 4). Largest known allocation site: "
+        "/home/user/train.py(7): main (3.00 MiB, 75.0 %)."
     ]
     assert sentences(view(snapshot([])), "answer") == []
     without = snapshot([event("alloc", 512, 512)])
-    assert sentences(view(without), "answer") == ["At its peak cuda:0 has 512 B allocated, after event 0 (0 ns)."]
+    assert sentences(view(without), "answer") == ["Peak of cuda:0: 512 B allocated, after event 0 (0 ns)."]
 
 
 def test_most_of_the_peak_may_have_no_stack() -> None:
     made = snapshot([event("alloc", 0, 512, frames=LINE), event("alloc", 4096, 1024)])
     (text,) = sentences(view(made), "answer")
-    assert "512 B of it (33.3 %) at /home/user/train.py(7): main, most of what has a stack: 1.00 KiB have none." in text
+    assert "site: /home/user/train.py(7): main (512 B, 33.3 %); 1.00 KiB have no stack." in text
 
 
 def test_steps_have_their_events_and_peaks() -> None:
@@ -92,7 +92,10 @@ def test_of_many_steps_some_are_left_out_evenly(monkeypatch: Any) -> None:
     steps = [{"name": f"ProfilerStep#{i}", "stage": "START", "device": 0, "time_us": 1_000_000 + i} for i in range(4)]
     made = snapshot([event("alloc", i << 20, 512, i, frames=LINE) for i in range(4)], external_annotations=steps)
     assert [row["step_name"] for row in rows(view(made), "history_steps")] == ["0", "2"]
-    assert "Of 4 steps one of 2 is listed and marked: a part of the history has all of its own." in missing(made)
+    assert (
+        "One in 2 of the 4 steps is listed and marked. Select a part of the history to see all of its steps."
+        in missing(made)
+    )
     part = view(made, from_=1, to=2)
     assert [row["step_name"] for row in rows(part, "history_steps")] == ["1", "2"]
 
@@ -123,7 +126,7 @@ def test_a_block_that_is_named_is_listed_however_small_it_is(monkeypatch: Any) -
 
 def missing(made: Snapshot) -> list[str]:
     """What is said to be missing, but for categories: test_snapshot_categories.py is about them."""
-    return [text for text in sentences(view(made), "data_quality") if not text.startswith("What its memory is for")]
+    return [text for text in sentences(view(made), "data_quality") if not text.startswith("Memory categories")]
 
 
 def test_what_is_missing_is_said() -> None:
@@ -131,8 +134,8 @@ def test_what_is_missing_is_said() -> None:
     only_end = [segment(512, 512, [(512, "active_allocated")])]
     nothing = assemble(read(pickle.dumps(only_end)))
     assert missing(nothing) == [
-        "The snapshot holds no history: only what is there at the end is known.",
-        "No block has a stack: nothing says which line asked for it.",
+        "The snapshot contains no history; only the state at its end is known.",
+        "No block has a stack, so allocation lines are unknown.",
     ]
     for unrecorded in ([], [event("snapshot", 0, 0)]):
         assert missing(snapshot(unrecorded, only_end)) == missing(nothing), "as _dump_snapshot writes it"
@@ -141,10 +144,10 @@ def test_what_is_missing_is_said() -> None:
         allocator_settings={"trace_alloc_max_entries": 1, "trace_alloc_overflowed": True},
     )
     assert missing(cut) == [
-        "1.00 KiB in 1 block were there before the first recorded event: their begin, and mostly their stack, is not "
-        "known. The recorder let go of older events: it keeps 1 at most.",
-        "Events have no times: the history is drawn by event.",
-        "No block has a stack: nothing says which line asked for it.",
+        "1.00 KiB in 1 block were allocated before the first recorded event. Their allocation time and most of their "
+        "stacks are unknown. Older events were dropped: the recorder stores at most 1.",
+        "Events have no times, so charts use event numbers.",
+        "No block has a stack, so allocation lines are unknown.",
     ]
     odd = snapshot([event("alloc", 512, 512, frames=LINE), event("alloc", 512, 512, frames=LINE)])
     assert any("without a recorded release: 1" in text for text in missing(odd))

@@ -720,7 +720,7 @@ def test_workers_of_one_rank_are_not_compared() -> None:
     notices = view_of(copied).payloads["findings"]
     assert isinstance(notices, Notices)
     (text,) = (notice.text for notice in notices.notices if notice.rule == "same_rank")
-    assert text == "Left out, another worker reports the same rank: zrank1."
+    assert text == "Ignored (another worker reports the same rank): zrank1."
 
 
 def test_two_launches_in_one_span_share_no_collective() -> None:

@@ -211,7 +211,7 @@ def test_the_map_of_what_is_lost_is_that_of_the_stragglers(job: Part) -> None:
 def test_where_nobody_is_a_straggler_waits_tell_most() -> None:
     even = VIEW.join(many_parts(8, 3, slow=-1))
     assert measured(even, "first")[0].metric.key != "lost_ns"
-    assert "Costs the others most" not in {each.metric.title for each in view_of(even).payloads["headline"].figures}
+    assert "Slowest rank" not in {each.metric.title for each in view_of(even).payloads["headline"].figures}
 
 
 @pytest.mark.parametrize(("ranks", "bars"), [(32, 32), (64, 12)])
@@ -229,7 +229,7 @@ def test_bars_of_many_ranks_are_the_worst_the_median_and_the_best(job: Part, ran
 
 def test_the_headline_names_the_slow_rank_and_its_cost(job: Part) -> None:
     figures = {figure.metric.title: figure.value for figure in view_of(job).payloads["headline"].figures}
-    assert next(iter(figures.items())) == ("Costs the others most", f"rank{SLOW}")
+    assert next(iter(figures.items())) == ("Slowest rank", f"rank{SLOW}")
     assert figures["Cost per step"] == table_of(job, "worst")[0]["lost_ns"] == pytest.approx(LATE_NS, rel=0.05)
     assert figures["Cost share"] == pytest.approx(table_of(job, "worst")[0]["lost_share"])
 
@@ -318,7 +318,7 @@ def test_who_lost_a_call_is_named_though_its_lists_of_ranks_written_out_fill_gig
     parts = [with_long_lists(part) for part in many_parts(4, 600)]
     parts[1] = without_call(parts[1], 5)
     (told,) = (each for each in notices_of(VIEW.join(parts)) if each.rule == "bounds")
-    assert told.text.endswith("All ranks are here; calls are missing of rank1.")
+    assert told.text.endswith("All ranks are loaded, but calls of rank1 are missing.")
 
 
 def test_those_who_lost_most_calls_are_named_first_and_only_those_that_others_of_their_group_have() -> None:
@@ -328,7 +328,7 @@ def test_those_who_lost_most_calls_are_named_first_and_only_those_that_others_of
         for call in sorted(lost, reverse=True):
             parts[rank] = without_call(parts[rank], call)
     (told,) = (each for each in notices_of(VIEW.join(parts)) if each.rule == "bounds")
-    assert told.text.endswith("calls are missing of rank9, rank2, rank3 and 2 more.")
+    assert told.text.endswith("calls of rank9, rank2, rank3 and 2 more are missing.")
 
 
 def with_long_lists(part: Part) -> Part:

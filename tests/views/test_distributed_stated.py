@@ -179,7 +179,7 @@ def test_the_order_of_calls_says_nothing() -> None:
 
 def test_a_rank_that_states_nothing_is_named_and_removes_nothing() -> None:
     view = view_of(parts_of(telling(), rank(1)))
-    assert "of rank1:" in told(view)["communication_unstated"]
+    assert "for rank1:" in told(view)["communication_unstated"]
     assert len(view.payloads["overlap"].x) == 2 and view.payloads["call_times"].x == ["rank0"]
 
 
@@ -187,7 +187,7 @@ def test_a_rank_of_communication_alone_has_the_steps_that_it_states() -> None:
     stated = {**STEPS[0], "step": "0"}
     alone = rank(1, made(OPERATIONS, *CALLS), made(STEP_TIMES, stated), also=False)
     view = view_of(parts_of(rank(0), alone))
-    assert told(view)["communication_alone"].startswith("Of rank1 ")
+    assert told(view)["communication_alone"].startswith("Only communication is recorded for rank1. ")
     assert lines(view, "overlap")["compute_alone_ns"] == [100, 400]
     rows = {row["worker"]: row for row in rows_of(parts_of(rank(0), alone), "workers")}
     assert (rows["rank1"]["compute_ns"], rows["rank1"]["step_total_ns"]) == (500, 900)
@@ -322,13 +322,13 @@ def test_a_job_is_at_least_as_large_as_its_groups() -> None:
     figures = view.payloads["headline"].figures  # type: ignore[union-attr]
     (size,) = (figure for figure in figures if figure.metric.key == "world_size")
     assert (size.metric.title, size.value) == ("World size (min)", 8)
-    assert any("of at least {world_size} ranks are here" in text for text in told(view).values())
+    assert any("of at least {world_size} ranks are loaded" in text for text in told(view).values())
     assert [row["node"] for row in rows_of(parts_of(*tables), "devices")] == ["", ""]
 
 
 def test_the_stated_chart_says_why_it_differs_from_the_measured_one() -> None:
     stated = made(OPERATIONS, *CALLS)
     series = view_of(parts_of(rank(0, stated), rank(1, stated))).payloads["call_times"]
-    assert isinstance(series, Series) and "the measured data transfer is all of a call" in series.subtitle
+    assert isinstance(series, Series) and "Measured data transfer covers the whole call" in series.subtitle
     alone = view_of(parts_of(rank(0, stated))).payloads["call_times"]
-    assert isinstance(alone, Series) and alone.subtitle == "mean step, calls one by one"
+    assert isinstance(alone, Series) and alone.subtitle == "mean step, sum over calls"

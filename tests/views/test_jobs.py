@@ -307,4 +307,4 @@ def test_communication_by_rank_says_how_many_ranks_state_calls() -> None:
     call = {"step": "1", "group": "g", "kind": "collective", "elapse_ns": 9, "transit_ns": 4, "wait_ns": 5, "rank": 0}
     found = job_payloads({STEP_TIMES: times((0, "1", 5), (1, "1", 5)), OPERATIONS: table(OPERATIONS, call)})
     (calls,) = (series for series in found.pictures if series.name == "rank_calls")
-    assert calls.subtitle.endswith("; 1 of 2 ranks state calls")
+    assert calls.subtitle.endswith("; 1 of 2 ranks report calls")

@@ -121,8 +121,8 @@ def test_what_every_step_keeps_is_a_leak() -> None:
         "device": "cuda:0", "group": "memory_steps", "where": "allocation_frame:train.py(7): keep"
     }  # fmt: skip
     assert finding(notice).text == (
-        "Each of 4 steps leaves 1.00 MiB behind on cuda:0 that nothing releases (blocks: 1): by aten::clone in Memory_0, "
-        "line train.py(7): keep. Confidence that it is a leak: high."
+        "Each of 4 steps leaves 1.00 MiB unreleased on cuda:0 (blocks: 1), allocated by aten::clone in Memory_0, "
+        "line train.py(7): keep. Confidence that this is a leak: high."
     )
 
 

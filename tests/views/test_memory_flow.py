@@ -71,8 +71,8 @@ def test_the_peak_and_what_was_there() -> None:
     answer: Any = part.payloads["answer"]
     (notice,) = answer.notices
     assert notice.text == (
-        "Most memory was in use at {flow_peak_time_ns}: {flow_peak_bytes} by {flow_peak_tensors} tensors; "
-        "{producer_moment_bytes} of it made by {tensor_producer}, {unnamed_bytes} in tensors without a name."
+        "Memory use peaks at {flow_peak_time_ns}: {flow_peak_bytes} in {flow_peak_tensors} tensors, of which "
+        "{producer_moment_bytes} made by {tensor_producer} and {unnamed_bytes} in unnamed tensors."
     )
     said = {figure.metric.key: figure.value for figure in notice.figures}
     assert (said["tensor_producer"], said["producer_moment_bytes"], said["unnamed_bytes"]) == (
@@ -145,7 +145,7 @@ def test_the_picture_leaves_gaps_out_and_keeps_addresses() -> None:
 
 @pytest.mark.parametrize("extra", [{"start_ns": 50, "end_ns": 20}, {"low": 9, "high": 3}])
 def test_a_part_that_ends_before_it_begins_is_refused(extra: dict[str, int]) -> None:
-    with pytest.raises(BadRequest, match="lies before"):
+    with pytest.raises(BadRequest, match="is before"):
         ask(flow(*SMALL), **extra)
 
 
@@ -158,8 +158,8 @@ def test_the_curve_holds_until_the_next_change() -> None:
 
 
 def test_small_tensors_are_told_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture, "MOST", 2)
-    monkeypatch.setattr(picture, "CELLS", (10, 4))
+    monkeypatch.setattr(picture, "MAX_TENSORS", 2)
+    monkeypatch.setattr(picture, "GRID_CELLS", (10, 4))
     model = flow(
         T(0x1000, 200, 1, 101), T(0x1000 + 300, 100, 1, 101), T(0x1000 + 200, 10, 11, 21), T(0x1000 + 250, 9, 51, 59)
     )

@@ -95,7 +95,7 @@ def test_several_failures_are_counted_and_the_first_one_is_described() -> None:
     """An allocator that frees its cache and tries again, or a program that catches the error."""
     builder = fail(fail(fail(training(), 2290, GIB), 2110), 2200, 3 * GIB)
     assert first_sentence(builder).startswith("Out of memory at 1.11 ms: 2.00 GiB requested")
-    assert first_sentence(builder).endswith("3 requests failed in all.")
+    assert first_sentence(builder).endswith("3 requests failed in total.")
     notice = findings_of(builder.table(), None).notices[0]
     assert notice.shown_by == 3
     marks = payload(builder, "memory", "out_of_memory")

@@ -107,10 +107,10 @@ def test_what_is_said() -> None:
     assert told(alone) == [] and "slower_map" not in alone.payloads
     failed = answer(parts_of([rank({"a": [5]})]), extra=LeftOut((("rank7", "It is damaged."),), ("rank8",)).params())
     broken, away = told(failed, "data_quality")
-    assert (broken.rule, broken.text) == ("worker_failed", "Not loaded and left out: {worker} (It is damaged).")
+    assert (broken.rule, broken.text) == ("worker_failed", "Skipped because unreadable: {worker} (It is damaged).")
     assert [(figure.metric.key, figure.value) for figure in broken.figures] == [("worker", "rank7")]
     assert (away.rule, away.todo) == ("summary_alone", "Open the log directory that has the trace.")
-    assert away.text.startswith("Left out: rank8. Its trace is not here, only its summary")
+    assert away.text.startswith("Skipped: rank8. Only its summary is available")
 
 
 def test_a_slow_rank_is_named() -> None:

@@ -49,7 +49,7 @@ def test_a_leak_is_found_first_and_sized_exactly(seed: int) -> None:
     left: list[int] = []
     program.run(lambda: left.append(program.size_of(program.allocate(size, 77))))
     (leak,) = found_in(program.snapshot)
-    assert leak.rule == "snapshot_leak" and "program.py(77): work keeps " in leak.text and leak.todo
+    assert leak.rule == "snapshot_leak" and "program.py(77): work retains " in leak.text and leak.todo
     counted = left[1:]
     assert values(leak)["left_bytes"] == sum(counted) and values(leak)["left_blocks"] == len(counted)
     assert values(leak)["step_growth_bytes"] == sum(counted) / len(counted)
@@ -129,7 +129,7 @@ def test_small_blocks_that_pin_segments() -> None:
     assert by_rule.keys() == {"snapshot_fragmentation"}, "rounds that nobody annotated are no steps"
     found = by_rule["snapshot_fragmentation"]
     said = values(found)
-    assert "those of /home/user/train/program.py(1): work" in found.text
+    assert "mostly blocks of /home/user/train/program.py(1): work" in found.text
     assert (said["pinned_segments"], said["pinned_bytes"]) == (64, 64 * 18 * MIB)
     assert said["largest_gap_bytes"] == 18 * MIB
 
@@ -155,34 +155,32 @@ def test_memory_runs_out(asked: int, pieces: bool) -> None:
     assert said["pool_free_bytes"] == said["cache_free_bytes"] and "the whole cache" not in found.text, (
         "all of it is large"
     )
-    assert ("In the way stands at the least 1 block of 9.00 MiB" in found.text) is pieces
-    assert ("this one request is larger" in found.text) is not pieces and (
-        "line that asked" in found.todo
-    ) is not pieces
+    assert ("The request fits if 1 block (9.00 MiB) is released" in found.text) is pieces
+    assert ("this request is larger" in found.text) is not pieces and ("requesting line" in found.todo) is not pieces
     assert (
-        f"{said['asking_line']} asked for" in found.text
+        f"{said['asking_line']} requested" in found.text
         and said["asking_line"] == "/home/user/train/program.py(9): work"
     )
-    assert ("it lay in pieces" in found.text) is pieces and ("expandable_segments" in found.todo) is pieces
+    assert ("it was fragmented" in found.text) is pieces and ("expandable_segments" in found.todo) is pieces
     held = {line: sum(b.size for s in allocator.segments for b in s.blocks if b.frames == frames(line))
             for line in (5, 6, 7)}  # fmt: skip
     assert said["line_held_bytes"] == max(held.values())
     assert found.evidence and found.evidence.parameters["at"] == str(said["event_number"])
 
 
-@pytest.mark.parametrize(("gap", "cause"), [(512, "in pieces or not"), (4096, "largest gap would have held it")])
+@pytest.mark.parametrize(("gap", "cause"), [(512, "without fragmentation"), (4096, "largest gap was large enough")])
 def test_why_memory_ran_out(gap: int, cause: str) -> None:
     """2048 bytes are asked for; 4096 are in use, and of 4096 + gap none are free but the gap."""
     state = [segment(0, 4096 + gap, [(4096, "active_allocated")], segment_type="small")]
     (found,) = found_in(snapshot([event("oom", 0, 2048, device_free=0)], state))
-    assert cause in found.text and "2.00 KiB were asked for" in found.text
+    assert cause in found.text and "2.00 KiB were requested" in found.text
     assert ("batch" in found.todo) is (gap == 512)
 
 
 @pytest.mark.parametrize(("pool", "stays", "said"), [
-    ((0, 1), True, "126 MiB of it lies in one pool, private 0.1"),
-    ((0, 0), True, "Blocks that stay to the end pin the segments, most of it those of a.py(1): f"),
-    ((0, 0), False, "These blocks come and go"),
+    ((0, 1), True, "126 MiB are in one pool, private 0.1"),
+    ((0, 0), True, "Blocks that are never released pin the segments, mostly blocks of a.py(1): f"),
+    ((0, 0), False, "These blocks are short-lived"),
 ])  # fmt: skip
 def test_who_keeps_unused_memory(pool: tuple[int, int], stays: bool, said: str) -> None:
     """Two blocks of 1 MiB in a segment of 128: the event of the finding is that of the tile, the second block's."""
@@ -195,7 +193,7 @@ def test_who_keeps_unused_memory(pool: tuple[int, int], stays: bool, said: str) 
     state = [segment(0, 128 * MIB, blocks, segment_pool_id=pool)]
     model = snapshot(history, state)
     (found,) = [each for each in found_in(model) if each.rule == "snapshot_fragmentation"]
-    assert said in found.text and "when most is reserved, at event 2:" in found.text
+    assert said in found.text and "of the peak reserved memory is unused at event 2:" in found.text
     assert found.evidence and found.evidence.parameters["at"] == "2" and values(found)["event_number"] == 2
     assert levels_of(devices_of(model)[0]).most_reserved() == 2
 
@@ -255,14 +253,14 @@ def test_peaks_that_rise_while_nothing_stays(seed: int) -> None:
     assert "program.py(88): work" in found.text and found.evidence and found.evidence.view == "growth"
     growth = next(analysis for analysis in ANALYSES if analysis.id == "growth").part(program.snapshot, Params())
     (answer,) = findings([growth.payloads["answer"]]) or (None,)
-    assert answer is None or "peaks of the steps rise" in answer.text
+    assert answer is None or "peak memory rises" in answer.text
 
 
 def test_findings_on_any_device_are_those_of_the_profile() -> None:
     asked = [event("alloc", 0, 512), event("oom", 0, 2048, device_free=1024)]
     model = snapshot([], device_traces=[[event("alloc", 512 * i, 512) for i in range(3)], asked])
     (found,) = found_in(model)
-    assert found.text.startswith("cuda:1: Memory ran out at event 1: 2.00 KiB were asked for")
+    assert found.text.startswith("cuda:1: Memory ran out at event 1: 2.00 KiB were requested")
     view = next(analysis for analysis in ANALYSES if analysis.id == "allocations")
     for device, count in (("cuda:0", 0), ("cuda:1", 1)):
         said = findings(view.part(model, Params(extra=(("device", device),))).payloads.values())

@@ -132,7 +132,7 @@ def test_what_another_worker_computes_meanwhile_is_not_gained() -> None:
     ("groups", "names", "said"),
     [
         ([TP, TP, DP], ["a (tp)", "b (tp)", "c", "d"], "its collectives in group {group}."),
-        ([TP, TP, DP], [""] * 4, "the collectives of one of its groups, that of {workers} ranks without a name."),
+        ([TP, TP, DP], [""] * 4, "the collectives of one of its groups ({workers} ranks, no name)."),
         ([ALL, ALL], [""], "its collectives."),
     ],
 )

@@ -24,7 +24,7 @@ from tb_plugin.views.distributed.rank_sentence import verdict
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.stragglers.causes import COMPONENTS, excesses
-from tb_plugin.views.distributed.stragglers.detection import Stragglers, _far_beyond, stragglers
+from tb_plugin.views.distributed.stragglers.detection import Stragglers, _without_noise_tails, stragglers
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings
 from tb_plugin.views.distributed.stragglers.intervals import bursts, stretches
 from tb_plugin.views.distributed.stragglers.patterns import pattern, rotates
@@ -368,10 +368,10 @@ def test_of_few_steps_the_others_say_how_far_noise_goes() -> None:
     """Rank 1 costs 300 in each of three steps; another one 70 in one of them, or 30."""
     lost = np.array([[0, 70, 0], [300, 300, 300], [0, 0, 0]])
     names, late = ("", "persistent", ""), lost > 200
-    assert _far_beyond(names, late, lost) == ("", "", "")
-    assert _far_beyond(names, late, np.where(lost == 70, 30, lost)) == names
+    assert _without_noise_tails(names, late, lost) == ("", "", "")
+    assert _without_noise_tails(names, late, np.where(lost == 70, 30, lost)) == names
     # What another straggler costs is no noise.
-    assert _far_beyond(("single", "persistent", ""), lost > 60, lost) == ("single", "persistent", "")
+    assert _without_noise_tails(("single", "persistent", ""), lost > 60, lost) == ("single", "persistent", "")
 
 
 # --------------------------------------------------------------------------------------------------------- kernels
@@ -429,7 +429,8 @@ def blamed(made: Any) -> Blame:
 
 CAUSES = {
     "kernel": ("computation", "longer calls"), "work": ("computation", "more calls"),
-    "device": ("slow device", "slow device"), "input": ("input", None), "host": ("the host", None), "copy": ("copies", None),
+    "device": ("slow device", "slow device"), "input": ("data loading", None), "host": ("the host", None),
+    "copy": ("copies", None),
 }  # fmt: skip
 
 
@@ -618,5 +619,5 @@ def test_an_invented_job_without_a_straggler_has_none(shape: dict[str, Any], see
 
 def test_the_page_tells_causes_on_the_host_from_others_by_every_column_of_a_component() -> None:
     """It chooses the tracks that show why a rank is late: by keys, which no rewording of a cause changes."""
-    text = (REPO / "frontend" / "src" / "lib" / "sight.ts").read_text(encoding="utf-8")
+    text = (REPO / "frontend" / "src" / "lib" / "rankZoom.ts").read_text(encoding="utf-8")
     assert set(re.findall(r"more_\w+_ns", text)) == {f"more_{key}_ns" for key in COMPONENTS}

@@ -1,4 +1,4 @@
-"""The metrics of what an allocator holds from the driver."""
+"""Metrics of reserved memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The highest point of what a device holds in a window."""
+"""Memory peak of a device in a window."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Peak:
-    """The highest point of what counts in a window."""
+    """The maximum in a window."""
 
     at: int
     """Position of the event that led there, -1: before the first."""
     time_ns: int
     value: int
     from_before: bool
-    """A part of the window began there: no event of the window led to it."""
+    """Whether the maximum is the level at the start of a part of the window."""
 
 
 def peak_of(device: Device, window: MemoryRange) -> Peak:
-    """Returns the first moment at which most was allocated."""
+    """Returns the first moment with most allocated memory."""
     return _highest(device, window, np.append(device.allocated, device.before))
 
 
 def peak_without(device: Device, window: MemoryRange, some: Bool) -> Peak:
-    """Returns what the peak would have been without some of the device's blocks."""
+    """Returns the peak without some of the device's blocks."""
     blocks = device.blocks
     change = np.zeros(len(device.record) + 1, np.int64)
     np.add.at(change, blocks.begin[some], blocks.bytes[some])
-    np.subtract.at(change, blocks.end[some], blocks.bytes[some])  # the last one stands for those that nothing ends
+    np.subtract.at(change, blocks.end[some], blocks.bytes[some])  # the last entry is for blocks without an end
     rest = device.allocated - np.cumsum(change[:-1])
     return _highest(device, window, np.append(rest, device.before))
 
 
 def reserved_peak_of(device: Device, window: MemoryRange) -> Peak | None:
-    """Returns the first moment at which most was reserved; None where no event says how much."""
+    """Returns the first moment with most reserved memory; None without recorded values."""
     peak = _highest(device, window, np.append(device.reserved, MISSING))
     return None if peak.value == MISSING else peak
 
 
 def _highest(device: Device, window: MemoryRange, values: Int64) -> Peak:
-    """``values`` has one after each event and, last, the one before the first event."""
+    """Returns the maximum of ``values``, one after each event; the last entry is before the first event."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     begins = window.begins
-    # An event that led to a height comes before a part that began at it: it says who did it.
+    # The event that led to a level precedes a part that starts at this level: it has an operator.
     at = np.concatenate((inside, device.each_at(begins - 1)))
     best = int(np.argmax(values[at]))
     time = np.concatenate((device.time_ns[inside], begins))[best]

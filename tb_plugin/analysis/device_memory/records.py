@@ -1,4 +1,4 @@
-"""Allocator events by device: which release belongs to which allocation, and what was live when."""
+"""Allocator events by device, with allocations and releases paired."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Blocks of one device by their first event. All are positions among the device's events, -1 = none."""
+    """Blocks of one device by their first event, as positions among the device's events; -1 = none."""
 
     allocation: Int64
     release: Int64
     bytes: Int64
     begin: Int64
-    """The allocation; where none was recorded, the event of the address before the release: not live until after it."""
+    """The allocation. If none was recorded, the previous event of the address: the block is not live until after it."""
     end: Int64
-    """The release; where none was recorded, the next event of the address: live until then at the most."""
+    """The release. If none was recorded, the next event of the address: the block is live until then at most."""
     paired: Bool
-    """Whether no event of the address contradicts: False without an address, and where an event must be missing."""
+    """Whether no event of the address contradicts the pair; False without an address, or if an event must be missing."""
 
     def live(self, at: int) -> Bool:
         """Returns whether each block is live after the event at this position (-1: before the first), as far as is known."""
@@ -37,44 +37,44 @@ class Blocks:
 
     def told(self, at: int) -> Bool:
         """Returns whether each block was allocated in the trace and is live at a position."""
-        # A block without an address may be gone: it is among what nobody can name.
+        # A block without an address may have been released, so it is not listed.
         told: Bool = self.live(at) & (self.allocation != MISSING) & (self.paired | (self.end != MISSING))
         return told
 
 
 @dataclass(frozen=True, eq=False)
 class Device:
-    """All allocator events of one device, by time. ``record`` are their positions in the trace's events."""
+    """All allocator events of one device, by time. ``record`` has their positions in the trace's events."""
 
     name: str
     is_host: bool
     number: int
-    """As the framework counts devices of its type, -1 = none."""
+    """Number of the device in the framework, -1 = none."""
     record: Int64
     time_ns: Int64
     bytes: Int64
     allocated: Int64
     """Bytes allocated after each event: as recorded, else the change since the first event."""
     reserved: Int64
-    """Bytes reserved after each event, -1 where none are recorded."""
+    """Bytes reserved after each event, -1 if not recorded."""
     has_totals: bool
     has_addresses: bool
     address: Int64
     allocator: str = ""
-    """As the profile names it; the framework's own has no name here."""
+    """The profile's name of the allocator; the framework's own has no name."""
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Returns the blocks that the events are about."""
+        """Returns the blocks of the events."""
         return pair(self.address, self.bytes)
 
     @property
     def before(self) -> int:
-        """Bytes allocated before the first event."""
+        """Returns the bytes allocated before the first event."""
         return int(self.allocated[0] - self.bytes[0]) if len(self.record) else 0
 
     def at(self, time_ns: int) -> int:
-        """Returns the position of the last event until then, -1 = none."""
+        """Returns the position of the last event until a time, -1 = none."""
         return int(self.each_at(np.array([time_ns]))[0])
 
     def each_at(self, times_ns: Int64) -> Int64:
@@ -82,14 +82,14 @@ class Device:
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64) - 1
 
     def level(self, at: int) -> int:
-        """Bytes allocated after the event at a position (-1: before the first)."""
+        """Returns the bytes allocated after the event at a position (-1: before the first)."""
         return int(self.allocated[at]) if at >= 0 else self.before
 
 
 def name_in(trace: TraceTable, kind: int, number: int) -> str:
-    """Returns the name of a device of the allocator's: as rows name it, else as torch.device writes it.
+    """Returns the name of a device: as in the rows of the trace, else as in torch.device.
 
-    A vendor whose devices PyTorch has no type for gives that of private use its own name (npu:0).
+    A vendor without a device type in PyTorch renames the private-use type (npu:0).
     """
     meant = [device for device in trace.devices if device.ordinal == number and kind != HOST_TYPE]
     own = [device.id for device in meant if device.is_named]
@@ -98,14 +98,14 @@ def name_in(trace: TraceTable, kind: int, number: int) -> str:
 
 
 def devices_of(trace: TraceTable) -> list[Device]:
-    """Returns the devices that events of the framework's allocator name: accelerators by type and number, then the host."""
+    """Returns the devices of the framework's allocator: accelerators by type and number, then the host."""
     return [device for device in allocators_of(trace) if not device.allocator]
 
 
 def allocators_of(trace: TraceTable) -> list[Device]:
-    """Returns what allocator events are about: each device once for each allocator that gives memory of it.
+    """Returns each device once per allocator.
 
-    The framework's own stand first: accelerators by type and number, the host, then other allocators by their names.
+    The framework's allocator comes first (accelerators by type and number, the host), then others by name.
     """
     memory, stated = trace.memory, trace.stated_memory.allocator
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
@@ -146,17 +146,17 @@ def _has_address(address: Int64) -> Bool:
 
 
 def pair(address: Int64, size: Int64) -> Blocks:
-    """Pairs releases with the events of their addresses before them that are allocations; what stays alone is kept."""
+    """Pairs releases with earlier allocations of the same address; events without a partner stay single."""
     rows = np.flatnonzero(size)
     order = rows[np.argsort(address[rows], kind="stable")]
     known, grew = _has_address(address[order]), size[order] > 0
     same = (address[order][1:] == address[order][:-1]) & known[1:]
     before = np.concatenate(([MISSING], np.where(same, order[:-1], MISSING))) if len(order) else order
     after = np.concatenate((np.where(same, order[1:], MISSING), [MISSING])) if len(order) else order
-    after_grew, before_grew = size[after] > 0, size[before] > 0  # meaningless where there is none
+    after_grew, before_grew = size[after] > 0, size[before] > 0  # meaningless without an address
     released = grew & (after != MISSING) & ~after_grew
-    alone = ~grew & ((before == MISSING) | ~before_grew)
-    first = grew | alone  # the event that stands for its block
+    is_single = ~grew & ((before == MISSING) | ~before_grew)
+    first = grew | is_single  # the event that represents its block
     allocation = np.where(grew, order, MISSING)[first]
     release = np.where(grew, np.where(released, after, MISSING), order)[first]
     begin = np.where(grew, order, before)[first]
@@ -170,7 +170,7 @@ def pair(address: Int64, size: Int64) -> Blocks:
 
 
 def memory_of(trace: TraceTable, device: Device) -> int | None:
-    """Returns how much memory the device has, as the trace says; None of the host, and where nobody says."""
+    """Returns the memory size of the device, bytes; None for the host, and if the trace lacks it."""
     if device.is_host:
         return None
     return next((known.memory_bytes for known in trace.devices if known.ordinal == device.number), None) or None

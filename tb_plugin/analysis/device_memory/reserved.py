@@ -1,4 +1,4 @@
-"""What an allocator holds from the driver: whether it comes and goes, and what of the device was never used."""
+"""Findings on reserved memory: oscillation and unused device memory."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from tb_plugin.payloads import Figure, Link, Notice, Severity
 
 Int64 = npt.NDArray[np.int64]
 
-CYCLES = 3
-"""Memory that is given back and asked for again once or twice may be a warm-up or an evaluation; three times is a habit."""
-CYCLE_SHARE = 0.01
-"""A share of the peak, given back each time: less is a segment or two."""
-ROOM_SHARE = 0.5
-"""A share of the device's memory. Where half was never used, about twice of everything would fit: that is worth a word."""
+# Once or twice may be a warm-up or an evaluation.
+MIN_CYCLES = 3
+# Share of the peak, returned each time. Less is a segment or two.
+MIN_CYCLE_SHARE = 0.01
+# Share of the device's memory. If half was never used, twice the batch would fit.
+MIN_UNUSED_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Swings:
-    """How often what is reserved falls and rises again. Positions are among the device's events."""
+    """Drops and rises of reserved memory. Positions are among the device's events."""
 
     peak_bytes: int
     count: int
     returned_bytes: int
     first: int
-    """The first fall."""
+    """The first drop."""
     rises: Int64
-    """The first rise after each time that it fell."""
+    """The first rise after each drop."""
 
 
 def swings_of(device: Device, window: MemoryRange) -> Swings | None:
-    """Returns how often reserved memory is given back and asked for again; None where it is no habit."""
+    """Returns how often reserved memory is returned and requested again; None if that is rare."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0:
         return None
@@ -52,7 +52,7 @@ def swings_of(device: Device, window: MemoryRange) -> Swings | None:
     moves = np.flatnonzero(change)
     turns = np.flatnonzero((change[moves][:-1] < 0) & (change[moves][1:] > 0))
     returned = int(-change[change < 0].sum())
-    if len(turns) < CYCLES or returned < CYCLE_SHARE * peak.value * len(turns):
+    if len(turns) < MIN_CYCLES or returned < MIN_CYCLE_SHARE * peak.value * len(turns):
         return None
     first = int(at[moves[np.flatnonzero(change[moves] < 0)[0]]])
     return Swings(peak.value, len(turns), returned, first, at[moves[turns + 1] + 1])
@@ -61,7 +61,8 @@ def swings_of(device: Device, window: MemoryRange) -> Swings | None:
 def swings_notice(
     trace: TraceTable, device: Device, swings: Swings, calls: DriverCalls, asks: str = "", who: Sequence[Figure] = ()
 ) -> Notice:
-    """Returns the note on that; ``asks`` says who asks for most after a fall, with the figures ``who``."""
+    """Returns the finding on oscillation. ``asks`` is a sentence on the largest request after a drop, with the figures
+    ``who``."""
     driver = calls.usual_ns / calls.steps_ns if calls.usual_calls and calls.steps_ns else 0.0
     figures = [
         METRICS.figure("reserved_cycles", swings.count),
@@ -71,14 +72,14 @@ def swings_notice(
         *who,
     ]
     text = (
-        "Reserved memory of {device} falls and rises again {reserved_cycles} times, {returned_bytes} are given back in all "
+        "Reserved memory of {device} drops and rises again {reserved_cycles} times; {returned_bytes} are returned in total "
         "(peak {peak_reserved_bytes})."
     )
     if asks:
         text += f" {asks}"
     if calls.usual_calls:
         figures.append(METRICS.figure("driver_memory_ns", calls.usual_ns))
-        text += " The driver takes {driver_memory_ns} of the host's time for it."
+        text += " Driver calls for this take {driver_memory_ns} of CPU time."
     severity: Severity = "medium" if driver > OFTEN else "low"
     return Notice(
         rule="reserved_oscillation",
@@ -87,7 +88,7 @@ def swings_notice(
         todo=trace.recorder.todo("reserved_oscillation"),
         figures=figures,
         measure="reserved_cycles",
-        threshold=CYCLES,
+        threshold=MIN_CYCLES,
         evidence=Link(
             "memory",
             {
@@ -102,9 +103,9 @@ def swings_notice(
 
 
 def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int, int] | None:
-    """Returns the device's memory, and what of it was never reserved; None where the trace does not tell both.
+    """Returns the device's memory and its bytes that were never reserved; None if either is unknown.
 
-    Another allocator than the framework's shares the device with it: it has no room of its own.
+    Other allocators than the framework's share the device, so they have no free memory of their own.
     """
     if device.allocator:
         return None
@@ -115,15 +116,15 @@ def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int
 
 
 def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notice | None:
-    """Returns that much of the device was never used, for information; None where it was."""
+    """Returns the notice that much of the device was never used; None if it was used."""
     found = room_of(trace, device, window)
-    if found is None or found[1] < ROOM_SHARE * found[0]:
+    if found is None or found[1] < MIN_UNUSED_SHARE * found[0]:
         return None
     memory, room = found
     return Notice(
         rule="memory_unused",
         severity="info",
-        text="{room_bytes} of the {memory_bytes} of {device} ({room_ratio}) were never reserved while this was recorded.",
+        text="{room_ratio} of the memory of {device} is unused: {room_bytes} of {memory_bytes} were never reserved.",
         todo=todo_of(trace, "memory_unused"),
         figures=[
             METRICS.figure("room_ratio", room / memory),
@@ -132,6 +133,6 @@ def room_notice(trace: TraceTable, device: Device, window: MemoryRange) -> Notic
             METRICS.figure("memory_bytes", memory),
         ],
         measure="room_ratio",
-        threshold=ROOM_SHARE,
+        threshold=MIN_UNUSED_SHARE,
         evidence=Link("memory", {"device": device.name}, "Show the curve"),
     )

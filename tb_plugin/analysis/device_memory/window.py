@@ -1,4 +1,4 @@
-"""Which allocator events a request is about: a range of time, the chosen steps, or all."""
+"""The allocator events of a request, by time range or steps."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class MemoryRange:
-    """The time from ``start_ns`` to ``end_ns``. What counts is ``parts``: all of it, or the chosen steps in it."""
+    """The time from ``start_ns`` to ``end_ns``. ``parts`` counts: all of it, or the selected steps in it."""
 
     start_ns: int
     end_ns: int
     parts: Ranges
     is_end_known: bool = True
-    """What comes after it was read as well: not of a trace that was opened as a window."""
+    """Whether events after the end were read; False for a trace that was opened as a window."""
 
     def holds(self, times: Int64) -> Bool:
         """Returns whether each time counts."""
@@ -33,12 +33,12 @@ class MemoryRange:
 
     @property
     def begins(self) -> Int64:
-        """Returns when each part begins; where nothing counts, when the window does."""
+        """Returns the start of each part, or of the window if there are no parts."""
         return self.parts.start if len(self.parts) else np.array([self.start_ns])
 
 
 def window_of(trace: TraceTable, params: Params) -> MemoryRange:
-    """Returns the window asked for. Raises BadRequest for one that is none."""
+    """Returns the requested window. Raises BadRequest for an invalid one."""
     times = np.concatenate((trace.memory.time_ns, trace.totals.time_ns))
     first = min(trace.coverage.start_ns, int(times.min(initial=trace.coverage.start_ns)))
     last = max(trace.coverage.end_ns, int(times.max(initial=trace.coverage.end_ns)))
@@ -48,11 +48,11 @@ def window_of(trace: TraceTable, params: Params) -> MemoryRange:
         steps = union(trace.steps.host_start_ns[chosen], trace.steps.host_end_ns[chosen])
         if len(steps):
             start, end = int(steps.start[0]), int(steps.end[-1])
-    asked = [int_param(params, key) for key in ("start_ns", "end_ns")]
-    start = start if asked[0] is None else min(max(asked[0], first), last)
-    end = end if asked[1] is None else min(max(asked[1], first), last)
+    requested = [int_param(params, key) for key in ("start_ns", "end_ns")]
+    start = start if requested[0] is None else min(max(requested[0], first), last)
+    end = end if requested[1] is None else min(max(requested[1], first), last)
     if end < start:
         raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
-    # Its last moment counts, so that the last event of a trace does; a step ends before the next one begins.
+    # The last moment counts, and with it the last event of a trace; a step ends before the next one starts.
     parts = union(np.array([start]), np.array([end + 1]))
     return MemoryRange(start, end, parts if steps is None else intersect(parts, steps), trace.coverage.whole is None)

@@ -1,1 +1,1 @@
-"""What views of flight recorders share: the calls of a rank as a table, and the calls of all ranks matched."""
+"""Calls of flight recorders: tables, headline and metrics."""

@@ -1,4 +1,4 @@
-"""The calls of one rank, as tables show them."""
+"""Tables of one rank's calls and process groups."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from tb_plugin.model.flight_recorder import Flight
 from tb_plugin.payloads import Column, Sort
 
 _PEERS = re.compile(r"(\d+|\?)\s*(->|<-)\s*(\d+|\?)\s*$")
+# torch.distributed's description of the group of all ranks
 _DEFAULT = "default_pg"
-"""What torch.distributed calls the group of all ranks."""
-_SAY_NOTHING = {"", "undefined", None}
-"""Descriptions of groups that nobody described."""
+_NO_DESCRIPTION = {"", "undefined", None}
 _BY_STATE = "state"
 _HIDDEN = ("record_number", "p2p_number", "source_rank", "destination_rank", "call_started_ns",
            "call_completed_ns", "call_timeout_ms", "call_output_sizes", "recorded_stack", "thread", "backend")  # fmt: skip
@@ -30,7 +29,7 @@ _HIDDEN = ("record_number", "p2p_number", "source_rank", "destination_rank", "ca
 
 @remembered
 def calls_of(flight: Flight) -> pa.Table:
-    """Returns the calls by number, a row each, with the keys of metrics."""
+    """Returns a row per call, in order of the records, with metric keys as columns."""
     records = flight.records
     origin = flight.origin_ns
     name = _dictionary(records["name"])
@@ -49,10 +48,10 @@ def calls_of(flight: Flight) -> pa.Table:
         "group_description": _texts(records["group_description"]),
         "sequence": pc.if_else(is_p2p, None, records["sequence"]),
         "p2p_number": pc.if_else(is_p2p, records["p2p_sequence"], None),
-        "collective": _taken(name, [collective_name(text) for text in operation]),
-        "backend": _taken(name, [text.rpartition(":")[0] or None for text in name.dictionary.to_pylist()]),
-        "source_rank": _taken(name, [pair[0] for pair in peers], pa.int64()),
-        "destination_rank": _taken(name, [pair[1] for pair in peers], pa.int64()),
+        "collective": _mapped(name, [collective_name(text) for text in operation]),
+        "backend": _mapped(name, [text.rpartition(":")[0] or None for text in name.dictionary.to_pylist()]),
+        "source_rank": _mapped(name, [pair[0] for pair in peers], pa.int64()),
+        "destination_rank": _mapped(name, [pair[1] for pair in peers], pa.int64()),
         "call_input_sizes": _texts(records["input_sizes"]),
         "call_output_sizes": _texts(records["output_sizes"]),
         "call_types": pc.if_else(pc.or_(same, empty), inputs, both),
@@ -65,18 +64,18 @@ def calls_of(flight: Flight) -> pa.Table:
         "call_duration_ns": records["duration_ns"],
         "call_timeout_ms": records["timeout_ms"],
         "thread": _texts(records["thread"]),
-        "call_line": _taken(stack, lines),
+        "call_line": _mapped(stack, lines),
         "recorded_stack": _texts(records["stack"]),
     }
     return pa.table(data).combine_chunks()
 
 
 def calls_frame(flight: Flight) -> Frame:
-    """Returns the table of all calls, the last one first: what a rank hangs in stands at the end."""
+    """Returns the table of all calls, the last one first: a hanging rank hangs in its last call."""
     data = calls_of(flight)
     order = np.argsort(-data["record_number"].to_numpy(), kind="stable")
-    told = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
-    hidden = (*_HIDDEN, *unneeded(data), *(("call_known_by",) if told else ()))
+    all_by_state = pc.all(pc.is_in(data["call_known_by"], pa.array([_BY_STATE, None], pa.large_string()))).as_py()
+    hidden = (*_HIDDEN, *unneeded(data), *(("call_known_by",) if all_by_state else ()))
     return Frame(
         "recorded_calls",
         "Calls",
@@ -89,7 +88,7 @@ def calls_frame(flight: Flight) -> Frame:
 
 
 def groups_frame(flight: Flight) -> Frame:
-    """Returns how far the rank came in each process group."""
+    """Returns the progress of the rank in each process group."""
     data, groups = calls_of(flight), _groups(flight)
     sequence = pc.fill_null(data["sequence"], -1).to_numpy()
     done = pc.fill_null(data["call_finished"], False).to_numpy()
@@ -122,14 +121,14 @@ def groups_frame(flight: Flight) -> Frame:
 
 
 def _known_by(records: pa.Table) -> pa.Array:
-    """What tells of each call that it is finished; null where it is not."""
+    """Reasons why calls count as finished; null for unfinished calls."""
     by_state = pc.fill_null(pc.equal(_texts(records["state"]), "completed"), False)
     texts = pc.if_else(records["retired"], "recorder let go of it", "rank is past it").cast(pa.large_string())
     return pc.if_else(records["finished"], pc.if_else(by_state, _BY_STATE, texts), None)
 
 
 def members_of(flight: Flight) -> dict[tuple[str | None, str | None], tuple[int, ...]]:
-    """Returns the ranks of each group in which there are calls, by name and description; none where nobody tells."""
+    """Returns the ranks of each group that has calls, keyed by name and description; empty if unknown."""
     first = pa.array(_groups(flight).first)
     columns = (calls_of(flight)[key].take(first).to_pylist() for key in ("group", "group_description"))
     by_name = {each.name: each.ranks for each in flight.groups}
@@ -145,14 +144,13 @@ def members_of(flight: Flight) -> dict[tuple[str | None, str | None], tuple[int,
 
 @remembered
 def _groups(flight: Flight) -> Groups:
-    """Calls by process group."""
     data = calls_of(flight)
     encoded = (data[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
     return group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in encoded))
 
 
 def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
-    """Returns ranks as a text, neighbours as a range: ``0-3, 6``."""
+    """Returns ranks as text with ranges: ``0-3, 6``. At most ``most`` ranges."""
     runs: list[list[int]] = []
     for rank in sorted(set(ranks)):
         if runs and rank == runs[-1][1] + 1:
@@ -164,39 +162,41 @@ def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
 
 
 def unneeded(calls: pa.Table) -> tuple[str, ...]:
-    """Returns the column of group names where the descriptions alone tell the groups apart."""
+    """Returns the group column if descriptions alone identify all groups."""
     names, descriptions = (calls[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
     pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))
-    is_told = len(pairs) == len(descriptions.dictionary) and not set(descriptions.dictionary.to_pylist()) & _SAY_NOTHING
-    return ("group",) if is_told and len(pairs) else ()
+    is_unique = (
+        len(pairs) == len(descriptions.dictionary) and not set(descriptions.dictionary.to_pylist()) & _NO_DESCRIPTION
+    )
+    return ("group",) if is_unique and len(pairs) else ()
 
 
 def columns_of(data: pa.Table, hidden: Sequence[str] = ()) -> list[Column]:
-    """Returns the columns of a table of calls, groups or ranks; those in which no row has a value are hidden as well."""
+    """Returns the columns of a table of calls, groups or ranks; empty columns are hidden as well."""
     empty = [key for key in data.column_names if len(data) and data[key].null_count == len(data)]
     return METRICS.columns(*data.column_names, hidden=(*hidden, *empty))
 
 
 def group_text(call: Mapping[str, object]) -> str:
-    """Returns what a person knows the group of a call by."""
+    """Returns the description of a call's group, else its name."""
     description = call["group_description"]
-    return str(call["group"] or "") if description in _SAY_NOTHING else str(description)
+    return str(call["group"] or "") if description in _NO_DESCRIPTION else str(description)
 
 
 def line_of(stack: str) -> str | None:
-    """Returns the innermost frame of a person's own code, else the innermost one; None without any."""
+    """Returns the innermost frame of the user's own code, else the innermost frame; None without frames."""
     frames = stack.split("\n") if stack else []
     own = (frame for frame in frames if not package_of(frame)[1] and not frame.startswith("<"))
     return next(own, frames[0] if frames else None)
 
 
 def _peers(operation: str) -> tuple[int | None, int | None]:
-    """Who sends and who receives: ``send 1->2``, ``recv 3<-0``, ``recv 3<-?``."""
-    found = _PEERS.search(operation)
-    if found is None:
+    """Sender and receiver: ``send 1->2``, ``recv 3<-0``, ``recv 3<-?``."""
+    match = _PEERS.search(operation)
+    if match is None:
         return None, None
-    left, right = (int(side) if side.isdigit() and len(side) < 10 else None for side in (found[1], found[3]))
-    return (left, right) if found[2] == "->" else (right, left)
+    left, right = (int(side) if side.isdigit() and len(side) < 10 else None for side in (match[1], match[3]))
+    return (left, right) if match[2] == "->" else (right, left)
 
 
 def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
@@ -207,6 +207,7 @@ def _texts(column: pa.ChunkedArray) -> pa.Array:
     return _dictionary(column).cast(pa.large_string())
 
 
-def _taken(column: pa.DictionaryArray, values: Sequence[str | int | None], kind: pa.DataType | None = None) -> pa.Array:
-    """For each row what became of its text."""
+def _mapped(
+    column: pa.DictionaryArray, values: Sequence[str | int | None], kind: pa.DataType | None = None
+) -> pa.Array:
     return pa.array(values, kind or pa.large_string()).take(column.indices)

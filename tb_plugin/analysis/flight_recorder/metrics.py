@@ -1,4 +1,4 @@
-"""Definitions of the numbers of flight recorders."""
+"""Metrics of flight recorders."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Questions about the ranks of a job, of tables that profiles state of it (``trace.job_tables``)."""
+"""Ranks of a job, from the tables that profiles report (``trace.job_tables``)."""

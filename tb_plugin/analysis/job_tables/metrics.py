@@ -1,4 +1,4 @@
-"""Definitions of what profiles state of the ranks of a job."""
+"""Metrics of reported job tables."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from tb_plugin.analysis.metrics import SHARED, define
 
 REPORTED = "reported, mean of the steps"
 EVERY = "all steps"
+# reported column -> metric key; some reported names mean something else here
 STEP_COLUMNS = {
     "computing_ns": "computing_ns", "overlapped_ns": "overlapped_ns", "communication_ns": "job_communication_ns",
     "exposed_ns": "exposed_ns", "free_ns": "device_free_ns", "preparing_ns": "preparing_ns", "bubble_ns": "bubble_ns",
     "stage_ns": "stage_ns",
 }  # fmt: skip
-"""Times of steps in tables of a job, and what they are here, where some of these names mean something else."""
 CALL_COLUMNS = {
     "elapse_ns": "elapse_ns", "transit_ns": "transit_ns", "wait_ns": "call_wait_ns",
     "synchronization_ns": "synchronization_ns", "idle_ns": "call_idle_ns",
 }  # fmt: skip
-"""The same of times of calls."""
 
 METRICS = SHARED.adding(
     define(

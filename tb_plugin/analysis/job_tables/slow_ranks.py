@@ -1,4 +1,4 @@
-"""Which ranks and links of a job are slow, with the figures that say so."""
+"""Slow ranks and links of a job."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tb_plugin.analysis.job_tables.traffic import LinkTotal
 from tb_plugin.analysis.severity import SEVERE_SHARE, severity_of
 from tb_plugin.payloads import Figure, Notice, Severity
 
-COMPARED_PART = 10
-"""A link that moved less than this part of what the busiest of its kind moved says little: the time is that of the start."""
-NAMED = 5
-"""So many ranks or links are findings of their own; the tables show all."""
+# links that moved less than this part (1/n) of the busiest link are dominated by latency
+MIN_TRAFFIC_PART = 10
+# the tables list the others
+MAX_FINDINGS = 5
 
 
 @dataclass(frozen=True)
 class SlowRank:
-    """A rank whose time stands out of those of its stage."""
+    """A rank with an outlying time within its stage."""
 
     rank: int
     stage: Stage
@@ -33,7 +33,7 @@ class SlowRank:
 
 @dataclass(frozen=True)
 class SlowLink:
-    """A link whose bandwidth stands out of those of its kind."""
+    """A link with an outlying bandwidth among links of its kind."""
 
     link: LinkTotal
     bandwidth: int
@@ -42,9 +42,9 @@ class SlowLink:
 
 
 def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) -> list[SlowRank]:
-    """Returns the ranks of which a time stands out, the slowest first; each compared with those of its stage.
+    """Returns ranks with an outlying time, slowest first; each is compared with the ranks of its stage.
 
-    Without stages all are compared: stages of a pipeline do different work.
+    Without stages all ranks are compared. Stages of a pipeline do different work, so they are not compared.
     """
     found = []
     for among in by_stage(ranks, stages):
@@ -56,7 +56,7 @@ def slow_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage], key: str) ->
 
 
 def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
-    """Returns the links between ranks of which the bandwidth is low among those of their kind, the slowest first."""
+    """Returns the links between ranks with low bandwidth for their kind, slowest first."""
     found = []
     kinds: dict[str, list[LinkTotal]] = defaultdict(list)
     for link in totals:
@@ -64,7 +64,7 @@ def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
             kinds[link.transport or ""].append(link)
     for mine in kinds.values():
         most = max(link.moved_bytes for link in mine)
-        mine = [link for link in mine if link.moved_bytes * COMPARED_PART >= most]
+        mine = [link for link in mine if link.moved_bytes * MIN_TRAFFIC_PART >= most]
         speeds = [link.bandwidth or 0 for link in mine]
         for at in outlying([-speed for speed in speeds]):
             found.append(SlowLink(mine[at], speeds[at], twice_median(speeds), len(mine)))
@@ -76,44 +76,54 @@ def slow_links(totals: Sequence[LinkTotal]) -> list[SlowLink]:
 def findings(
     ranks: Sequence[RankTimes], stages: Sequence[Stage], of_stages: Sequence[RankTimes], totals: Sequence[LinkTotal]
 ) -> list[Notice]:
-    """Returns what the times and links say: slow ranks, ranks that wait for their host, uneven stages, slow links."""
+    """Returns the findings: slow ranks, ranks that wait for their host, uneven stages, slow links."""
     computing = slow_ranks(ranks, stages, "computing_ns")
     waiting = slow_ranks(ranks, stages, "free_ns")
     return [
-        *(_slow_rank(slow) for slow in computing[:NAMED]),
-        *(_slow_link(slow) for slow in slow_links(totals)[:NAMED]),
-        *(_free_rank(slow) for slow in waiting[:NAMED]),
-        *([] if computing else _spread(ranks, stages)),
-        *_uneven(of_stages),
+        *(_slow_rank(slow) for slow in computing[:MAX_FINDINGS]),
+        *(_slow_link(slow) for slow in slow_links(totals)[:MAX_FINDINGS]),
+        *(_free_rank(slow) for slow in waiting[:MAX_FINDINGS]),
+        *([] if computing else _uneven_ranks(ranks, stages)),
+        *_uneven_stages(of_stages),
     ]
 
 
 def by_stage(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> list[list[RankTimes]]:
-    """Returns the ranks of each stage; all of them where no stages are known."""
+    """Returns the ranks of each stage; one list of all ranks if no stages are known."""
     if not stages:
         return [list(ranks)]
-    of = {each.ranks[0]: each for each in ranks}
-    return [[of[rank] for rank in stage if rank in of] for stage in stages]
+    by_rank = {each.ranks[0]: each for each in ranks}
+    return [[by_rank[rank] for rank in stage if rank in by_rank] for stage in stages]
 
 
 def _slow_rank(slow: SlowRank) -> Notice:
     figures = [*_compared(slow), METRICS.figure("computing_ns", slow.time_ns)]
-    text = "Rank {job_rank} computes {computing_ns} a step, {above_median} above the median {median_ns} of {compared_count} "
+    text = "Rank {job_rank} computes {computing_ns} per step, {above_median} above the median {median_ns} of "
     todo = (
-        "Look at its input, its device (temperature, frequency) and what only this rank does; the others wait for it."
+        "Check its input, its device (temperature, clock frequency) and work that only it does. The others wait for it."
     )
-    severity = severity_of(_above(slow))
-    return Notice("slow_rank", severity, f"{text}ranks{_of(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100)
+    severity = severity_of(_above_median(slow))
+    return Notice(
+        "slow_rank",
+        severity,
+        f"{text}{{compared_count}} ranks{_test_suffix(slow)}.",
+        todo,
+        figures,
+        "above_median",
+        LEAST_PERCENT / 100,
+    )
 
 
 def _free_rank(slow: SlowRank) -> Notice:
     figures = [*_compared(slow), METRICS.figure("device_free_ns", slow.time_ns)]
     text = (
-        "The device of rank {job_rank} has nothing to do for {device_free_ns} a step, {above_median} above the median "
-        "{median_ns} of {compared_count} ranks"
+        "The device of rank {job_rank} is idle for {device_free_ns} per step, {above_median} above the median {median_ns} "
+        "of {compared_count} ranks"
     )
-    todo = "Its host is late: compare its processor, its data loading and what else runs on that machine."
-    return Notice("free_rank", "medium", f"{text}{_of(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100)
+    todo = "Its CPU is late: compare its processor, its data loading and other processes on that machine."
+    return Notice(
+        "free_rank", "medium", f"{text}{_test_suffix(slow)}.", todo, figures, "above_median", LEAST_PERCENT / 100
+    )
 
 
 def _slow_link(slow: SlowLink) -> Notice:
@@ -129,15 +139,15 @@ def _slow_link(slow: SlowLink) -> Notice:
         METRICS.figure("link_kind", link.transport or ""),
     ]
     text = (
-        "The link from rank {link_source} to rank {link_destination} moves {link_bandwidth}, {below_median} below the median "
-        "{median_bandwidth} of {compared_count} links of its kind ({link_kind})."
+        "The link from rank {link_source} to rank {link_destination} reaches {link_bandwidth}: {below_median} below the "
+        "median {median_bandwidth} of {compared_count} links ({link_kind})."
     )
-    todo = "Check cable, port and switch between the two, and what else uses them."
+    todo = "Check the cable, port and switch between the two ranks, and other traffic on them."
     return Notice("slow_link", "medium", text, todo, figures, "below_median", LEAST_PERCENT / 100)
 
 
-def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """The stage whose ranks compute most unevenly, where no single rank stands out."""
+def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
+    """The stage with the most uneven compute time, if no single rank is an outlier."""
     worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
     for among in by_stage(ranks, stages):
         mine = [each for each in among if each.times.get("computing_ns")]
@@ -154,22 +164,22 @@ def _spread(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Not
         METRICS.figure("job_rank", slowest.ranks[0]),
         METRICS.figure("computing_ns", slowest.times["computing_ns"]),
     ]
-    text = "Computing differs by {spread_ratio} among {compared_count} ranks"
+    text = "Compute time differs by {spread_ratio} among {compared_count} ranks"
     text += f" of stage {label(tuple(each.ranks[0] for each in mine))}" if len(stages) > 1 else ""
-    text += "; none of them stands out. Rank {job_rank} computes longest, {computing_ns} a step."
+    text += "; no single rank is an outlier. Rank {job_rank} computes longest, {computing_ns} per step."
     yield Notice(
         "uneven_ranks",
         "low",
         text,
-        "Compare what these ranks are given to do.",
+        "Compare the work given to these ranks.",
         figures,
         "spread_ratio",
         LEAST_PERCENT / 100,
     )
 
 
-def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
-    """Stages of a pipeline of which one computes longer than the others: these wait for it."""
+def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
+    """A pipeline stage that computes longer than the others, so that they wait for it."""
     known = [each for each in stages if each.times.get("computing_ns")]
     if len(known) < 2:
         return
@@ -184,7 +194,7 @@ def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
         METRICS.figure("spread_ratio", share),
     ]
     text = (
-        f"The stage of ranks {{job_stage}} computes {{computing_ns}} a step, {{spread_ratio}} more than that of ranks "
+        f"The stage of ranks {{job_stage}} computes {{computing_ns}} per step, {{spread_ratio}} more than that of ranks "
         f"{label(shortest.ranks)}: a pipeline runs at the speed of its slowest stage."
     )
     severity: Severity = "medium" if share >= SEVERE_SHARE else "low"
@@ -192,7 +202,7 @@ def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
         "uneven_stages",
         severity,
         text,
-        "Move layers from it to the others.",
+        "Move layers from this stage to the others.",
         figures,
         "spread_ratio",
         LEAST_PERCENT / 100,
@@ -202,17 +212,17 @@ def _uneven(stages: Sequence[RankTimes]) -> Iterator[Notice]:
 def _compared(slow: SlowRank) -> list[Figure]:
     return [
         METRICS.figure("job_rank", slow.rank),
-        METRICS.figure("above_median", _above(slow)),
+        METRICS.figure("above_median", _above_median(slow)),
         METRICS.figure("median_ns", slow.twice_median_ns // 2),
         METRICS.figure("compared_count", len(slow.stage)),
     ]
 
 
-def _above(slow: SlowRank) -> float:
+def _above_median(slow: SlowRank) -> float:
     return 2 * slow.time_ns / slow.twice_median_ns - 1 if slow.twice_median_ns > 0 else float(slow.time_ns > 0)
 
 
-def _of(slow: SlowRank) -> str:
-    """Which ranks it was compared with, and by which test."""
+def _test_suffix(slow: SlowRank) -> str:
+    """Suffix with the test and the compared ranks."""
     test = "3 sigma" if len(slow.stage) >= MANY else "Dixon's Q test"
     return f" ({test}, ranks {label(slow.stage)})" if len(slow.stage) >= FEWEST else ""

@@ -1,7 +1,7 @@
-"""Which ranks are a stage of a pipeline, and the times of stages.
+"""Pipeline stages of ranks, and their times.
 
-A profile may list stages, or the place of each rank in the pipeline. Where it does neither, messages tell: ranks that send to
-each other, directly or along a chain, are of different stages; other groups hold ranks of one stage.
+Profiles may report stages, or the pipeline position of each rank. Otherwise messages show them: ranks that send to each
+other, directly or along a chain, are in different stages. Other groups contain ranks of one stage.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ TIMES = (
     "computing_ns", "exposed_ns", "overlapped_ns", "communication_ns", "free_ns", "stage_ns", "bubble_ns",
     "exposed_without_receive_ns", "preparing_ns",
 )  # fmt: skip
-"""Times of a step, of a rank or a stage."""
 
 
 def stages_of(tables: Mapping[str, pa.Table]) -> tuple[Stage, ...]:
-    """Returns the stages in order of the pipeline where that is known, else of their first ranks; none where nobody tells."""
+    """Returns the stages in pipeline order if known, else by first rank; empty if unknown."""
     every = {name: tables.get(name, job_table(name, {})) for name in (STEP_TIMES, GROUPS, LINKS, OPERATIONS)}
     times, groups = every[STEP_TIMES], every[GROUPS]
     kinds = zip(groups["kind"].to_pylist(), groups["ranks"].to_pylist(), strict=True)
@@ -38,9 +37,9 @@ def stages_of(tables: Mapping[str, pa.Table]) -> tuple[Stage, ...]:
 def connected_stages(
     messages: Iterable[Sequence[int]], groups: Iterable[Sequence[int]], ranks: Iterable[int] = ()
 ) -> tuple[Stage, ...]:
-    """Returns stages by who sends to whom, and by groups of other communication; none without messages.
+    """Returns stages derived from messages and from groups of other communication; empty without messages.
 
-    None either where groups join ranks that send to each other: then the messages are no pipeline's.
+    Also empty if a group contains ranks that send to each other: then the messages are not those of a pipeline.
     """
     chains, stages = _Sets(), _Sets()
     for each in messages:
@@ -62,7 +61,7 @@ def connected_stages(
 
 
 def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
-    """Returns a row for each stage and step: of each time the largest of its ranks."""
+    """Returns a row per stage and step: the maximum over its ranks for each time."""
     ranks = times.filter(pc.is_valid(times["rank"]))
     place = {rank: number for number, stage in enumerate(stages) for rank in stage}
     number = pa.array([place.get(rank) for rank in ranks["rank"].to_pylist()], pa.int64())
@@ -75,18 +74,18 @@ def stage_rows(times: pa.Table, stages: Sequence[Stage]) -> pa.Table:
 
 
 def ranks_in(text: str) -> Stage:
-    """Returns the ranks that a column of ranks lists."""
-    # Python refuses to read a number of thousands of digits, and no rank has more than nine.
+    """Returns the ranks in a text such as ``0, 1, 2``."""
+    # Python refuses to parse thousands of digits, and no rank has more than nine.
     return tuple(int(each) for each in text.split(",") if each.strip().isdecimal() and len(each.strip()) < 10)
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """Returns ranks as a column of ranks lists them."""
+    """Returns ranks as text: ``0, 1, 2``."""
     return ", ".join(map(str, ranks))
 
 
 def _by_index(times: pa.Table) -> list[Stage]:
-    """Stages by the place in the pipeline that ranks state; none where a rank states none."""
+    """Stages from reported pipeline positions; empty if a rank reports none."""
     rows = zip(times["rank"].to_pylist(), times["pp_index"].to_pylist(), strict=True)
     index = {rank: place for rank, place in rows if rank is not None}
     if None in index.values() or len(set(index.values())) < 2:
@@ -100,7 +99,7 @@ def _ranks(times: pa.Table) -> list[int]:
 
 
 def _messages(tables: Mapping[str, pa.Table]) -> list[Stage]:
-    """Ranks that send to each other: the ends of links where these are known, else the members of groups that do."""
+    """Ranks that send to each other: from the ends of links if known, else from group members."""
     links = tables[LINKS]
     known = pc.and_(pc.equal(links["kind"], P2P), pc.not_equal(links["source"], links["destination"]))
     known = pc.and_(known, pc.invert(pc.fill_null(links["in_group"], True)))
@@ -116,7 +115,7 @@ def _other_groups(tables: Mapping[str, pa.Table]) -> list[Stage]:
 
 
 def _members(tables: Mapping[str, pa.Table], *, of_messages: bool) -> list[Stage]:
-    """Ranks of the groups in which ranks send to each other, or of the others."""
+    """Ranks of groups with messages, or of the other groups."""
     calls = tables[OPERATIONS]
     used = set(calls.filter(pc.equal(calls["kind"], P2P))["group"].drop_null().to_pylist())
     rows = zip(*(tables[GROUPS][key].to_pylist() for key in ("group", "kind", "ranks")), strict=True)
@@ -128,7 +127,7 @@ def _members(tables: Mapping[str, pa.Table], *, of_messages: bool) -> list[Stage
 
 
 class _Sets:
-    """Disjoint sets of ranks that are joined."""
+    """Disjoint sets of ranks (union-find)."""
 
     def __init__(self) -> None:
         self._parent: dict[int, int] = {}
@@ -140,14 +139,14 @@ class _Sets:
         return bool(self._parent)
 
     def of(self, rank: int) -> int:
-        """Returns the rank that stands for the set of one."""
+        """Returns the representative rank of a rank's set."""
         while self._parent[rank] != rank:
             self._parent[rank] = self._parent[self._parent[rank]]
             rank = self._parent[rank]
         return rank
 
     def join(self, ranks: Sequence[int]) -> None:
-        """Makes ranks members of one set."""
+        """Merges the sets of these ranks."""
         for rank in ranks:
             self._parent.setdefault(rank, rank)
         for rank in ranks[1:]:
@@ -159,7 +158,7 @@ class _Sets:
         return list(self._parent)
 
     def sets(self) -> list[Stage]:
-        """Returns the sets, by their smallest members."""
+        """Returns the sets, ordered by their smallest rank."""
         found: dict[int, list[int]] = {}
         for rank in sorted(self._parent):
             found.setdefault(self.of(rank), []).append(rank)

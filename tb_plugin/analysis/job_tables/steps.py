@@ -1,4 +1,4 @@
-"""Times of steps by rank and by stage of the pipeline."""
+"""Step times by rank and by pipeline stage."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _INDEXES = ("dp_index", "pp_index", "tp_index")
 
 @dataclass(frozen=True)
 class RankTimes:
-    """Mean times of the steps of a rank, or of a stage; a time that is not stated is not there."""
+    """Mean step times of a rank or stage; unreported times are missing from ``times``."""
 
     ranks: Stage
     times: dict[str, int]
 
 
 def rank_means(times: pa.Table) -> list[RankTimes]:
-    """Returns for each rank the means of its steps, whole nanoseconds rounded down."""
+    """Returns the mean step times of each rank, whole nanoseconds, rounded down."""
     rows = times.filter(pc.is_valid(times["rank"]))
     found = rows.group_by("rank", use_threads=False).aggregate(
         [(key, how) for key in TIMES for how in ("sum", "count")]
@@ -38,7 +38,7 @@ def rank_means(times: pa.Table) -> list[RankTimes]:
 
 
 def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
-    """Returns for each stage the means of its steps: as stated, else of each step and time the largest of its ranks."""
+    """Returns the mean step times of each stage: as reported, else the maximum over its ranks per step and time."""
     rows = times.filter(pc.is_valid(times["stage_ranks"]))
     if not rows.num_rows:
         rows = stage_rows(times, stages)
@@ -49,7 +49,7 @@ def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
 
 
 def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
-    """Returns the table of times: a row for each step of a rank, and of a stage where there are several."""
+    """Returns the table of times: a row per step and rank, and per step and stage if there are several stages."""
     of_ranks = times.filter(pc.is_valid(times["rank"]))
     of_stages = times.filter(pc.is_valid(times["stage_ranks"]))
     if not of_stages.num_rows and len(stages) > 1:
@@ -73,7 +73,7 @@ def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
 
 
 def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[RankTimes]) -> Series:
-    """Returns a bar for each rank or stage (``key`` says which): what the mean step consists of."""
+    """Returns a bar per rank or stage (``key``) with the parts of the mean step."""
     parts = [_parts(row.times) for row in rows]
     receives = any(each.get("exposed_receive_ns") for each in parts)
     titles = {} if receives else {"exposed_rest_ns": METRICS["exposed_ns"].title}
@@ -86,14 +86,13 @@ def step_bars(name: str, title: str, subtitle: str, key: str, rows: Sequence[Ran
 
 
 def label(ranks: Stage) -> str:
-    """Returns what a rank, or the ranks of a stage, are called in a few characters: "3", "0-7", "0, 2, 4"."""
+    """Returns a short name of a rank or of a stage's ranks: "3", "0-7", "0, 2, 4"."""
     if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
         return f"{ranks[0]}-{ranks[-1]}"
     return ranks_text(ranks) if len(ranks) <= 4 else f"{ranks_text(ranks[:3])}, ... {ranks[-1]}"
 
 
 def _parts(times: dict[str, int]) -> dict[str, int]:
-    """The parts of a step that do not overlap."""
     parts: dict[str, int] = {key: times[key] for key in ("preparing_ns", "overlapped_ns") if key in times}
     if "computing_ns" in times:
         parts["computing_alone_ns"] = max(times["computing_ns"] - times.get("overlapped_ns", 0), 0)

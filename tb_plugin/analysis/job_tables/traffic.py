@@ -1,4 +1,4 @@
-"""Communication of the ranks of a job: times by group and rank, what went over which kind of link, and over which link."""
+"""Communication of a job's ranks by group, kind of link, and link."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from tb_plugin.analysis.job_tables.metrics import CALL_COLUMNS, METRICS
 from tb_plugin.model.trace.job_tables import BANDS, GROUPS, OPERATIONS
 from tb_plugin.payloads import Line, Metric, Series
 
+# ranks of the map of links; with more, cells are too small
 MOST_DRAWN = 64
-"""Ranks of the map of links; with more a cell is too small to be seen."""
 MAPS = {"link_bandwidth": "Bandwidth of links", "link_bytes": "Bytes over links"}
-"""Titles of the maps of links by what they show."""
 
 
 @dataclass(frozen=True)
 class LinkTotal:
-    """What went over a link in all calls."""
+    """Traffic of one link over all calls."""
 
     source: int
     destination: int
@@ -33,24 +32,24 @@ class LinkTotal:
 
     @property
     def bandwidth(self) -> int | None:
-        """Returns whole bytes a second, None where no time is stated."""
+        """Returns bytes per second, rounded down; None without a reported time."""
         return speed(self.moved_bytes, self.link_ns)
 
 
 def speed(size: int | None, time: int | None) -> int | None:
-    """Returns whole bytes a second, None where a number is not known or no time passed."""
+    """Returns bytes per second, rounded down; None if a number is missing or the time is 0."""
     return size * 1_000_000_000 // time if size is not None and time is not None and time > 0 else None
 
 
 def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
-    """Returns the table of communication: a row for each group and rank."""
+    """Returns the table of communication: a row per group and rank."""
     calls = tables[OPERATIONS]
     keys = ["group", "kind", "rank"]
     found = calls.group_by(keys, use_threads=False).aggregate(
         [("rank", "count"), *((key, "sum") for key in CALL_COLUMNS)]
     )
     found = found.sort_by([(key, "ascending") for key in keys])
-    names, members = _about(tables[GROUPS])
+    names, members = _names_and_ranks(tables[GROUPS])
     groups = found["group"].to_pylist()
     data = {
         "group": found["group"],
@@ -65,12 +64,12 @@ def communication_frame(tables: Mapping[str, pa.Table]) -> Frame:
 
 
 def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
-    """Returns the table of kinds of links: a row for each group, rank and kind."""
+    """Returns the table of link kinds: a row per group, rank and kind."""
     bands = tables[BANDS]
     keys = ["group", "kind", "rank", "band", "part_of"]
     found = bands.group_by(keys, use_threads=False).aggregate([("bytes", "sum"), ("transit_ns", "sum")])
     found = found.sort_by([(key, "ascending") for key in keys])
-    names, members = _about(tables[GROUPS])
+    names, members = _names_and_ranks(tables[GROUPS])
     groups = found["group"].to_pylist()
     data = {
         "link_kind": found["band"],
@@ -88,20 +87,20 @@ def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
 
 
 def link_totals(links: pa.Table) -> list[LinkTotal]:
-    """Returns what went over each link of the job in all calls.
+    """Returns the traffic of each link of the job over all calls.
 
-    Where a group states a sum over all calls it counts, else its sums over calls of a kind, else its single calls.
+    If a group reports a total over all calls, it counts; else its totals per kind of call, else its single calls.
     """
     known = pc.and_(pc.is_valid(links["source"]), pc.is_valid(links["destination"]))
     rows = links.filter(pc.and_(known, pc.invert(pc.fill_null(links["in_group"], False))))
     is_total = pc.equal(pc.fill_null(rows["place"], ""), "total")
     level = pc.if_else(pc.and_(is_total, pc.is_null(rows["operation"])), 0, pc.if_else(is_total, 1, 2))
-    # A best or a worst call of a kind is none of the sums, and in them already.
+    # The best and the worst call of a kind are already in the sums.
     level = pc.if_else(pc.and_(pc.is_valid(rows["place"]), pc.invert(is_total)), 3, level)
     rows = rows.append_column("level", level).filter(pc.less(level, 3))
     keys = ["step", "group", "source", "destination"]
     best = rows.group_by(keys, use_threads=False).aggregate([("level", "min")])
-    found = _counted(rows, best, keys)
+    found = _counting_rows(rows, best, keys)
     sums = found.group_by(["source", "destination", "transport"], use_threads=False).aggregate(
         [("bytes", "sum"), ("transit_ns", "sum")]
     )
@@ -131,7 +130,7 @@ def link_frame(totals: list[LinkTotal]) -> Frame:
 
 
 def link_maps(totals: list[LinkTotal]) -> list[Series]:
-    """Returns maps of the links between ranks, from row to column: bandwidth, and bytes."""
+    """Returns maps of the links between ranks, from row to column: bandwidth and bytes."""
     between = [link for link in totals if link.source != link.destination]
     ranks = sorted({rank for link in between for rank in (link.source, link.destination)})
     if not ranks:
@@ -167,11 +166,11 @@ def _map(key: str, title: str, subtitle: str, ranks: list[int], values: list[lis
     )
 
 
-def _counted(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
-    """The rows that count: of each group those of its best level; below a sum over all groups of a kind nothing else."""
+def _counting_rows(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
+    """The rows that count: those of the best level per group, and totals over all groups of a kind instead of their parts."""
     level = dict(zip(_rows(best, keys), best["level_min"].to_pylist(), strict=True))
     sums = [*keys, "kind", "level"]
-    # A sum that belongs to no group is one over all groups of its kind.
+    # A sum without a group covers all groups of its kind.
     whole = {
         (step, source, destination, kind)
         for step, group, source, destination, kind, number in _rows(rows, sums)
@@ -189,8 +188,8 @@ def _rows(table: pa.Table, keys: list[str]) -> Iterator[tuple[Any, ...]]:
     yield from zip(*(table[key].to_pylist() for key in keys), strict=True)
 
 
-def _about(groups: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
-    """Names and ranks of the groups by their own name."""
+def _names_and_ranks(groups: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
+    """Names and ranks of groups, keyed by group."""
     rows = list(zip(*(groups[key].to_pylist() for key in ("group", "name", "ranks")), strict=True))
     names = {group: name for group, name, _ in rows if group and name}
     return names, {group: ranks for group, _, ranks in rows if group and ranks}

@@ -1,4 +1,4 @@
-"""The categories of a trace's blocks: in which stage of the training each was allocated and released."""
+"""Categories of a trace's blocks, by stage of allocation and release."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ REST = "Recorded total minus the categories above: older, unreleased memory."
 
 
 def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns what was live after the event at a position by category, as a payload; none where no forward pass is seen.
+    """Returns the live bytes by category after an event, as a payload; empty without a forward pass.
 
-    Without totals or addresses nothing is known to be live.
+    Without totals or addresses, the live blocks are unknown.
     """
     if not (device.has_addresses and device.has_totals):
         return {}
@@ -41,7 +41,7 @@ def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, 
         return {}
     blocks, total = device.blocks, device.level(at)
     sizes = _sizes(codes.of, blocks.bytes, blocks.told(at))
-    # What is older and told by its release, where the recorded total holds it.
+    # Older blocks with a recorded release, if the recorded total covers them.
     known = blocks.live(at) & (blocks.allocation == MISSING) & (codes.of != UNKNOWN)
     older = _sizes(codes.of, blocks.bytes, known)
     if older.sum() <= total - sizes.sum():
@@ -66,11 +66,11 @@ def _sizes(codes: Int8, size: Int64, chosen: Bool) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Categorised:
-    """Blocks of a device have the categories ``of``, positions in ``memory_categories.ORDER``."""
+    """Categories ``of`` a device's blocks, as positions in ``memory_categories.ORDER``."""
 
     of: Int8
     any_pass: bool
-    """A forward pass was seen: without one nothing is known of them."""
+    """Whether a forward pass was detected; without one, all categories are unknown."""
 
 
 def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categorised:
@@ -80,7 +80,7 @@ def block_categories(trace: TraceTable, owners: Owners, device: Device) -> Categ
 
 
 def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
-    """Returns when each block of a device was allocated and released."""
+    """Returns the stages of allocation and release of each block of a device."""
     blocks = device.blocks
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     backward = in_backward(trace, operators, forward_operators(trace, operators))
@@ -91,7 +91,7 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
     passes, turns = _passes(trace, operators, backward, union(
         np.concatenate((steps.start, clears.start)), np.concatenate((steps.end, clears.end))
     ))  # fmt: skip
-    # Between two backward operators nothing of a thread may be open.
+    # No event of a thread may be open between two backward operators.
     engine = operators[backward[operators]]
     turn = group(np.searchsorted(passes, trace.start_ns[engine], side="right"))
     hull = union(turn.min(trace.start_ns[engine]), turn.max(trace.ends(engine)))
@@ -134,16 +134,15 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
 
 
 def _annotated(trace: TraceTable, method: str) -> Ranges:
-    """The calls of a method of optimizers, which are annotated."""
-    said = trace.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
-    rows = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & said[trace.name])
+    is_method = trace.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
+    rows = np.flatnonzero((trace.kind == EventKind.ANNOTATION) & is_method[trace.name])
     return union(trace.start_ns[rows], trace.ends(rows))
 
 
 def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:
-    """When forward passes begin, and when anything else of a training does, both in order.
+    """Returns the starts of forward passes and of all other stages, both ascending.
 
-    A forward pass begins with a module, or an operator with a backward one, after a backward pass or the optimizer.
+    A forward pass starts with a module, or an operator with a backward one, after a backward pass or the optimizer.
     """
     linked = trace.forward[operators]
     rows = np.concatenate((np.flatnonzero(trace.kind == EventKind.MODULE), np.unique(linked[linked != MISSING])))

@@ -1,4 +1,4 @@
-"""The metrics of this view alone: blocks, levels and allocations."""
+"""Metrics of blocks, levels and allocations in traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where allocator events come from, beside their operator: the line of Python, the phase, and the step."""
+"""Python line, phase and step of allocator events."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tb_plugin.model.trace.schema import MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import Steps, TraceTable
 from tb_plugin.model.trace.tree import innermost
 
+# Columns of ``Origins``.
 ORIGINS = ("allocation_frame", "allocation_phase", "allocation_step")
-"""Columns of what an ``Origins`` knows."""
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -26,14 +26,14 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """One thing that is known of each allocator event: the place of its text among ``texts``, -1 = none."""
+    """One kind of origin of each allocator event: the position of its text in ``texts``, -1 = none."""
 
     of: Int32
     texts: pa.Array
 
     @property
     def known(self) -> bool:
-        """Returns whether the trace tells it of any event."""
+        """Returns whether the trace has it for any event."""
         return bool((self.of != MISSING).any())
 
     def take(self, events: npt.NDArray[np.integer]) -> pa.Array:
@@ -41,35 +41,34 @@ class Origin:
         return self.texts_of(self.of[events])
 
     def texts_of(self, places: npt.NDArray[np.integer]) -> pa.Array:
-        """Returns the texts at some places, null for -1."""
+        """Returns the texts at some positions, null for -1."""
         return self.texts.take(pa.array(places, pa.int32(), mask=places == MISSING))
 
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """What is known of the events of a trace."""
+    """Origins of the events of a trace."""
 
     frame: Origin
-    """The line of Python, as ``code_lines`` tells it."""
+    """The Python line, from ``code_lines``."""
     phase: Origin
-    """The innermost phase."""
     step: Origin
-    """The step; places are positions among the trace's steps."""
+    """The step; positions are among the trace's steps."""
 
     def told(self, keys: Iterable[str]) -> list[str]:
-        """Returns those of some columns that the trace has anything for."""
+        """Returns the given columns without those for which the trace has no values."""
         known = zip(ORIGINS, (self.frame.known, self.phase.known, self.step.known), strict=True)
         left_out = {key for key, there in known if not there} | (set() if self.step.known else {"outlives_step"})
         return [key for key in keys if key not in left_out]
 
 
 def origins_of(trace: TraceTable, owners: Owners) -> Origins:
-    """Returns where all allocator events of a trace come from."""
+    """Returns the origins of all allocator events of a trace."""
     return origins_at(trace, owners, tracks_of(trace), trace.memory.time_ns)
 
 
 def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origins:
-    """Returns where moments of threads come from; ``owners`` are those of the same moments."""
+    """Returns the origins at moments of threads; ``owners`` are those of the same moments."""
     phases = phases_of(trace)
     phase = phases.of[annotation_at(trace, track, time)].astype(np.int32)
     labels = trace.steps.label if trace.steps.recorded else ()
@@ -81,22 +80,22 @@ def origins_at(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> 
 
 
 def step_at(trace: TraceTable, time: Int64) -> Int32:
-    """Returns the position of the recorded step that the host was in at each time, -1 = none."""
+    """Returns the position of the recorded step on the host at each time, -1 = none."""
     steps = trace.steps if trace.steps.recorded else Steps()
     return steps.at(time, on_host=True).astype(np.int32)
 
 
 def _frames(trace: TraceTable, owners: Owners, track: Int32, time: Int64) -> Origin:
-    """The line under which the innermost operator or Python call open at each event began.
+    """Returns the line of the innermost operator or Python call open at each event.
 
-    Of a backward operator without a line that of its forward operator.
+    A backward operator without a line has the line of its forward operator.
     """
     calls = np.flatnonzero(of_kind(trace.kind, EventKind.PYTHON, EventKind.MODULE) & np.isin(trace.track, track))
     parent = places_of(calls, len(trace))[trace.python_parent[calls]]
     place = innermost(trace.track[calls], trace.start_ns[calls], trace.ends(calls), parent, track, time)
     call = np.append(calls, MISSING)[place]
     operator = np.append(owners.operators, MISSING)[owners.operator]
-    # Of two that are open the one that began last lies inside; rows stand in order of time, outer ones first.
+    # Rows are in order of time, outer ones first: of two open events the later one is the inner one.
     lines = code_lines(trace)
     line = lines.of[np.maximum(call, operator)]
     return Origin(np.where(line != MISSING, line, lines.of[owners.forward]), lines.texts)

@@ -1,4 +1,4 @@
-"""Whom allocator events belong to: the operator and module call open on the thread of each."""
+"""Operator and module call that were open at each allocator event."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Owners:
-    """Whom each allocator event (or another moment of a thread) belongs to: rows of the trace, -1 = none."""
+    """Owners of allocator events or other moments of a thread, as rows of the trace; -1 = none."""
 
     operators: Int64
     """Operator rows of the threads that have allocator events."""
     parent: Int32
-    """Their parents, as positions among them."""
+    """Their parents, as positions among ``operators``."""
     root: Int32
-    """The outermost operators that they stand in, the same way."""
+    """Their top-level operators, as positions among ``operators``."""
     operator: Int32
     """Position among ``operators`` for each event."""
     module: Int32
@@ -34,22 +34,24 @@ class Owners:
     forward: Int32
     """The forward operator of each event's operator, or of the nearest one around it that has one."""
     stated: Int32 = no_rows(np.int32)
-    """Name id of who asked, as the profile states it, for each event; empty where it states none."""
+    """By event: name id of the allocating operator as reported by the profiler; empty if it reports none."""
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns name ids of the operators of events; of whom no call is known, as they are stated."""
-        return self._stated(_take(trace.name, _take(self.operators, self.operator[events])), events)
+        """Returns name ids of the operators of events; without a known call, the reported names."""
+        return self._or_reported(_take(trace.name, _take(self.operators, self.operator[events])), events)
 
     def callers(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns name ids of the operators around those."""
+        """Returns name ids of the callers of these operators."""
         return _take(trace.name, _take(self.operators, _take(self.parent, self.operator[events])))
 
     def outermost(self, trace: TraceTable, events: Int64) -> Int32:
-        """Returns name ids of the operators around which there is no other, of those open at events."""
-        return self._stated(_take(trace.name, _take(self.operators, _take(self.root, self.operator[events]))), events)
+        """Returns name ids of the top-level operators open at events."""
+        return self._or_reported(
+            _take(trace.name, _take(self.operators, _take(self.root, self.operator[events]))), events
+        )
 
-    def _stated(self, names: Int32, events: Int64) -> Int32:
-        """Names, and where there is none the one that is stated."""
+    def _or_reported(self, names: Int32, events: Int64) -> Int32:
+        """Returns the names, or the reported ones where a name is missing."""
         return np.where(names == MISSING, self.stated[events], names) if len(self.stated) else names
 
     def modules(self, trace: TraceTable, events: Int64) -> Int32:
@@ -58,7 +60,7 @@ class Owners:
 
 
 def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedinteger]) -> Int32:
-    """Values (ids or positions) at positions, -1 for -1."""
+    """Returns the values (ids or positions) at positions, -1 for -1."""
     found = values[at] if len(values) else at
     return np.where(at == MISSING, MISSING, found).astype(np.int32)
 
@@ -66,22 +68,22 @@ def _take(values: npt.NDArray[np.signedinteger], at: npt.NDArray[np.signedintege
 def owners_of(trace: TraceTable) -> Owners:
     """Returns the innermost operator and module call open on the thread of each allocator event.
 
-    Where the profile states who asked, it is the call of that name that was open then, else the name alone.
+    If the profiler reports the operator, it is the open call of that name, or the name without a call.
     """
     owners = owners_at(trace, tracks_of(trace), trace.memory.time_ns)
     stated = trace.stated_memory.name
     if not len(stated):
         return owners
-    call = _stated_calls(trace)
+    call = _reported_calls(trace)
     operator = np.where(stated == MISSING, owners.operator, places_of(owners.operators, len(trace))[call])
     return replace(owners, operator=operator.astype(np.int32), stated=stated)
 
 
 @remembered
-def _stated_calls(trace: TraceTable) -> Int64:
-    """The call of the operator that is stated to have asked, for each allocator event: row of the trace, -1 = none.
+def _reported_calls(trace: TraceTable) -> Int64:
+    """Returns the call of the reported operator for each allocator event, as a row of the trace; -1 = none.
 
-    Of several calls of one name that are open it is the one that began last.
+    Of several open calls of one name, the latest counts.
     """
     stated, time = trace.stated_memory.name, trace.memory.time_ns
     wanted = np.zeros(len(trace.strings) + 1, np.bool_)
@@ -94,30 +96,17 @@ def _stated_calls(trace: TraceTable) -> Int64:
     group = which.astype(np.int32)
     start, end = trace.start_ns[calls], trace.ends(calls)
     parent = nest(group, start, end).parent
-    asked = np.flatnonzero(stated != MISSING)
+    reported = np.flatnonzero(stated != MISSING)
     for track in np.unique(trace.track[calls]).tolist():
-        here = pairs[pairs // width == track] % width
+        matches = pairs[pairs // width == track] % width
         calls_it = np.zeros(width, np.bool_)
-        calls_it[here] = True
-        event = asked[calls_it[stated[asked]]]
+        calls_it[matches] = True
+        event = reported[calls_it[stated[reported]]]
         place = np.searchsorted(pairs, track * width + stated[event].astype(np.int64)).astype(np.int32)
         call = innermost(group, start, end, parent, place, time[event])
         row = np.append(calls, MISSING)[call]
-        # Rows stand in order of time: of the calls on several threads the one that began last.
+        # Rows are in order of time: of calls on several threads, the latest counts.
         found[event] = np.maximum(found[event], row)
-    return found
-    # Calls and events as one list, by name and time: before an event stands the call of its name that began last.
-    names = np.concatenate((trace.name[calls], stated[asked]))
-    times = np.concatenate((trace.start_ns[calls], time[asked]))
-    order = np.lexsort((np.arange(len(names)) >= len(calls), times, names))
-    is_call = order < len(calls)
-    last = np.maximum.accumulate(np.where(is_call, np.arange(len(order)), -1))
-    events = np.flatnonzero(~is_call)
-    before, event = order[last[events]], asked[order[events] - len(calls)]
-    good = np.flatnonzero((last[events] >= 0) & (before < len(calls)))
-    row, event = calls[before[good]], event[good]
-    fits = (trace.name[row] == stated[event]) & (trace.ends(row) >= time[event])
-    found[event[fits]] = row[fits]
     return found
 
 
@@ -157,9 +146,9 @@ def _modules(trace: TraceTable, track: Int32, time: Int64, forward: Int32) -> In
 
 @remembered
 def tracks_of(trace: TraceTable) -> Int32:
-    """Returns the track of each allocator event, -1 when its thread has no row.
+    """Returns the track of each allocator event, -1 if its thread has no row.
 
-    Where the profile states who asked, it is that of their call.
+    If the profiler reports the operator, it is the track of its call.
     """
     memory = trace.memory
     of_thread = {(t.pid, t.tid): i for i, t in enumerate(trace.tracks) if not t.is_device}
@@ -170,5 +159,5 @@ def tracks_of(trace: TraceTable) -> Int32:
     tracks = np.array(found, np.int32)[which.ravel()] if found else np.empty(0, np.int32)
     if not len(trace.stated_memory.name):
         return tracks
-    call = _stated_calls(trace)
+    call = _reported_calls(trace)
     return np.where(call == MISSING, tracks, np.append(trace.track, MISSING)[call]).astype(np.int32)

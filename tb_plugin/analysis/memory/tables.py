@@ -1,4 +1,4 @@
-"""What the tables are about, and those of operators with what they allocated."""
+"""Tables of memory by operator."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# Owner of memory that was live before the first event.
 BEFORE = "(before the trace)"
-"""Stands for whoever allocated what was live before the first event."""
+# Owner of the difference if the recorded total is below the sum of live blocks.
 LOST = "(releases not recorded)"
-"""Stands for the difference where the recorded total is less than the blocks that nobody released."""
 TOTALS = ("size_increase_bytes", "allocation_count", "allocation_bytes")
 SUMS = (
     "size_increase_bytes", "self_size_increase_bytes", "allocation_count", "self_allocation_count",
@@ -40,7 +40,7 @@ SUMS = (
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What all tables are about."""
+    """Inputs that all tables share."""
 
     trace: TraceTable
     owners: Owners
@@ -49,9 +49,9 @@ class Scene:
 
 
 def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns a row per device and operator; the row of no operator holds what happened outside any."""
+    """Returns a row per device and operator; the row of no operator contains events outside operators."""
     trace = scene.trace
-    # Also on threads that allocate nothing: the number of calls is that of the operator view.
+    # Threads without allocations count too: the number of calls equals that of the operator view.
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     began = operators[scene.window.holds(trace.start_ns[operators])]
     calls = np.bincount(trace.name[began], minlength=len(trace.strings))
@@ -74,7 +74,7 @@ def operator_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
 
 
 def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
-    """Returns a row per device and operator around which there is none: each allocation stands in one row."""
+    """Returns a row per device and top-level operator; each allocation counts in one row."""
     trace = scene.trace
     alone = np.flatnonzero((trace.kind == EventKind.OPERATOR) & (trace.operator == MISSING))
     began = alone[scene.window.holds(trace.start_ns[alone])]
@@ -85,7 +85,7 @@ def outermost_frame(scene: Scene, devices: Sequence[Device]) -> Frame:
     order = [("size_increase_bytes", "descending"), ("allocation_bytes", "descending")]
     return Frame(
         name="memory_operators_outermost",
-        title="Memory by outermost operator",
+        title="Memory by top-level operator",
         columns=METRICS.columns(
             "name", "device", "outer_calls", *TOTALS, hidden=hidden_of(devices), share=("allocation_bytes",)
         ),
@@ -114,7 +114,7 @@ def _outermost(scene: Scene, device: Device, calls: Int64) -> pa.Table:
 
 
 def hidden_of(devices: Sequence[object]) -> tuple[str, ...]:
-    """Returns columns that a table does not show at first: one device alone needs none."""
+    """Returns the columns to hide at first: a single device needs no device column."""
     return ("device",) if len(devices) == 1 else ()
 
 
@@ -137,7 +137,7 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
         data[key] = groups.sum(values)
     known = trace.name[rows][groups.first]
     alone = np.flatnonzero(owner == MISSING)
-    outside = owners.names(trace, device.record[inside][alone])  # as they are stated, -1 = nobody
+    outside = owners.names(trace, device.record[inside][alone])  # reported names, -1 = none
     name = np.union1d(known, outside)
     sums = {key: np.zeros(len(name), np.int64) for key in data}
     for key, values in data.items():
@@ -146,22 +146,22 @@ def _operators(scene: Scene, device: Device, calls: Int64) -> pa.Table:
     sums["calls"][place] = np.where(outside == MISSING, 0, calls[outside])
     for i, key in enumerate(SUMS):
         sums[key] += sum_by(place, (size, np.sign(grown), grown)[i // 2][alone], len(name))
-    said = np.any([sums[key] != 0 for key in SUMS], axis=0)
+    has_values = np.any([sums[key] != 0 for key in SUMS], axis=0)
     names = pc.fill_null(trace.strings.take(name), pa.scalar(NO_OPERATOR, pa.large_string()))
     columns = {key: pa.array(values) for key, values in sums.items()}
-    # Of who is known by name alone nobody counted the calls.
+    # Operators that are known by name only have no recorded calls.
     columns["calls"] = pa.array(sums["calls"], mask=(sums["calls"] == 0) & (name != MISSING) & ~np.isin(name, known))
     table = pa.table({"name": names, "device": pa.array([device.name] * len(names), pa.string()), **columns})
-    return table.filter(pa.array(said))
+    return table.filter(pa.array(has_values))
 
 
 def owner_names(trace: TraceTable, owners: Owners, event: Int64, known: Bool) -> pa.Array:
-    """Returns names of the allocating operators; of blocks without a recorded allocation, that they are older."""
+    """Returns names of the allocating operators; blocks without a recorded allocation are older than the trace."""
     names = trace.strings.take(np.where(known, owners.names(trace, event), MISSING))
     nobody, older = (pa.scalar(text, pa.large_string()) for text in (NO_OPERATOR, BEFORE))
     return pc.coalesce(names, pc.if_else(pa.array(known), nobody, older))
 
 
 def module_names(trace: TraceTable, name: Int32) -> pa.Array:
-    """Returns names of modules as the module view shows them; null for none."""
+    """Returns names of modules as in the module view; null for none."""
     return pc.replace_substring_regex(trace.strings.take(name), pattern=MODULE, replacement="")

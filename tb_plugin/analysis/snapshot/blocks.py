@@ -1,4 +1,4 @@
-"""Blocks and events of a device as tables: what they are, in words and numbers."""
+"""Tables of a device's blocks and events."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 
 
-def block_table(held: DeviceLevels, rows: Int64) -> pa.Table:
+def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
     """Returns some blocks of a device, in the order of ``rows``; ``end_event`` and ``end_ns`` are of the first release."""
-    snapshot = held.snapshot
-    words, stack = stack_words(snapshot), held.block("stack")[rows]
-    begin, freed, requested = (held.block(name)[rows] for name in ("begin", "freed", "requested"))
+    snapshot = device.snapshot
+    words, stack = stack_words(snapshot), device.block("stack")[rows]
+    begin, freed, requested = (device.block(name)[rows] for name in ("begin", "freed", "requested"))
     known, ended = begin != MISSING, freed != NEVER
-    # A release from before the history has no number.
-    told = ended & (freed != MISSING)
-    time = np.append(held.time_ns, 0)
-    begins, ends = time[begin], time[np.where(told, freed, -1)]
+    # A release before the history has no event number.
+    has_end_event = ended & (freed != MISSING)
+    time = np.append(device.time_ns, 0)
+    begins, ends = time[begin], time[np.where(has_end_event, freed, -1)]
     timed = np.full(len(rows), snapshot.has_times)
     return pa.table(
         {
             "allocation_line": words.named(stack),
             "allocation_stack": texts_of(words.text, stack),
-            "address": address_texts(held.block("address")[rows]),
-            "block_size_bytes": pa.array(held.block("size")[rows]),
+            "address": address_texts(device.block("address")[rows]),
+            "block_size_bytes": pa.array(device.block("size")[rows]),
             "requested_bytes": pa.array(requested, mask=requested == MISSING),
-            "stream_name": stream_texts(snapshot, held.block("stream")[rows]),
-            "pool_name": pool_texts(snapshot, held.block("pool")[rows]),
+            "stream_name": stream_texts(snapshot, device.block("stream")[rows]),
+            "pool_name": pool_texts(snapshot, device.block("pool")[rows]),
             "begin_event": pa.array(begin, mask=~known),
-            "end_event": pa.array(freed, mask=~told),
+            "end_event": pa.array(freed, mask=~has_end_event),
             "begin_ns": pa.array(begins, mask=~(known & timed)),
-            "end_ns": pa.array(ends, mask=~(told & timed)),
-            "life_ns": pa.array(ends - begins, mask=~(known & told & timed)),
+            "end_ns": pa.array(ends, mask=~(has_end_event & timed)),
+            "life_ns": pa.array(ends - begins, mask=~(known & has_end_event & timed)),
             "block_module": texts_of(modules_of_stacks(snapshot), stack),
-            "memory_category": categories_of_blocks(held).texts(rows),
-            "compile_context": snapshot.strings.take(held.block("context")[rows]),
-            "user_metadata": snapshot.strings.take(held.block("metadata")[rows]),
+            "memory_category": categories_of_blocks(device).texts(rows),
+            "compile_context": snapshot.strings.take(device.block("context")[rows]),
+            "user_metadata": snapshot.strings.take(device.block("metadata")[rows]),
             "block_row": pa.array(rows),
         }
     )
 
 
-def event_table(held: DeviceLevels, first: int = 0, last: int | None = None) -> pa.Table:
-    """Returns the events of a device from one to another, in order."""
-    snapshot, events = held.snapshot, held.snapshot.events
-    stop = held.count if last is None else min(last + 1, held.count)
-    rows = slice(held.events.start + first, held.events.start + stop)
+def event_table(device: DeviceLevels, first: int = 0, last: int | None = None) -> pa.Table:
+    """Returns the events of a device from ``first`` to ``last``, in order."""
+    snapshot, events = device.snapshot, device.snapshot.events
+    stop = device.count if last is None else min(last + 1, device.count)
+    rows = slice(device.events.start + first, device.events.start + stop)
     words, action = stack_words(snapshot), events.action[rows]
     is_oom = action == Action.OOM
     address = events.address[rows]

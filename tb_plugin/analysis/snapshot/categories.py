@@ -1,4 +1,4 @@
-"""What the blocks of a snapshot are for: as recorded, else derived from the stacks of their allocations."""
+"""Categories of a snapshot's blocks, recorded or derived from stacks."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SAYS = {
     "derived": "Derived from allocation stacks and times.",
 }
 WHY = {
-    "no stacks": "What its memory is for (parameters, gradients, activations, ...) is not known: no stacks were recorded.",
-    "no stages": "What its memory is for (parameters, gradients, activations, ...) is not known: no stack of an allocation "
-    "tells of a forward pass, a backward pass or an optimizer.",
-    "no pass": "What its memory is for (parameters, gradients, activations, ...) is not known: no "
-    "forward pass is seen, for no stack of an allocation holds the call of a module (a function named forward is none).",
+    "no stacks": "Memory categories (parameters, gradients, activations, ...) are unknown: no stacks were recorded.",
+    "no stages": "Memory categories (parameters, gradients, activations, ...) are unknown: no allocation stack contains "
+    "a forward pass, a backward pass or an optimizer.",
+    "no pass": "Memory categories (parameters, gradients, activations, ...) are unknown: no forward pass was detected. "
+    "No allocation stack contains a module call (a function named forward is not enough).",
 }
 
 
@@ -42,37 +42,37 @@ class BlockCategories:
     of: Int8
     """Position in ``names``, by block."""
     names: tuple[str, ...]
-    """Ids: those of ``memory_categories.ORDER``, and what else a file states."""
+    """Ids of ``memory_categories.ORDER``, and further categories of the file."""
     source: Source
 
     @property
     def known(self) -> bool:
-        """Returns whether anything is known of any block."""
+        """Returns whether the categories are known."""
         return self.source in SAYS
 
     def texts(self, rows: Int64) -> pa.Array:
-        """Returns the categories of some blocks by name; null where nothing is known of any."""
+        """Returns the category names of some blocks; null if categories are unknown."""
         if not self.known:
             return pa.nulls(len(rows), pa.large_string())
         return pa.array(self.names, pa.large_string()).take(pa.array(self.of[rows]))
 
 
-def categories_of_blocks(held: DeviceLevels) -> BlockCategories:
+def categories_of_blocks(device: DeviceLevels) -> BlockCategories:
     """Returns the category of each block of a device."""
-    return _categories(held.snapshot, held.place) if devices_of(held.snapshot) else _none(0, "no stacks")
+    return _categories(device.snapshot, device.place) if devices_of(device.snapshot) else _none(0, "no stacks")
 
 
 @remembered
 def _categories(snapshot: Snapshot, place: int) -> BlockCategories:
-    held = devices_of(snapshot)[place]
-    stated = held.block("category")
+    device = devices_of(snapshot)[place]
+    stated = device.block("category")
     if (stated != MISSING).any():
         return _recorded(snapshot, stated)
     if not len(snapshot.stacks.frame):
         return _none(len(stated), "no stacks")
-    if not tells_stages(held):
+    if not tells_stages(device):
         return _none(len(stated), "no stages")
-    lives = lives_of(held)
+    lives = lives_of(device)
     if not passes_of(lives):
         return _none(len(stated), "no pass")
     return BlockCategories(categories_of(lives), ORDER, "derived")
@@ -83,7 +83,7 @@ def _none(count: int, source: Source) -> BlockCategories:
 
 
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
-    """Categories by the names that a file gives; more of them than codes can tell are unknown, as is what has none."""
+    """Returns recorded categories; blocks without one, or beyond the number of codes, are unknown."""
     ids, of = np.unique(stated, return_inverse=True)
     texts = [
         text if number != MISSING else None
@@ -96,17 +96,17 @@ def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCateg
     return BlockCategories(codes[of], names, "recorded")
 
 
-def bytes_by_category(held: DeviceLevels, rows: Int64) -> dict[str, int]:
-    """Returns the bytes of some blocks by category, of those that have any."""
-    found = categories_of_blocks(held)
+def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
+    """Returns the bytes of some blocks by category; categories without blocks are missing."""
+    found = categories_of_blocks(device)
     size = np.zeros(len(found.names), np.int64)
-    np.add.at(size, found.of[rows], held.block("size")[rows])
+    np.add.at(size, found.of[rows], device.block("size")[rows])
     return {name: value for name, value in zip(found.names, size.tolist(), strict=True) if value}
 
 
-def category_bar(held: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
-    """Returns what was allocated after an event by category, as a payload; none where nothing is known of any."""
-    found = categories_of_blocks(held)
+def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
+    """Returns the allocated memory by category after an event, as a payload; empty if categories are unknown."""
+    found = categories_of_blocks(device)
     if not found.known:
         return {}
     parts = [
@@ -120,17 +120,17 @@ def category_bar(held: DeviceLevels, levels: Levels, at: int, when: str) -> dict
             name if name in TITLES else "unknown",
             size,
         )
-        for name, size in bytes_by_category(held, held.allocated(at)).items()
+        for name, size in bytes_by_category(device, device.allocated(at)).items()
     ]
     total = int(levels.allocated[at + 1])
     title = f"Allocated {when} by category"
-    return {"held_categories": Breakdown("held_categories", title, held.name, "bytes", total, parts, "bar")}
+    return {"held_categories": Breakdown("held_categories", title, device.name, "bytes", total, parts, "bar")}
 
 
-def category_notes(held: DeviceLevels) -> list[Notice]:
-    """Returns why nothing is known of categories; empty where something is, and where no block is known."""
-    found = categories_of_blocks(held)
-    if found.known or not len(held.block("size")):
+def category_notes(device: DeviceLevels) -> list[Notice]:
+    """Returns the reason why categories are unknown; empty if they are known or there are no blocks."""
+    found = categories_of_blocks(device)
+    if found.known or not len(device.block("size")):
         return []
-    todo = held.snapshot.recorder.todo("categories_missing")
+    todo = device.snapshot.recorder.todo("categories_missing")
     return [Notice("categories_missing", "info", WHY[found.source], todo)]

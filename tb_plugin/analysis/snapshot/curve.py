@@ -1,4 +1,4 @@
-"""The curves of a device at the level of detail that a screen resolves."""
+"""Memory curves of a device at screen resolution."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tb_plugin.payloads import Line, Series
 
 Int64 = npt.NDArray[np.int64]
 
+# Columns of the curve unless the client requests another width.
 WIDTH = 800
-"""Columns of the curve unless the client names another width."""
 
 
-def curve_of(held: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
+def curve_of(device: DeviceLevels, levels: Levels, span: tuple[int, int], width: int, by_time: bool) -> Series:
     """Returns allocated, active, reserved and free bytes after the events of a part of the history.
 
-    Of each of ``width`` columns the first, the last, and the extremes of every line are kept.
+    Each of ``width`` columns has its first and last value and the extremes of every line.
     """
     first, last = span
     events = np.arange(first, last + 1)
-    place = np.append(held.time_ns[:1], held.time_ns)[events + 1] if by_time else events
+    place = np.append(device.time_ns[:1], device.time_ns)[events + 1] if by_time else events
     lines = {
         "allocated_bytes": ("kernel", levels.allocated),
         "active_bytes": ("communication", levels.active),
@@ -38,7 +38,7 @@ def curve_of(held: DeviceLevels, levels: Levels, span: tuple[int, int], width: i
         Line(METRICS.metric(key, window="selected part of the history, else all"), color, values[kept].tolist())
         for (key, (color, _)), values in zip(lines.items(), inside, strict=True)
     ]
-    return Series("curve", "Memory over time" if by_time else "Memory by event", held.name, x_metric,
+    return Series("curve", "Memory over time" if by_time else "Memory by event", device.name, x_metric,
                   place[kept].tolist(), drawn, "lines")  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def detail(place: Int64, lines: list[Int64], width: int) -> Int64:
     edges = np.arange(first, last + 1, (last - first) // width + 1)
     bounds = np.unique(np.append(np.searchsorted(place, edges), len(place))).tolist()
     chosen = [*bounds[:-1], *(end - 1 for end in bounds[1:])]
-    # A look at each column costs less than columns of as many values as there are events.
+    # A loop over columns is cheaper than an array operation over all events.
     for low, high in pairwise(bounds):
         for values in lines:
             part = values[low:high]

@@ -1,4 +1,4 @@
-"""The devices of a snapshot, and how much of each is allocated, active and reserved after every event."""
+"""Devices of a snapshot, and their memory after every event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOST_NAME = "pinned host memory"
 
 @dataclass(frozen=True, eq=False)
 class DeviceLevels:
-    """One device: its part of each table. Events are numbered from 0 on it."""
+    """One device: its part of each table. Its events are numbered from 0."""
 
     snapshot: Snapshot
     place: int
@@ -33,17 +33,17 @@ class DeviceLevels:
 
     @property
     def count(self) -> int:
-        """Returns how many events it has."""
+        """Returns the number of events."""
         return int(self.events.stop - self.events.start)
 
     @property
     def action(self) -> npt.NDArray[np.int8]:
-        """Returns what its events did."""
+        """Returns the action of each event."""
         return self.snapshot.events.action[self.events]
 
     @property
     def time_ns(self) -> Int64:
-        """Returns when they did it."""
+        """Returns the time of each event."""
         return self.snapshot.events.time_ns[self.events]
 
     def block(self, column: str) -> npt.NDArray[np.int64]:
@@ -61,11 +61,11 @@ class DeviceLevels:
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
     def live(self, event: int) -> Int64:
-        """Returns rows (of its blocks) that are there after an event."""
+        """Returns the rows of the blocks that are live after an event."""
         return np.flatnonzero((self.block("begin") <= event) & (self.block("end") > event))
 
     def allocated(self, event: int) -> Int64:
-        """Returns those of them whose release was not asked for."""
+        """Returns the rows of live blocks whose release was not yet requested."""
         return np.flatnonzero((self.block("begin") <= event) & (self.block("freed") > event))
 
 
@@ -74,58 +74,62 @@ class Levels:
     """Bytes after each event: position e + 1 is after event e, position 0 before the first one."""
 
     allocated: Int64
-    """In blocks whose release nobody asked for."""
+    """In blocks whose release was not requested."""
     active: Int64
-    """The same and blocks that a stream may still use."""
+    """In these blocks and in those that a stream may still use."""
     reserved: Int64
-    """In segments."""
 
     def peak(self) -> int:
-        """Returns the event that first led to most allocated bytes, -1 = before the first one."""
+        """Returns the first event with most allocated bytes, -1 = before the first one."""
         return int(np.argmax(self.allocated)) - 1
 
     def most_reserved(self) -> int:
-        """Returns the event of most reserved bytes, of several the first with most active ones, -1 = before the first one."""
+        """Returns the event of most reserved bytes, -1 = before the first one.
+
+        Of several, it is the first with most active bytes.
+        """
         most = np.flatnonzero(self.reserved == self.reserved.max())
         return int(most[self.active[most].argmax()]) - 1
 
 
 @remembered
 def devices_of(snapshot: Snapshot) -> tuple[DeviceLevels, ...]:
-    """Returns the devices that have anything, the host last."""
+    """Returns the devices with blocks, segments or events, the host last."""
     found = []
-    for place, device in enumerate(snapshot.device_ids):
-        name = HOST_NAME if device == HOST else device_name(snapshot.device_type, device)
+    for place, number in enumerate(snapshot.device_ids):
+        name = HOST_NAME if number == HOST else device_name(snapshot.device_type, number)
         events = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
-        blocks, segments = (_part(table.device, device) for table in (snapshot.blocks, snapshot.segments))
+        blocks, segments = (_part(table.device, number) for table in (snapshot.blocks, snapshot.segments))
         found.append(DeviceLevels(snapshot, place, name, events, blocks, segments))
     return tuple(found)
 
 
-def _part(device: npt.NDArray[np.int16], number: int) -> slice:
-    """Rows of a device: tables hold one after the other."""
-    rows = np.flatnonzero(device == number)
+def _part(ids: npt.NDArray[np.int16], number: int) -> slice:
+    """Returns the rows of a device; tables list one device after the other."""
+    rows = np.flatnonzero(ids == number)
     return slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) else slice(0, 0)
 
 
 def levels_of_device(snapshot: Snapshot, params: Params) -> DeviceLevels:
-    """Returns the device that is asked for, the first one with most events unless one is named. Raises BadRequest."""
+    """Returns the requested device, by default the one with most events. Raises BadRequest."""
     devices = devices_of(snapshot)
-    asked = params.get("device")
-    if not asked:
+    requested = params.get("device")
+    if not requested:
         return (
-            max(devices, key=lambda held: held.count) if devices else DeviceLevels(snapshot, 0, "", *[slice(0, 0)] * 3)
+            max(devices, key=lambda device: device.count)
+            if devices
+            else DeviceLevels(snapshot, 0, "", *[slice(0, 0)] * 3)
         )
-    for held in devices:
-        if held.name == asked:
-            return held
-    known = ", ".join(held.name for held in devices) or "none"
-    raise BadRequest(f"The snapshot holds nothing of {asked[:40]}.", "device", f"It has: {known}.")
+    for device in devices:
+        if device.name == requested:
+            return device
+    known = ", ".join(device.name for device in devices) or "none"
+    raise BadRequest(f"The snapshot has no device {requested[:40]}.", "device", f"It has: {known}.")
 
 
-def levels_of(held: DeviceLevels) -> Levels:
-    """Returns how much is allocated, active and reserved after every event of a device."""
-    return _levels(held.snapshot, held.place)
+def levels_of(device: DeviceLevels) -> Levels:
+    """Returns the allocated, active and reserved bytes after every event of a device."""
+    return _levels(device.snapshot, device.place)
 
 
 @remembered
@@ -134,13 +138,13 @@ def _levels(snapshot: Snapshot, place: int) -> Levels:
     if not devices:
         nothing = np.zeros(1, np.int64)
         return Levels(nothing, nothing, nothing)
-    held = devices[place]
-    size, begin = held.block("size"), held.block("begin")
-    segments = held.segment("begin"), held.segment("end"), held.segment("size")
+    device = devices[place]
+    size, begin = device.block("size"), device.block("begin")
+    segments = device.segment("begin"), device.segment("end"), device.segment("size")
     return Levels(
-        level(held.count, begin, held.block("freed"), size),
-        level(held.count, begin, held.block("end"), size),
-        level(held.count, *segments),
+        level(device.count, begin, device.block("freed"), size),
+        level(device.count, begin, device.block("end"), size),
+        level(device.count, *segments),
     )
 
 
@@ -153,30 +157,30 @@ def level(count: int, begin: Int64, end: Int64, size: Int64) -> Int64:
     return np.cumsum(change)
 
 
-def moment_of(held: DeviceLevels, params: Params, key: str = "at") -> int | None:
-    """Returns the event that a parameter names, within those there are; None where it is not given. Raises BadRequest."""
-    asked = int_param(params, key)
-    return None if asked is None else min(max(asked, -1), held.count - 1)
+def moment_of(device: DeviceLevels, params: Params, key: str = "at") -> int | None:
+    """Returns the event that a parameter names, limited to existing events; None without the parameter. Raises BadRequest."""
+    requested = int_param(params, key)
+    return None if requested is None else min(max(requested, -1), device.count - 1)
 
 
-def span_of(held: DeviceLevels, params: Params) -> tuple[int, int]:
-    """Returns the first and last event of the chosen part of the history, by default of all. Raises BadRequest.
+def span_of(device: DeviceLevels, params: Params) -> tuple[int, int]:
+    """Returns the first and last event of the selected part of the history, by default of all. Raises BadRequest.
 
-    ``from`` and ``to`` name events, ``from_ns`` and ``to_ns`` times: a part by time begins with the state that is there then.
+    ``from`` and ``to`` name events, ``from_ns`` and ``to_ns`` times. A part by time starts with the state at that time.
     """
-    low, high = moment_of(held, params, "from"), moment_of(held, params, "to")
+    low, high = moment_of(device, params, "from"), moment_of(device, params, "to")
     low_ns, high_ns = int_param(params, "from_ns"), int_param(params, "to_ns")
-    low = held.at_time(low_ns) if low is None and low_ns is not None else low
-    high = held.at_time(high_ns) if high is None and high_ns is not None else high
-    first, last = -1 if low is None else low, held.count - 1 if high is None else high
+    low = device.at_time(low_ns) if low is None and low_ns is not None else low
+    high = device.at_time(high_ns) if high is None and high_ns is not None else high
+    first, last = -1 if low is None else low, device.count - 1 if high is None else high
     if last < first:
-        raise BadRequest("The part of the history ends before it begins.", "to", f"From event {first} to {last}.")
+        raise BadRequest("The part of the history ends before it starts.", "to", f"From event {first} to {last}.")
     return first, last
 
 
-def ooms_of(held: DeviceLevels) -> Int64:
+def ooms_of(device: DeviceLevels) -> Int64:
     """Returns the events at which memory ran out."""
-    return np.flatnonzero(held.action == Action.OOM)
+    return np.flatnonzero(device.action == Action.OOM)
 
 
 def columns_of(blocks: Blocks, rows: Int64, *names: str) -> tuple[npt.NDArray[np.int64], ...]:

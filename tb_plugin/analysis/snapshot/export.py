@@ -1,4 +1,4 @@
-"""Allocator events and blocks of any model that has them, whole: what the Python API gives away."""
+"""Complete allocator events and blocks for the Python API."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def events_of(model: object, where: str) -> pa.Table:
     """Returns the allocator events of a snapshot or trace. Raises NotFound for another model."""
     if isinstance(model, Snapshot):
         parts = []
-        for held in devices_of(model):
-            table = event_table(held)
-            parts.append(table.add_column(0, "device", pa.repeat(held.name, len(table))))
+        for device in devices_of(model):
+            table = event_table(device)
+            parts.append(table.add_column(0, "device", pa.repeat(device.name, len(table))))
         return pa.concat_tables(parts) if parts else pa.table({})
     if isinstance(model, TraceTable):
         memory = model.memory
@@ -37,6 +37,6 @@ def blocks_of(model: object, where: str, at: int | None, device: str) -> pa.Tabl
     if not isinstance(model, Snapshot):
         do = "The table memory_events of the view memory has the blocks of a trace."
         raise NotFoundError("Only a memory snapshot has blocks at every event.", where, do)
-    held = levels_of_device(model, Params(extra=(("device", device),)))
-    rows = np.arange(len(held.block("begin"))) if at is None else held.live(at)
-    return block_table(held, rows)
+    levels = levels_of_device(model, Params(extra=(("device", device),)))
+    rows = np.arange(len(levels.block("begin"))) if at is None else levels.live(at)
+    return block_table(levels, rows)

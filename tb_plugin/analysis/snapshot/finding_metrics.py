@@ -1,4 +1,4 @@
-"""Definitions of the figures of findings about snapshots, of what grows and of what changed (part of ``metrics.METRICS``)."""
+"""Metrics of snapshot findings, growth and changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the reserved memory of a device is free at a moment: by range of addresses, and the gaps between blocks."""
+"""Free reserved memory of a device after an event."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tb_plugin.analysis.snapshot.moment import moment_at
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Larger blocks are in large segments.
 SMALL_BLOCK = 1 << 20
-"""Blocks of up to this size lie in small segments."""
 
 
 @dataclass(frozen=True, eq=False)
 class Free:
-    """Reserved ranges by address (pieces of one expandable segment are one), and the gaps in them."""
+    """Reserved address ranges (pieces of one expandable segment are one range), and the gaps in them."""
 
     size: Int64
-    """By range, as all that follows."""
+    """By range; so are the following arrays."""
     free: Int64
     stream: Int64
     pool: Int64
@@ -30,25 +30,24 @@ class Free:
     gap: Int64
     """Bytes of each gap."""
     gap_range: Int64
-    """The range it lies in."""
     block: Int64
-    """Rows of the device's blocks that lie in ranges."""
+    """Rows of the device's blocks that are in ranges."""
     block_range: Int64
 
     @property
     def is_pinned(self) -> Bool:
-        """Returns the ranges that hold a block: they cannot be given back."""
+        """Returns the ranges with a block, which cannot be returned to the driver."""
         return self.free < self.size
 
     def largest(self, usable: Bool | None = None) -> int:
-        """Returns the largest gap, of all ranges or of some."""
+        """Returns the largest gap of all ranges, or of some."""
         gaps = self.gap if usable is None else self.gap[usable[self.gap_range]]
         return int(gaps.max(initial=0))
 
 
-def free_of(held: DeviceLevels, event: int) -> Free:
-    """Returns what is free after an event."""
-    moment = moment_at(held, event)
+def free_of(device: DeviceLevels, event: int) -> Free:
+    """Returns the free memory after an event."""
+    moment = moment_at(device, event)
     rows = moment.rows
     used = moment.by_row(moment.size, moment.row)
     gaps = moment.gaps

@@ -1,4 +1,4 @@
-"""What grows from step to step: by stack, what is live at the same phase, and what is allocated and never released."""
+"""Growth of retained and peak memory from step to step."""
 
 from __future__ import annotations
 
@@ -19,54 +19,56 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+# Steps to skip: the first one allocates what later steps use (optimizer state, workspaces, caches).
 WARM_UP = 1
-"""Steps that count for nothing: the first one makes what all others use (optimizer state, workspaces, caches)."""
+# Two points are always on a line.
 FEWEST_GROWING = 3
-"""Steady growth needs at least so many steps: two points always lie on a line."""
-FEWEST_RISES = 6
-"""So many peaks in a row hardly rise by chance: of seven in any order one of 5,040."""
+# Of seven peaks in random order, all rise in one of 5,040 orders.
+MIN_RISES = 6
+# Share of the peaks that are higher than the previous one.
 RISING = 0.9
-"""So many of the peaks are higher than the one before."""
+# Share of the first peak. Smaller rises need no action.
 RISEN = 0.05
-"""Share of the first peak: below, nobody has to act."""
+# Leak candidates start here. Equal growth in all steps has confidence 1; a cache that fills for half of the steps and
+# stops has at most 0.5.
 LEAK_CONFIDENCE = 0.7
-"""From here on growth is a leak candidate. Of steps in which all grow alike it is 1; a cache that fills for half of the
-steps and stops has at most 0.5."""
 
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """What stacks keep, one row a stack that allocated a block which is left after the last step."""
+    """Memory that stacks retain, one row per stack with a block that remains after the last step."""
 
     stack: Int64
     first_bytes: Int64
     """Live after the first step (the warm-up)."""
     last_bytes: Int64
-    """Live after the last step."""
     last_blocks: Int64
     left_bytes: Int64
-    """Blocks that were allocated in the counted steps and are left after the last one."""
+    """Blocks that were allocated in the counted steps and remain after the last one."""
     left_blocks: Int64
     counted: Int64
-    """Steps that were counted: those after the warm-up whose blocks are older than any released block of the stack."""
+    """Counted steps: those after the warm-up whose blocks are older than any released block of the stack."""
     growing: Int64
-    """Steps of these that left any."""
+    """Counted steps that left blocks."""
     confidence: Float64
-    """Share of the counted steps that left any, times how alike these are (1 less half of their mean deviation over their
-    mean); 0 where too few were counted, or growth ended."""
+    """Share of the counted steps that left blocks, times the similarity of their bytes.
+
+    Similarity is 1 minus half of the mean deviation over the mean. Confidence is 0 with too few steps, or if growth
+    ended.
+    """
 
     @property
     def step_bytes(self) -> Float64:
-        """Returns the bytes that a counted step leaves, on the average."""
+        """Returns the mean bytes that a counted step leaves."""
         return self.left_bytes / np.maximum(self.counted, 1)
 
     @property
     def step_blocks(self) -> Float64:
-        """Returns the blocks that a counted step leaves, on the average."""
+        """Returns the mean number of blocks that a counted step leaves."""
         return self.left_blocks / np.maximum(self.counted, 1)
 
     def ranked(self) -> Int64:
-        """Returns the rows by bytes a step times confidence, then by bytes that are live at the end."""
+        """Returns the rows by bytes per step times confidence, then by live bytes at the end."""
         return np.lexsort((self.stack, -self.last_bytes, -self.step_bytes * self.confidence))
 
     def leaks(self) -> Int64:
@@ -75,9 +77,9 @@ class Growth:
         return rows[self.confidence[rows] >= LEAK_CONFIDENCE]
 
 
-def growth_of(held: DeviceLevels) -> Growth:
-    """Returns what the stacks of a device keep from step to step; nothing where there are no steps."""
-    return _growth(held.snapshot, held.place) if held.count else _none()
+def growth_of(device: DeviceLevels) -> Growth:
+    """Returns the memory that stacks of a device retain from step to step; empty without steps."""
+    return _growth(device.snapshot, device.place) if device.count else _none()
 
 
 def _none() -> Growth:
@@ -87,20 +89,20 @@ def _none() -> Growth:
 
 @remembered
 def _growth(snapshot: Snapshot, place: int) -> Growth:
-    held = devices_of(snapshot)[place]
-    steps = steps_of(held)
+    device = devices_of(snapshot)[place]
+    steps = steps_of(device)
     count = len(steps)
     if count < 2:
         return _none()
     last = int(steps.moments[-1])
-    begin, freed = held.block("begin").astype(np.int64), held.block("freed").astype(np.int64)
+    begin, freed = device.block("begin").astype(np.int64), device.block("freed").astype(np.int64)
     mine = np.flatnonzero(begin <= last)
     begin, freed = begin[mine], freed[mine]
-    stack, size = held.block("stack")[mine].astype(np.int64), held.block("size")[mine]
+    stack, size = device.block("stack")[mine].astype(np.int64), device.block("size")[mine]
     groups = group(stack)
     born, left = steps.of(begin), freed > last
     counted = np.maximum(count - WARM_UP - _longest(steps, groups, born, freed, left), 0)
-    # Blocks that are as young as others of their stack that were released later say nothing yet.
+    # Blocks younger than the longest life of a released block of their stack may still be released.
     kept = left & (born >= WARM_UP) & (born < (WARM_UP + counted)[groups.of])
     live_first = (begin <= steps.moments[WARM_UP]) & (freed > steps.moments[WARM_UP])
     growing, confidence = _confidence(groups, born - WARM_UP, size, kept, counted)
@@ -120,7 +122,7 @@ def _growth(snapshot: Snapshot, place: int) -> Growth:
 
 
 def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool) -> Int64:
-    """How many steps later blocks of each stack were released at the latest; 0 where none was."""
+    """Returns the longest life, in steps, of a released block of each stack; 0 if there is none."""
     longest = np.zeros(len(groups), np.int64)
     rows = np.flatnonzero(~left & (born >= 0))
     np.maximum.at(longest, groups.of[rows], steps.of(freed[rows]) - born[rows])
@@ -128,7 +130,7 @@ def _longest(steps: Steps, groups: Groups, born: Int64, freed: Int64, left: Bool
 
 
 def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: Int64) -> tuple[Int64, Float64]:
-    """By stack: steps that left any, and how sure it is that all do."""
+    """Returns the number of steps that left blocks and the confidence, by stack."""
     rows = np.flatnonzero(kept)
     pairs = group(groups.of[rows], step[rows]) if len(rows) else Groups(rows, rows)
     of, when = groups.of[rows][pairs.first], step[rows][pairs.first]
@@ -138,7 +140,7 @@ def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: I
     deviation = np.bincount(of, np.abs(left - mean[of]), len(groups)) / np.maximum(growing, 1)
     share = growing / np.maximum(counted, 1)
     alike = np.maximum(1 - np.divide(deviation, 2 * mean, out=np.full(len(groups), 2.0), where=mean > 0), 0)
-    # What filled and stopped: of the last quarter of the steps, at least two, fewer than half left any.
+    # Growth ended if fewer than half of the last quarter of the steps (at least two) left blocks.
     quarter = np.maximum(counted // 4, 2)
     late = np.bincount(of[when >= (counted - quarter)[of]], minlength=len(groups))
     sure = (counted >= FEWEST_GROWING) & (2 * late >= quarter)
@@ -147,7 +149,7 @@ def _confidence(groups: Groups, step: Int64, size: Int64, kept: Bool, counted: I
 
 @dataclass(frozen=True)
 class Rise:
-    """Peaks of the steps that rise: the events of the first counted step's and of the last one's, and the bytes of both."""
+    """Rising step peaks: events and bytes of the first counted peak and of the last one."""
 
     first: int
     last: int
@@ -161,7 +163,7 @@ class Rise:
 
     @property
     def figures(self) -> list[Figure]:
-        """Returns its figures."""
+        """Returns the figures of the rise."""
         return [
             METRICS.figure("peak_growth_bytes", (self.last_bytes - self.first_bytes) / self.steps),
             METRICS.figure("first_peak_bytes", self.first_bytes),
@@ -171,20 +173,20 @@ class Rise:
         ]
 
 
-def rise_of(held: DeviceLevels) -> Rise | None:
-    """Returns how the peaks of the steps rise; None where they do not, or where what stays makes most of it."""
-    steps = steps_of(held)
+def rise_of(device: DeviceLevels) -> Rise | None:
+    """Returns the rise of step peaks; None if they do not rise, or if retained memory explains most of it."""
+    steps = steps_of(device)
     count = len(steps) - WARM_UP
-    if count <= FEWEST_RISES:
+    if count <= MIN_RISES:
         return None
     moments = steps.moments[WARM_UP:]
-    allocated = levels_of(held).allocated[moments[0] + 2 : moments[-1] + 2]
+    allocated = levels_of(device).allocated[moments[0] + 2 : moments[-1] + 2]
     starts = moments[:-1] - moments[0]
     peaks = np.maximum.reduceat(allocated, starts)
     rising = float((np.diff(peaks) > 0).mean())
     grown = int(peaks[-1] - peaks[0])
-    live = levels_of(held).allocated[moments + 1]
-    stays = int(live[-2] - live[0])  # at the begin of the first counted and of the last step
+    live = levels_of(device).allocated[moments + 1]
+    stays = int(live[-2] - live[0])  # at the start of the first counted and of the last step
     if rising < RISING or grown < RISEN * peaks[0] or 2 * stays > grown:
         return None
     ends = np.append(starts[1:], len(allocated))
@@ -194,31 +196,31 @@ def rise_of(held: DeviceLevels) -> Rise | None:
 
 @dataclass(frozen=True, eq=False)
 class Live:
-    """What is allocated at every moment of the steps, of one stack or of all."""
+    """Allocated memory at every moment of the steps, of one stack or of all."""
 
     bytes: Int64
     blocks: Int64
 
 
-def live_of(held: DeviceLevels, steps: Steps, stack: int | None) -> Live:
-    """Returns what is allocated at the moments of the steps; ``stack`` None: of all stacks."""
-    begin, freed, size = (held.block(column) for column in ("begin", "freed", "size"))
-    rows = slice(None) if stack is None else np.flatnonzero(held.block("stack") == stack)
+def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
+    """Returns the memory allocated at the moments of the steps; ``stack`` None means all stacks."""
+    begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
+    rows = slice(None) if stack is None else np.flatnonzero(device.block("stack") == stack)
     begin, freed, size = begin[rows], freed[rows], size[rows]
     moments = steps.moments
-    # From the first moment at which a block is there, and from the first at which it no longer is.
+    # The first moment at which a block is live, and the first at which it is not any more.
     comes, goes = np.searchsorted(moments, begin), np.searchsorted(moments, freed)
-    there = np.flatnonzero(comes < goes)
+    lasting = np.flatnonzero(comes < goes)
     change, number = np.zeros(len(moments) + 1, np.int64), np.zeros(len(moments) + 1, np.int64)
-    for at, sign in ((comes[there], 1), (goes[there], -1)):
-        np.add.at(change, at, sign * size[there])
+    for at, sign in ((comes[lasting], 1), (goes[lasting], -1)):
+        np.add.at(change, at, sign * size[lasting])
         np.add.at(number, at, sign)
     return Live(np.cumsum(change)[:-1], np.cumsum(number)[:-1])
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What is allocated at two moments, by stack; one row a stack that has anything at either."""
+    """Allocated memory at two moments, one row per stack with memory at either."""
 
     stack: Int64
     first_bytes: Int64
@@ -226,17 +228,17 @@ class Change:
     second_bytes: Int64
     second_blocks: Int64
     both_blocks: Int64
-    """Blocks that are there at both."""
+    """Blocks that are live at both moments."""
     both_bytes: Int64
 
 
-def change_of(held: DeviceLevels, first: int, second: int) -> Change:
-    """Returns what became of the allocated blocks from one moment to another."""
-    begin, freed = held.block("begin"), held.block("freed")
+def change_of(device: DeviceLevels, first: int, second: int) -> Change:
+    """Returns the change of allocated blocks from one moment to another."""
+    begin, freed = device.block("begin"), device.block("freed")
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
     rows = np.flatnonzero(one | other)
-    one, other, size = one[rows], other[rows], held.block("size")[rows]
-    stack = held.block("stack")[rows].astype(np.int64)
+    one, other, size = one[rows], other[rows], device.block("size")[rows]
+    stack = device.block("stack")[rows].astype(np.int64)
     groups = group(stack)
     both = one & other
     sums = [(groups.sum(np.where(flags, size, 0)), groups.sum(flags.astype(np.int64))) for flags in (one, other, both)]

@@ -1,4 +1,4 @@
-"""Profiler steps of a snapshot's history as its annotations tell of them: the one place that reads ``ProfilerStep#N``."""
+"""Profiler steps of a snapshot's history, from ``ProfilerStep#N`` annotations."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class HistorySteps:
     begin_ns: Int64
     end_ns: Int64
     first: Int64
-    """The first event from its begin on."""
+    """The first event from the step's start on."""
     end: Int64
-    """The event behind the last one."""
+    """The event after the step's last one."""
     is_ended: Bool
-    """Its end is recorded; else it lasts until the next one, or the last event."""
+    """Whether the end is recorded; otherwise the step lasts until the next one, or until the last event."""
 
     def at(self, event: int) -> str | None:
-        """Returns the step of an event, None outside of all."""
+        """Returns the step of an event, None outside of all steps."""
         found = np.flatnonzero((self.first <= event) & (event < self.end))
         return self.label[found[-1]] if len(found) else None
 
 
-def marks_of(held: DeviceLevels) -> HistorySteps:
-    """Returns the steps, none where events have no times: those annotated on the device, where there are none on any."""
-    return _marks(held.snapshot, held.place)
+def marks_of(device: DeviceLevels) -> HistorySteps:
+    """Returns the steps annotated on the device, else those of all devices; none if events have no times."""
+    return _marks(device.snapshot, device.place)
 
 
 @remembered
@@ -50,7 +50,7 @@ def _marks(snapshot: Snapshot, place: int) -> HistorySteps:
     notes = snapshot.annotations
     if not snapshot.has_times or not devices or not len(notes.name):
         return HistorySteps((), none, none, none, none, none > 0)
-    held = devices[place]
+    device = devices[place]
     names = snapshot.strings.take(notes.name)
     named = snapshot.strings.where(lambda text: STEP_NAME.fullmatch(text) is not None)[notes.name]
     mine = named & (notes.device == snapshot.device_ids[place])
@@ -61,7 +61,7 @@ def _marks(snapshot: Snapshot, place: int) -> HistorySteps:
     for row in rows[notes.is_start[rows] == 0].tolist():
         ends[int(notes.name[row])].append(int(notes.time_ns[row]))
     begin = notes.time_ns[begins]
-    last = int(held.time_ns[-1]) + 1 if held.count else 0
+    last = int(device.time_ns[-1]) + 1 if device.count else 0
     following = np.append(begin[1:], last)[: len(begin)]
     end, is_ended = np.maximum(following, begin), np.zeros(len(begin), np.bool_)
     for i, (name, time) in enumerate(zip(notes.name[begins].tolist(), begin.tolist(), strict=True)):
@@ -69,5 +69,5 @@ def _marks(snapshot: Snapshot, place: int) -> HistorySteps:
         if found < len(ends[name]):
             end[i], is_ended[i] = ends[name][found], True
     label = tuple((text or "").partition("#")[2] for text in names.take(begins).to_pylist())
-    first, behind = np.searchsorted(held.time_ns, begin), np.searchsorted(held.time_ns, end)
+    first, behind = np.searchsorted(device.time_ns, begin), np.searchsorted(device.time_ns, end)
     return HistorySteps(label, begin, end, first, behind, is_ended)

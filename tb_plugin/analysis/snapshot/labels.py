@@ -1,4 +1,4 @@
-"""Stacks, addresses, streams and pools of a snapshot in words."""
+"""Texts of a snapshot's stacks, addresses, streams and pools."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.integer]
 
+# Text of one column of a table, bytes.
 MAX_COLUMN_BYTES = 48 << 20
-"""Text of one column of a table. Stacks of one snapshot of a training step on a GPU take 38 MB in the longest table."""
-_CUT_COLUMN = 8 << 20
-"""Characters of a column that would be longer: its rows share them."""
-_CUT_TEXT = (200, 2_000)
-"""Characters of a text of such a column, at least and at most."""
+# Characters of a longer column, shared by its rows.
+_MAX_CUT_COLUMN_CHARS = 8 << 20
+# Minimum and maximum length of a text in such a column, characters.
+_CUT_TEXT_CHARS = (200, 2_000)
+# Text of all distinct stacks, bytes.
 _MAX_STACKS_BYTES = 128 << 20
-"""Text of all distinct stacks."""
-_LEFT_OUT = " ... (cut)"
+_CUT_MARK = " ... (cut)"
 NO_STACK = "(no stack recorded)"
-NO_HISTORY = "No history was recorded: these are figures at the moment of the dump."
+NO_HISTORY = "No history was recorded. Numbers describe the moment of the dump."
 _PYTHON_FILE = re.compile(r".+\.pyw?|<.+")
 _IDENTIFIER = re.compile(r"<?[^\W\d]\w*>?(?:\.<?[^\W\d]\w*>?)*")
+# Files of generated code. TorchInductor names files by base32 hashes, in folders of two hash letters.
 _GENERATED = re.compile(
     r"<(?!frozen |string>|stdin>|console>|ipython-input-|command-|timed |magic-)"
     r"|.*[/\\]torchinductor[^/\\]*[/\\]|.*[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{40,}\.py$"
 )
-"""Files of generated code. TorchInductor's names are base32 hashes below their first letters."""
 _NODE = re.compile(
     r"torch::autograd::(?:generated::)?(?:\(anonymous namespace\)::)?(?:CppNode<(?:.*::)?)?(\w+)>?::apply\b"
 )
+# Native frames of the recorder and the allocator itself.
 _RECORDING = re.compile(r"torch::unwind::|CapturedTraceback|gather_with_cpp|CachingAllocator")
-"""Native frames of the recorder and the allocator itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class StackWords:
-    """Words of stacks, by stack, and one more for -1: frames as PyTorch's profiler writes them."""
+    """Texts by stack, with one more entry for -1; frames are written as in PyTorch's profiler."""
 
     text: pa.Array
-    """Frames, innermost first, with ``;`` between: ``path(line): function``."""
+    """Frames, innermost first, separated by ``;``: ``path(line): function``."""
     line: pa.Array
     """The user's line: the innermost Python frame outside of PyTorch, the standard library and installed packages."""
     frame_text: list[str]
     """By frame."""
     is_python: npt.NDArray[np.bool_]
-    """By frame: the interpreter ran it."""
+    """By frame: whether the interpreter ran it."""
 
     def named(self, stack: Ids) -> pa.Array:
-        """Returns the line of each stack id, in words where there is none."""
+        """Returns the line of each stack id, or ``NO_STACK`` without a stack."""
         return pc.fill_null(texts_of(self.line, stack), NO_STACK)
 
 
 @remembered
 def stack_words(snapshot: Snapshot) -> StackWords:
-    """Returns the stacks in words. A frame of no Python file is its name alone."""
+    """Returns the texts of stacks. A frame without a Python file has only its name."""
     stacks, strings = snapshot.stacks, snapshot.strings
     files, names = (strings.take(ids).to_pylist() for ids in (stacks.file, stacks.name))
     texts, short, nodes = [], [], {}
@@ -86,17 +86,21 @@ def stack_words(snapshot: Snapshot) -> StackWords:
         else:
             ranks[i] = _OPERATOR if "at::_ops::" in (name or "") else _NATIVE
     whole, lines = [], []
-    # Many stacks may be made of few long frames.
+    # A few long frames may repeat in many stacks.
     sizes = np.fromiter(map(len, texts), np.int64, len(texts))[stacks.frame] + 1
-    most = max(_CUT_TEXT[1], _MAX_STACKS_BYTES // (len(stacks.first) or 1)) if sizes.sum() > _MAX_STACKS_BYTES else None
+    most = (
+        max(_CUT_TEXT_CHARS[1], _MAX_STACKS_BYTES // (len(stacks.first) or 1))
+        if sizes.sum() > _MAX_STACKS_BYTES
+        else None
+    )
     for first, end in zip(stacks.first[:-1].tolist(), stacks.first[1:].tolist(), strict=True):
         frames = stacks.frame[first:end]
         count = None if most is None else int(np.searchsorted(np.cumsum(sizes[first:end]), most + 2)) + 1
         text = ";".join([texts[frame] for frame in frames[:count].tolist()])
-        whole.append((text if most is None or len(text) <= most else text[:most] + _LEFT_OUT) or None)
+        whole.append((text if most is None or len(text) <= most else text[:most] + _CUT_MARK) or None)
         lines.append(_line_of(frames, ranks, texts, short, nodes) if len(frames) else None)
     if sum(len(line or "") for line in lines) > _MAX_STACKS_BYTES:
-        lines = [line and line[: _CUT_TEXT[1]] for line in lines]
+        lines = [line and line[: _CUT_TEXT_CHARS[1]] for line in lines]
     return StackWords(
         pa.array([*whole, None], pa.large_string()), pa.array([*lines, None], pa.large_string()), texts, is_python
     )
@@ -120,13 +124,13 @@ def _line_of(
 
 
 def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
-    """Returns whether the interpreter ran a frame. Native ones name sources, libraries or nothing, mostly without a line.
+    """Returns whether the interpreter ran a frame; native frames mostly have no line.
 
-    A file without an ending (a console script, a cell of a notebook) is Python where its function is named like one.
+    A file without an extension (a console script, a notebook cell) is Python if the function name is an identifier.
     """
     if file in (None, "", "??"):
         return False
-    # Profiles that PyTorch converted name no file: the function holds it.
+    # Profiles converted by PyTorch have no file: the function name contains it.
     if file == "none" or _PYTHON_FILE.fullmatch(file):
         return True
     base = re.split(r"[/\\]", file)[-1]
@@ -134,35 +138,35 @@ def is_python_frame(file: str | None, line: int, name: str | None) -> bool:
 
 
 def texts_of(words: pa.Array, stack: Ids) -> pa.Array:
-    """Returns the text of each stack id; null for none. Texts are cut where they would repeat beyond MAX_COLUMN_BYTES."""
+    """Returns the text of each stack id, null for none. Texts are cut if the column would exceed MAX_COLUMN_BYTES."""
     which = np.where(stack == MISSING, len(words) - 1, stack).astype(np.int64)
     sizes = pc.fill_null(pc.binary_length(words), 0).to_numpy()
     if sizes[which].sum() > MAX_COLUMN_BYTES:
-        most = int(np.clip(_CUT_COLUMN // len(which), *_CUT_TEXT))
-        parts = (pc.utf8_slice_codeunits(words, 0, most), *(pa.scalar(each, words.type) for each in (_LEFT_OUT, "")))
+        most = int(np.clip(_MAX_CUT_COLUMN_CHARS // len(which), *_CUT_TEXT_CHARS))
+        parts = (pc.utf8_slice_codeunits(words, 0, most), *(pa.scalar(each, words.type) for each in (_CUT_MARK, "")))
         words = pc.if_else(pc.greater(pc.utf8_length(words), most), pc.binary_join_element_wise(*parts), words)
     return words.take(pa.array(which))
 
 
 def address_texts(address: Int64) -> pa.Array:
-    """Returns addresses as hexadecimal texts; null where none is stated."""
+    """Returns addresses as hexadecimal texts; null if unknown."""
     return pa.array([None if at == MISSING else f"0x{at:x}" for at in address.tolist()], pa.large_string())
 
 
 def stream_texts(snapshot: Snapshot, stream: Ids) -> pa.Array:
-    """Returns streams in words: the default one, and the others as the file numbers them."""
+    """Returns names of streams: the default stream, and the file's numbers of the others."""
     names = ["default" if value == 0 else f"0x{value:x}" if value > 4096 else str(value) for value in snapshot.streams]
     return texts_of(pa.array([*names, None], pa.large_string()), stream)
 
 
 def pool_texts(snapshot: Snapshot, pool: Ids) -> pa.Array:
-    """Returns pools in words: the one that all share, and private ones by their id."""
+    """Returns names of pools: the shared pool, and private pools by id."""
     names = ["default" if pair == (0, 0) else f"private {pair[0]}.{pair[1]}" for pair in snapshot.pools]
     return texts_of(pa.array([*names, None], pa.large_string()), pool)
 
 
 def changes_of(before: Int64, after: Int64) -> pa.Array:
-    """Returns in words what became of numbers of bytes."""
+    """Returns names of changes of numbers of bytes."""
     which = np.select([(before == 0) & (after > 0), (before > 0) & (after == 0), after > before, after < before],
                       [0, 1, 2, 3], 4)  # fmt: skip
     return pa.array(["appears", "gone", "grew", "shrank", "same"], pa.string()).take(pa.array(which))

@@ -1,4 +1,4 @@
-"""Metrics that views of an allocator snapshot share."""
+"""Shared metrics of memory snapshots."""
 
 from __future__ import annotations
 

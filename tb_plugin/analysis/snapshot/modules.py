@@ -1,4 +1,4 @@
-"""Which module's forward asked for memory, as far as stacks tell."""
+"""Modules of allocation stacks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tb_plugin.model.snapshot.table import Snapshot
 
 @remembered
 def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
-    """Returns the module of each stack, and null at the end for no stack; null where no frame tells one.
+    """Returns the module of each stack, null if unknown; the last entry is for no stack.
 
-    It is the innermost call of a module whose forward lies outside of the framework, else the innermost call.
+    It is the innermost call of a module whose forward is outside the framework, else the innermost module call.
     """
     stacks, patterns = snapshot.stacks, snapshot.recorder.stages
     frames = _Frames(snapshot, patterns.forward, patterns.setup)
@@ -30,8 +30,6 @@ def modules_of_stacks(snapshot: Snapshot) -> pa.Array:
 
 
 class _Frames:
-    """Frames of a snapshot: which are calls of modules, and how those are named."""
-
     def __init__(self, snapshot: Snapshot, call: str, setup: str) -> None:
         words = stack_words(snapshot)
         texts = words.frame_text
@@ -46,32 +44,32 @@ class _Frames:
         self._is_own = [package_of(text)[0] not in framework for text in texts]
 
     def module(self, every: Sequence[int]) -> str | None:
-        """Returns the module that a stack (innermost first) was in."""
+        """Returns the module of a stack (innermost frame first)."""
         nearest = None
-        # The interpreter's own frames stand between those of a call and of what it calls.
+        # Interpreter frames are between the frames of a caller and its callee.
         stack = [frame for frame in every if self._counts[frame]]
         for place in range(1, len(stack)):
             inner = stack[place - 1]
-            # A call may take several frames: the innermost of them calls the forward.
+            # A call may have several frames: the innermost one calls the forward.
             if not self._calls[stack[place]] or self._calls[inner] or self._makes[inner]:
                 continue
             if self._is_own[inner]:
-                return self._named(stack, place)
+                return self._module_name(stack, place)
             nearest = nearest or place
-        return None if nearest is None else self._named(stack, nearest)
+        return None if nearest is None else self._module_name(stack, nearest)
 
-    def _named(self, stack: Sequence[int], place: int) -> str:
+    def _module_name(self, stack: Sequence[int], place: int) -> str:
         inner, outer = stack[place - 1], place
         while outer < len(stack) and self._calls[stack[outer]]:
             name = self._name[stack[outer]]
-            # A profiler names the instance.
+            # The profiler names the instance.
             if module_label(name) != name:
                 return module_label(name)
             outer += 1
         named = f"{self._file[inner]}: {self._name[inner]}"
         if "." in self._name[inner] or outer == len(stack):
             return named
-        # Forwards of several classes have one name: where it was called tells them apart.
+        # Forwards of several classes share a name: the call site distinguishes them.
         caller = stack[outer]
         file = re.split(r"[/\\]", self._file[caller] or "?")[-1]
         return f"{named}, called at {file}({self._line[caller]})"

@@ -1,7 +1,7 @@
-"""The memory of a device after one event: its segments as rows of addresses, the blocks in them, and the gaps between.
+"""Segments, blocks and gaps of a device after one event.
 
-Rows are laid end to end: *position* p of row r is the byte ``p - first[r]`` of its segment. So one sorted array holds all
-blocks of all rows, and everything here is arithmetic on it.
+Rows are laid end to end: *position* p of row r is the byte ``p - first[r]`` of its segment. One sorted array has all
+blocks of all rows, so all computations are arithmetic on positions.
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Bytes of a segment of small blocks, and of a page of an expandable segment of small blocks.
 SMALL_PAGE = 2 << 20
-"""Bytes of a segment of small blocks, and of a page of an expandable one."""
+# Bytes of a page of an expandable segment of large blocks.
 LARGE_PAGE = 20 << 20
-"""Bytes of a page of an expandable segment of large blocks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Live segments by address; adjacent pieces of expandable segments of one stream and pool are one row."""
+    """Live segments by address; adjacent expandable pieces of one stream and pool are one row."""
 
     address: Int64
     size: Int64
     stream: Int64
     pool: Int64
     is_large: Bool
-    """As the snapshot states it, else told by the size."""
+    """As recorded, else derived from the size."""
     is_expandable: Bool
     stack: Int64
-    """That of the first piece."""
     pieces: Int64
     first: Int64
     """Position of each row's first byte, with the total at the end."""
@@ -45,7 +44,7 @@ class Rows:
 
     @property
     def page(self) -> Int64:
-        """Returns in which units the driver takes memory back: a segment whole, an expandable one by its pages."""
+        """Returns the unit that the driver takes back: a whole segment, or a page of an expandable one."""
         return np.where(self.is_expandable, np.where(self.is_large, LARGE_PAGE, SMALL_PAGE), np.maximum(self.size, 1))
 
     def of(self, position: Int64) -> Int64:
@@ -54,7 +53,7 @@ class Rows:
         return found
 
     def returnable(self, start: Int64, end: Int64, row: Int64) -> Int64:
-        """Returns how many bytes of a free range of a row could be given back to the driver."""
+        """Returns the bytes of a free range of a row that could be returned to the driver."""
         page = self.page[row]
         low, high = start - self.first[row], end - self.first[row]
         return np.maximum(high // page + -low // page, 0) * page
@@ -71,7 +70,7 @@ class Gaps:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What a device holds after an event. Blocks are those of which a segment is known, in order of their position."""
+    """Memory of a device after an event. Blocks are those in known segments, in order of their position."""
 
     held: DeviceLevels
     event: int
@@ -79,13 +78,13 @@ class Moment:
     block: Int64
     """Rows of the device's table of blocks."""
     row: Int64
-    """The row of segments that each block lies in."""
+    """Segment row of each block."""
     start: Int64
     size: Int64
     is_pending: Bool
-    """Their release was asked for; a stream may still use them."""
+    """Whether the release was requested while a stream may still use the block."""
     outside: Int64
-    """Blocks that lie in no known segment, as rows of the table of blocks."""
+    """Blocks outside known segments, as rows of the table of blocks."""
     gaps: Gaps
 
     @property
@@ -95,7 +94,7 @@ class Moment:
 
     @property
     def allocated(self) -> int:
-        """Returns the bytes of blocks whose release nobody asked for."""
+        """Returns the bytes of blocks whose release was not requested."""
         return int(self.size[~self.is_pending].sum())
 
     @property
@@ -114,17 +113,17 @@ class Moment:
         return int(self.gaps.size.max(initial=0))
 
     def by_row(self, values: Int64, row: Int64) -> Int64:
-        """Returns sums of values by row of segments."""
+        """Returns sums of values by segment row."""
         total = np.zeros(len(self.rows), np.int64)
         np.add.at(total, row, values)
         return total
 
 
-def moment_at(held: DeviceLevels, event: int) -> Moment:
-    """Returns what a device holds after an event."""
-    rows = _rows(held, event)
-    live = held.live(event)
-    address, size = held.block("address")[live].astype(np.int64), held.block("size")[live].astype(np.int64)
+def moment_at(device: DeviceLevels, event: int) -> Moment:
+    """Returns the memory of a device after an event."""
+    rows = _rows(device, event)
+    live = device.live(event)
+    address, size = device.block("address")[live].astype(np.int64), device.block("size")[live].astype(np.int64)
     row = np.searchsorted(rows.address, address, side="right") - 1
     inside = row >= 0
     inside[inside] = (address + size)[inside] <= (rows.address + rows.size)[row[inside]]
@@ -133,16 +132,16 @@ def moment_at(held: DeviceLevels, event: int) -> Moment:
     start = rows.first[row] + address - rows.address[row]
     order = np.argsort(start, kind="stable")
     live, size, row, start = live[order], size[order], row[order], start[order]
-    is_pending = held.block("freed")[live] <= event
-    return Moment(held, event, rows, live, row, start, size, is_pending, outside, _gaps(rows, start, size))
+    is_pending = device.block("freed")[live] <= event
+    return Moment(device, event, rows, live, row, start, size, is_pending, outside, _gaps(rows, start, size))
 
 
-def _rows(held: DeviceLevels, event: int) -> Rows:
-    live = np.flatnonzero((held.segment("begin") <= event) & (held.segment("end") > event))
-    live = live[np.argsort(held.segment("address")[live], kind="stable")]
+def _rows(device: DeviceLevels, event: int) -> Rows:
+    live = np.flatnonzero((device.segment("begin") <= event) & (device.segment("end") > event))
+    live = live[np.argsort(device.segment("address")[live], kind="stable")]
     names = ("address", "size", "stream", "pool", "is_large", "is_expandable", "stack")
     address, size, stream, pool, is_large, is_expandable, stack = (
-        held.segment(name)[live].astype(np.int64) for name in names
+        device.segment(name)[live].astype(np.int64) for name in names
     )
     fresh = np.ones(len(live), np.bool_)
     fresh[1:] = (
@@ -171,10 +170,10 @@ def _rows(held: DeviceLevels, event: int) -> Rows:
 
 
 def _items(rows: Rows, start: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
-    """Start and end of blocks and of the borders of rows, in order, and the place of each block among them."""
+    """Returns start and end of blocks and row borders, in order, and the position of each block among them."""
     borders = len(rows.first)
     starts, ends = np.concatenate((rows.first, start)), np.concatenate((rows.first, start + size))
-    order = np.argsort(starts, kind="stable")  # a border comes before what begins there
+    order = np.argsort(starts, kind="stable")  # a border precedes the blocks that start there
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return starts[order], ends[order], place[borders:]
@@ -185,19 +184,19 @@ def _gaps(rows: Rows, start: Int64, size: Int64) -> Gaps:
     reach = np.maximum.accumulate(ends)[:-1]
     free = starts[1:] - reach
     row = rows.of(reach)
-    # Absurd sizes overflow: what lies in no row is no gap.
+    # Absurd sizes overflow: a range outside all rows is no gap.
     found = np.flatnonzero((free > 0) & (row >= 0) & (row < len(rows)))
     return Gaps(row[found], reach[found], free[found])
 
 
 def stuck_of(moment: Moment) -> Int64:
-    """Returns, by gap, the free bytes that cannot be given back to the driver: a block keeps their segment or page."""
+    """Returns, by gap, the free bytes that a block of the same segment or page keeps from the driver."""
     gaps = moment.gaps
     return gaps.size - moment.rows.returnable(gaps.start, gaps.start + gaps.size, gaps.row)
 
 
 def pinned_by(moment: Moment) -> Int64:
-    """Returns, by block, how many bytes could be given back to the driver if it alone went away."""
+    """Returns, by block, the bytes that its release would return to the driver."""
     rows, start, end, row = moment.rows, moment.start, moment.start + moment.size, moment.row
     starts, ends, place = _items(rows, start, moment.size)
     if not len(place):
@@ -212,21 +211,20 @@ def pinned_by(moment: Moment) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Obstacles:
-    """By row of segments (``row``): the run of blocks whose end would leave room for a request at the least live bytes."""
+    """By segment row (``row``): the run of blocks with fewest live bytes whose release would fit a request."""
 
     row: Int64
     first: Int64
-    """Place of the run's first block among the blocks of the moment."""
+    """Position of the run's first block among the blocks of the moment."""
     count: Int64
     live_bytes: Int64
-    """Bytes of its blocks."""
     gap_start: Int64
     gap_bytes: Int64
-    """The free range without them."""
+    """The free range without these blocks."""
 
 
-def obstacles_to(moment: Moment, asked: int, chosen: Bool) -> Obstacles:
-    """Returns what stands in the way of a request in each chosen row that is large enough, least bytes first."""
+def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
+    """Returns the obstacles to a request in each chosen row that is large enough, least bytes first."""
     rows = moment.rows
     starts, ends, place = _items(rows, moment.start, moment.size)
     size = np.zeros(len(starts), np.int64)
@@ -235,9 +233,9 @@ def obstacles_to(moment: Moment, asked: int, chosen: Bool) -> Obstacles:
     number[place] = np.arange(len(place))
     before = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))
     left = np.maximum.accumulate(ends)
-    right = np.searchsorted(starts, left + max(asked, 1))
+    right = np.searchsorted(starts, left + max(requested, 1))
     row = rows.of(left)
-    # What ends with its row: the border that follows begins the next one.
+    # A range that ends with its row: the next border starts the next row.
     ends_row = np.append((number[1:] == MISSING) & (starts[1:] == left[:-1]), True)
     fits = (right < len(starts)) & (row < len(rows)) & ~ends_row
     fits[fits] = chosen[row[fits]] & (starts[right[fits]] <= rows.first[row[fits] + 1])
@@ -248,7 +246,7 @@ def obstacles_to(moment: Moment, asked: int, chosen: Bool) -> Obstacles:
     order = order[np.diff(row[order], prepend=-1) != 0]
     order = order[np.argsort(live[order], kind="stable")]
     at, right = at[order], right[order]
-    # What lies between are blocks alone: the next border is the end of the row.
+    # Only blocks are between: the next border is the end of the row.
     return Obstacles(
         row[order],
         number[np.minimum(at + 1, len(number) - 1)],

@@ -1,4 +1,4 @@
-"""Definitions of the memory after one event: segments, blocks and gaps (part of ``metrics.METRICS``)."""
+"""Metrics of segments, blocks and gaps after one event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events at which memory ran out: what was asked for, what was free, and which blocks stood in the way."""
+"""Failed requests of a snapshot: free memory, cause and obstacles."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tb_plugin.payloads import Figure
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# The last ones; a program that retries may have any number.
 MOST_OOMS = 20
-"""Events that are looked into, the last ones: a program that catches them and tries again has as many as it likes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,36 +33,35 @@ class RunningOut:
     device_free: int
     stack: int
     moment: Moment
-    """The state that it met."""
     serves: Bool
-    """Which rows of segments its stream, pool and size may use."""
+    """Segment rows that its stream, pool and size may use."""
     obstacles: Obstacles
 
     @property
     def pool_free(self) -> int:
-        """Returns the free bytes that could serve it."""
+        """Returns the free bytes that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].sum())
 
     @property
     def pool_gap(self) -> int:
-        """Returns the largest free range that could serve it."""
+        """Returns the largest free range that could serve the request."""
         gaps = self.moment.gaps
         return int(gaps.size[self.serves[gaps.row]].max(initial=0))
 
     @property
     def cache_free(self) -> int:
-        """Returns the free bytes of the whole cache, whoever may use them."""
+        """Returns the free bytes of the whole cache."""
         return self.moment.reserved - self.moment.allocated - self.moment.pending
 
     @property
     def fits_joined(self) -> bool:
-        """Returns whether it would fit if all that is free for it could be one range."""
+        """Returns whether the request would fit if all usable free memory were one range."""
         return self.asked <= self.pool_free + self.device_free
 
     @property
     def cause(self) -> str:
-        """Returns why it failed: a key of ``_CAUSES``."""
+        """Returns why the request failed: a key of ``_CAUSES``."""
         if self.pool_gap >= self.asked:
             return "gap"
         if self.fits_joined:
@@ -72,61 +71,60 @@ class RunningOut:
         return "one" if self.asked > self.moment.allocated + self.moment.pending else "full"
 
 
-def ran_out(held: DeviceLevels, event: int) -> RunningOut:
-    """Returns what an event met at which memory ran out."""
-    events, at = held.snapshot.events, held.events.start + event
-    moment = moment_at(held, event)
+def ran_out(device: DeviceLevels, event: int) -> RunningOut:
+    """Returns the state and the obstacles of a failed request."""
+    events, at = device.snapshot.events, device.events.start + event
+    moment = moment_at(device, event)
     serves = _same(moment.rows.stream, int(events.stream[at])) & _same(moment.rows.pool, int(events.pool[at]))
     asked = int(events.size[at])
-    # Small requests are served from small segments, and no others are.
+    # Small segments serve small requests only, and large segments large ones.
     serves &= moment.rows.is_large == (asked > SMALL_BLOCK)
     return RunningOut(event, asked, max(int(events.address[at]), 0), int(events.stack[at]), moment, serves,
                       obstacles_to(moment, asked, serves))  # fmt: skip
 
 
 def _same(values: Int64, value: int) -> Bool:
-    """Which are equal; what nobody recorded may be."""
+    """Returns which values are equal; unrecorded values count as equal."""
     found: Bool = (values == value) | (values == MISSING) | (value == MISSING)
     return found
 
 
-def last_ooms(held: DeviceLevels) -> list[RunningOut]:
-    """Returns the last events at which memory ran out, in their order."""
-    return [ran_out(held, event) for event in ooms_of(held)[-MOST_OOMS:].tolist()]
+def last_ooms(device: DeviceLevels) -> list[RunningOut]:
+    """Returns the last failed requests, in order of time."""
+    return [ran_out(device, event) for event in ooms_of(device)[-MOST_OOMS:].tolist()]
 
 
 _CAUSES = {
-    "gap": "The largest gap would have held it: a limit (max_split_size_mb keeps large gaps for large requests) or a block "
-    "that is not recorded kept it.",
-    "pieces": "There was enough in sum: it lay in pieces.",
-    "elsewhere": "There was enough in sum, but other streams, pools or sizes keep it, where this request is not served.",
-    "full": "There was not enough, in pieces or not.",
-    "one": "There was not enough, in pieces or not: this one request is larger than all that is in use.",
+    "gap": "The largest gap was large enough. A limit (max_split_size_mb) or an unrecorded block prevented its use.",
+    "pieces": "Enough memory was free in total, but it was fragmented.",
+    "elsewhere": "Enough memory was free in total, but in other streams, pools or sizes that cannot serve this request.",
+    "full": "Even without fragmentation there was not enough memory.",
+    "one": "Even without fragmentation there was not enough memory: this request is larger than all memory in use.",
 }
 
 
 def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
-    """Returns what an event met at which memory ran out in a sentence, and its figures."""
+    """Returns the sentence about a failed request, and its figures."""
     figures = figures_of(one)
     line = stack_words(one.moment.held.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
     text = "Memory ran out at event {event_number}: "
-    text += "{asked_bytes} were asked for" if line is None else "{asking_line} asked for {asked_bytes}"
-    text += ". Its stream, pool and size class have "
-    text += "{pool_free_bytes} free, {pool_gap_bytes} in the largest gap; "
-    # The same number twice would only be asked about.
-    text += "the whole cache has {cache_free_bytes}, " if one.cache_free != one.pool_free else ""
-    text += f"the device {{device_free_bytes}}. {_CAUSES[one.cause]}"
+    text += "{asked_bytes} were requested" if line is None else "{asking_line} requested {asked_bytes}"
+    text += ". Free in its stream, pool and size class: "
+    text += "{pool_free_bytes} (largest gap {pool_gap_bytes}); "
+    # The same number is not repeated.
+    text += "in the whole cache: {cache_free_bytes}; " if one.cache_free != one.pool_free else ""
+    text += f"on the device: {{device_free_bytes}}. {_CAUSES[one.cause]}"
     if len(one.obstacles.row) and one.obstacles.count[0]:
         count = int(one.obstacles.count[0])
-        text += f" In the way {noun(count, 'stands', 'stand')} at the least {{in_way_blocks}} {noun(count, 'block')}"
-        text += f"{' side by side' if count > 1 else ''} of {{in_way_bytes}}."
+        text += f" The request fits if {{in_way_blocks}} {'adjacent ' if count > 1 else ''}{noun(count, 'block')} "
+        text += f"({{in_way_bytes}}) {noun(count, 'is', 'are')} released."
     if line is not None:
         figures.append(METRICS.figure("asking_line", line))
     return text, [METRICS.figure("event_number", one.event), *figures]
 
 
 def figures_of(one: RunningOut) -> list[Figure]:
-    """Returns the figures of an event at which memory ran out."""
+    """Returns the figures of a failed request."""
     runs = one.obstacles
     found = len(runs.row) > 0
     values = {
@@ -143,7 +141,7 @@ def figures_of(one: RunningOut) -> list[Figure]:
 
 
 def in_way_of(one: RunningOut | None, moment: Moment) -> Bool:
-    """Returns which blocks of a moment are in the run that stood in the way at the least bytes."""
+    """Returns which blocks of a moment belong to the obstacle with fewest bytes."""
     found = np.zeros(len(moment.block), np.bool_)
     if one is not None and len(one.obstacles.row):
         first = int(one.obstacles.first[0])

@@ -1,4 +1,4 @@
-"""The steps of a training in the history of a device: from annotations alone."""
+"""Training steps in the history of a device, from annotations."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ANNOTATED = "annotations"
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """n steps between n + 1 moments: step i is made of the events after ``moments[i]`` up to ``moments[i + 1]``."""
+    """n steps between n + 1 moments: step i has the events after ``moments[i]`` up to ``moments[i + 1]``."""
 
     moments: Int64
-    """Numbers of events, ascending; -1 is before the first one. Empty: nothing tells of steps."""
+    """Event numbers, ascending; -1 is before the first one. Empty without steps."""
     labels: tuple[str, ...]
     source: str
 
@@ -37,29 +37,29 @@ class Steps:
 NO_STEPS = Steps(np.empty(0, np.int64), (), "")
 
 
-def steps_of(held: DeviceLevels) -> Steps:
-    """Returns the steps of a device, none where none is annotated: repetition (layers, parameters) makes no steps."""
-    return _steps(held.snapshot, held.place) if held.count else NO_STEPS
+def steps_of(device: DeviceLevels) -> Steps:
+    """Returns the annotated steps of a device; repeated layers or parameters are no steps."""
+    return _steps(device.snapshot, device.place) if device.count else NO_STEPS
 
 
 @remembered
 def _steps(snapshot: Snapshot, place: int) -> Steps:
-    held = devices_of(snapshot)[place]
-    return _annotated(held) or NO_STEPS
+    device = devices_of(snapshot)[place]
+    return _annotated(device) or NO_STEPS
 
 
-def _annotated(held: DeviceLevels) -> Steps | None:
-    """Steps from the begin of one annotation to that of the next; the last one to its own end, where it has one."""
-    marks = marks_of(held)
+def _annotated(device: DeviceLevels) -> Steps | None:
+    """Returns steps from one annotation's start to the next; the last ends with its annotation, if that is recorded."""
+    marks = marks_of(device)
     if not len(marks.label):
         return None
-    # What happens at the begin of a step belongs to it.
+    # Events at the start of a step belong to it.
     moments = (marks.first - 1).tolist()
     if marks.is_ended[-1]:
         moments.append(int(marks.end[-1]) - 1)
-    # Steps before the history, and steps in which nothing happened, are none of it.
+    # Steps before the history and steps without events are skipped.
     kept = [i for i in range(len(moments) - 1) if moments[i + 1] > moments[i]]
-    if held.snapshot.device_ids[held.place] in held.snapshot.overflowed:
+    if device.snapshot.device_ids[device.place] in device.snapshot.overflowed:
         kept = [i for i in kept if moments[i] >= 0]
     if len(kept) < 2:
         return None

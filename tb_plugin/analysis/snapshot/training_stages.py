@@ -1,4 +1,4 @@
-"""In which stage of the training each block of a snapshot was allocated and released, by stacks and annotations."""
+"""Training stages of a snapshot's blocks, from stacks and annotations."""
 
 from __future__ import annotations
 
@@ -21,27 +21,30 @@ Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 Bool = npt.NDArray[np.bool_]
 
+# The stack has no stage.
 SILENT = -1
-"""A stack says nothing of the stage."""
+# The stack loads or moves a batch: between the stages in any case.
 DATA = int(max(When)) + 1
-"""A stack that loads or moves a batch: between the stages, whatever goes on."""
 
 
-def tells_stages(held: DeviceLevels) -> bool:
-    """Returns whether the stacks of a device's allocations tell a stage of a training."""
-    stacks = held.block("stack")
-    told = _stages(held.snapshot)[stacks[(held.block("begin") != MISSING) & (stacks != MISSING)]]
-    return bool(np.isin(told, (When.FORWARD, When.BACKWARD, When.STEP)).any())
+def tells_stages(device: DeviceLevels) -> bool:
+    """Returns whether any allocation stack of a device has a training stage."""
+    stacks = device.block("stack")
+    stack_stages = _stages(device.snapshot)[stacks[(device.block("begin") != MISSING) & (stacks != MISSING)]]
+    return bool(np.isin(stack_stages, (When.FORWARD, When.BACKWARD, When.STEP)).any())
 
 
 @remembered
 def _stages(snapshot: Snapshot) -> Int8:
-    """What each stack says: a stage, DATA or SILENT; at the end what none says. An empty one says that no Python ran."""
+    """Returns the stage of each stack: a stage, DATA or SILENT; the last entry is for no stack.
+
+    An empty stack means that no Python code ran.
+    """
     words, stacks, patterns = stack_words(snapshot), snapshot.stacks, snapshot.recorder.stages
     texts = pa.array(words.frame_text, pa.large_string())
 
     def first(pattern: str) -> Int64:
-        """How far inside of each stack the first frame lies that matches, or beyond all frames."""
+        """Returns the depth of the first matching frame in each stack; beyond all frames if none matches."""
         hit = (
             pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
             if pattern
@@ -53,12 +56,12 @@ def _stages(snapshot: Snapshot) -> Int8:
     forward, setup = first(patterns.forward), first(patterns.setup)
     python = words.is_python
     native = _first(stacks, python[stacks.frame] if len(python) else python) == beyond
-    told = np.select(
+    stack_stages = np.select(
         [
             first(patterns.clear) < beyond,
             first(patterns.step) < beyond,
             first(patterns.backward) < beyond,
-            # Who runs no Python is a thread of the engine, where others do.
+            # If other threads run Python, a thread without Python is one of the autograd engine.
             native & ~native.all(),
             first(patterns.data) < beyond,
             forward < setup,
@@ -66,11 +69,11 @@ def _stages(snapshot: Snapshot) -> Int8:
         [When.CLEAR, When.STEP, When.BACKWARD, When.BACKWARD, DATA, When.FORWARD],
         SILENT,
     )
-    return np.append(told, SILENT).astype(np.int8)
+    return np.append(stack_stages, SILENT).astype(np.int8)
 
 
 def _first(stacks: Stacks, hit: Bool) -> Int64:
-    """The place of the first frame of each stack that is one of some; the number of all frames where none is."""
+    """Returns the position of the first matching frame of each stack; the number of all frames if none matches."""
     at = np.append(np.where(hit, np.arange(len(hit)), len(hit)), len(hit))
     found = np.minimum.reduceat(at, stacks.first[:-1]) if len(stacks) else np.empty(0, np.int64)
     empty = stacks.first[1:] == stacks.first[:-1]
@@ -78,70 +81,72 @@ def _first(stacks: Stacks, hit: Bool) -> Int64:
     return found.astype(np.int64)
 
 
-def lives_of(held: DeviceLevels) -> Lives:
-    """Returns when each block of a device was allocated and released."""
-    told = _stages(held.snapshot)
-    begin, freed, stack = held.block("begin"), held.block("freed"), held.block("stack")
-    action, own = held.action, held.snapshot.events.stack[held.events]
-    said = np.full(held.count, SILENT, np.int8)
+def lives_of(device: DeviceLevels) -> Lives:
+    """Returns the stages of allocation and release of each block of a device."""
+    stack_stages = _stages(device.snapshot)
+    begin, freed, stack = device.block("begin"), device.block("freed"), device.block("stack")
+    action, own = device.action, device.snapshot.events.stack[device.events]
+    event_stages = np.full(device.count, SILENT, np.int8)
     allocs = np.flatnonzero(action == Action.ALLOC)
-    said[allocs] = told[own[allocs]]
-    # Annotations of optimizers count more than stacks, and tell of releases as well.
+    event_stages[allocs] = stack_stages[own[allocs]]
+    # Annotations of optimizers take precedence over stacks, and apply to releases as well.
     for method, stage in (("step", When.STEP), ("zero_grad", When.CLEAR)):
-        said[contains(_calls(held.snapshot, method), held.time_ns)] = stage
-    edges = _step_edges(held)
-    # What a stage begins is open until another one begins, or a step; only a forward pass outlasts what says nothing.
-    hard = np.isin(said, (When.FORWARD, When.BACKWARD, When.STEP, When.CLEAR))
-    mark = np.where(hard, said, SILENT).astype(np.int8)
+        event_stages[contains(_calls(device.snapshot, method), device.time_ns)] = stage
+    edges = _step_edges(device)
+    # A stage is open until another stage or a step starts; only a forward pass continues through stacks without a stage.
+    hard = np.isin(event_stages, (When.FORWARD, When.BACKWARD, When.STEP, When.CLEAR))
+    mark = np.where(hard, event_stages, SILENT).astype(np.int8)
     last = _before(hard, edges, mark)
-    soft = (action == Action.ALLOC) & (said == SILENT)
+    soft = (action == Action.ALLOC) & (event_stages == SILENT)
     opened = np.where(last == When.FORWARD, When.FORWARD, When.BETWEEN)
-    at_alloc = np.where(hard, said, np.where(said == DATA, When.BETWEEN, opened)).astype(np.int8)
+    at_alloc = np.where(hard, event_stages, np.where(event_stages == DATA, When.BETWEEN, opened)).astype(np.int8)
     state = _before(hard | soft, edges, at_alloc)
-    previous = np.append(np.int8(When.BETWEEN), last[:-1])[: held.count]
-    previous[edges[edges < held.count]] = When.BETWEEN
-    turns = np.concatenate(([True], last[1:] != last[:-1]))[: held.count]
-    passes = np.cumsum(hard & (said == When.FORWARD) & (previous != When.FORWARD))
+    previous = np.append(np.int8(When.BETWEEN), last[:-1])[: device.count]
+    previous[edges[edges < device.count]] = When.BETWEEN
+    turns = np.concatenate(([True], last[1:] != last[:-1]))[: device.count]
+    passes = np.cumsum(hard & (event_stages == When.FORWARD) & (previous != When.FORWARD))
     run = np.cumsum(turns)
 
-    # A release may state a stack of its own, else it states that of the allocation.
+    # A release may have its own stack, else it has that of the allocation.
     ends = np.flatnonzero((freed != NEVER) & (freed != MISSING))
     at_free = state.copy()
     stated = own[freed[ends]]
     mine = (stated != MISSING) & (stated != stack[ends])
-    by_stack = told[stated]
+    by_stack = stack_stages[stated]
     chosen = mine & (by_stack > When.BETWEEN) & (by_stack < DATA)
     at_free[freed[ends[chosen]]] = by_stack[chosen]
 
-    there = begin != MISSING
-    # What is older and still there states the stack of its allocation, if that was recorded; of what was released nobody
-    # knows whose it is.
-    older = ~there & (freed == NEVER) & np.append(np.diff(held.snapshot.stacks.first) > 0, False)[stack]
+    is_recorded = begin != MISSING
+    # Remaining older blocks have the stack of their allocation, if it was recorded. Released older blocks have an
+    # unknown owner.
+    older = ~is_recorded & (freed == NEVER) & np.append(np.diff(device.snapshot.stacks.first) > 0, False)[stack]
     begins = np.full(len(begin), When.NEVER, np.int8)
-    begins[there] = at_alloc[begin[there]]
-    begins[older] = np.maximum(np.where(told[stack[older]] == DATA, When.BETWEEN, told[stack[older]]), When.BETWEEN)
+    begins[is_recorded] = at_alloc[begin[is_recorded]]
+    begins[older] = np.maximum(
+        np.where(stack_stages[stack[older]] == DATA, When.BETWEEN, stack_stages[stack[older]]), When.BETWEEN
+    )
     finish = np.full(len(begin), When.NEVER, np.int8)
     finish[ends] = at_free[freed[ends]]
     begin_pass, end_pass = np.zeros(len(begin), np.int64), np.zeros(len(begin), np.int64)
-    begin_pass[there], end_pass[ends] = passes[begin[there]], passes[freed[ends]]
-    whole = there & (freed != NEVER)
+    begin_pass[is_recorded], end_pass[ends] = passes[begin[is_recorded]], passes[freed[ends]]
+    whole = is_recorded & (freed != NEVER)
     same_run = np.zeros(len(begin), np.bool_)
     same_run[whole] = run[begin[whole]] == run[freed[whole]]
-    alone = np.zeros(len(begin), np.bool_)
-    alone[whole] = _alone(begin[whole], freed[whole], begins[whole], allocs, own)
+    in_operator = np.zeros(len(begin), np.bool_)
+    in_operator[whole] = _is_released_first(begin[whole], freed[whole], begins[whole], allocs, own)
     return Lives(
-        bytes=_asked(held),
+        bytes=_comparable_bytes(device),
         begin=begins,
         end=finish,
         begin_pass=begin_pass,
         end_pass=end_pass,
-        in_operator=alone,
+        in_operator=in_operator,
         in_stage=whole & (begins == finish) & (begin_pass == end_pass) & (same_run | (begins != When.STEP)),
     )
 
 
 def _before(marked: Bool, edges: Int64, value: Int8) -> Int8:
-    """The value of the last marked event until each one; BETWEEN where a step began since, or nothing was marked."""
+    """Returns the value of the last marked event before each edge; BETWEEN after the start of a step, or without marks."""
     at = np.where(marked, np.arange(len(marked)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
     edge = np.concatenate(([-1], edges))[np.searchsorted(edges, np.arange(len(marked)), side="right")]
@@ -149,38 +154,36 @@ def _before(marked: Bool, edges: Int64, value: Int8) -> Int8:
 
 
 def _calls(snapshot: Snapshot, method: str) -> Ranges:
-    """The annotated calls of a method of optimizers, paired in order."""
     marks = snapshot.annotations
-    said = snapshot.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
-    rows = np.flatnonzero(said[marks.name]) if len(marks.name) and snapshot.has_times else np.empty(0, np.int64)
+    is_method = snapshot.strings.where(lambda text: (found := OPTIMIZER.match(text)) is not None and found[1] == method)
+    rows = np.flatnonzero(is_method[marks.name]) if len(marks.name) and snapshot.has_times else np.empty(0, np.int64)
     rows = rows[np.argsort(marks.time_ns[rows], kind="stable")]
     start = marks.is_start[rows] == 1
     paired = np.flatnonzero(start[:-1] & ~start[1:])
     return union(marks.time_ns[rows[paired]], marks.time_ns[rows[paired + 1]])
 
 
-def _step_edges(held: DeviceLevels) -> Int64:
-    """The events before which an annotated step begins or ends, in order."""
-    marks = marks_of(held)
+def _step_edges(device: DeviceLevels) -> Int64:
+    marks = marks_of(device)
     return np.unique(np.concatenate((marks.first, marks.end[marks.is_ended])))
 
 
-def _alone(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.NDArray[np.int32]) -> Bool:
-    """Whether a block is released before another line allocates, in the backward pass before anything does.
+def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, stack: npt.NDArray[np.int32]) -> Bool:
+    """Returns whether a block is released before another line allocates; in the backward pass, before any allocation.
 
-    That is as near as a history without operators comes to memory that one operator needs while it runs.
+    Without operators, this is the closest match to temporary memory of one operator.
     """
     place = np.searchsorted(allocs, begin)
     other = np.append(stack[allocs[1:]] != stack[allocs[:-1]], True) if len(allocs) else np.empty(0, np.bool_)
-    # By allocation: the place of the next one of another stack.
+    # By allocation: the next one with another stack.
     at = np.where(other, np.arange(len(allocs)), len(allocs))
     following = np.minimum.accumulate(at[::-1])[::-1] + 1
     nearest = np.where(stage == When.BACKWARD, place + 1, following[place])
     return freed < np.append(allocs, NEVER)[np.minimum(nearest, len(allocs))]
 
 
-def _asked(held: DeviceLevels) -> Int64:
-    """Bytes of each block as they compare: those that are left state what was asked for, a history may round."""
-    size, requested = held.block("size"), held.block("requested")
+def _comparable_bytes(device: DeviceLevels) -> Int64:
+    """Returns comparable bytes of each block: remaining blocks have requested sizes, a history may round them."""
+    size, requested = device.block("size"), device.block("requested")
     grain = max(int(np.gcd.reduce(size)), 1) if len(size) else 1
     return np.where(requested > 0, -(-requested // grain) * grain, size)

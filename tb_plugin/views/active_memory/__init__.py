@@ -15,15 +15,14 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`device` and `axis` as for `allocations`.",
         payloads=(
-            "For memory snapshots: the history as the page draws it. With `tile`: `bands` (Bands: tile "
-            "`tile` of level `level`, default: the last level, with one tile for everything; `detail`: "
-            "blocks of at least peak / 2^`detail` are listed, default 11, `all`: any size. At most "
-            "10,000 blocks, largest area first, 20,000 from `detail` 13; `layer`: `pools` draws private "
-            "pools separately as envelopes; `segments` draws segments instead of blocks, and "
-            "`active_bytes` are then segment bytes). With `block` (its `block_row`) or `segment` (its "
-            "row): `block` or `segment` (Figures: all its properties, with `allocation_stack`). "
-            "Otherwise `curve` (Series, as above) from `from` to `to` or from `from_ns` to `to_ns`, in "
-            "`width` columns; absent without a history."
+            "For memory snapshots: the drawing of their history. With `tile`: `bands` (Bands: tile number `tile` of "
+            "level `level`, by default the last one, whose single tile covers everything). `detail`: the tile lists "
+            "blocks of at least the peak over 2 to this power, default 11; `all`: of any size. It lists at most "
+            "10,000 blocks, largest area first, and 20,000 from `detail` 13 on. `layer`: `pools` draws private pools "
+            "separately, as envelopes; `segments` draws segments instead of blocks, and `active_bytes` are then "
+            "their bytes. With `block` (its `block_row`) or `segment` (its row): `block` or `segment` (Figures, with "
+            "`allocation_stack`). Otherwise `curve` (Series, as above) of `from` to `to`, or `from_ns` to `to_ns`, "
+            "in `width` columns; absent without a history."
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""All that is known of one block, or one segment, of a device."""
+"""Figures of one block or segment."""
 
 from __future__ import annotations
 
@@ -19,44 +19,43 @@ from tb_plugin.payloads import Figures, Scalar
 Column = npt.NDArray[np.integer]
 
 
-def block_of(held: DeviceLevels, row: int) -> Figures:
-    """Returns the figures of a block: of what is not known None."""
-    strings = held.snapshot.strings
-    column = {name: held.block(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
-    context, metadata = (strings.take(held.block(name)[row : row + 1])[0].as_py() for name in ("context", "metadata"))
+def block_of(device: DeviceLevels, row: int) -> Figures:
+    """Returns the figures of a block; unknown values are None."""
+    strings = device.snapshot.strings
+    column = {name: device.block(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
+    context, metadata = (strings.take(device.block(name)[row : row + 1])[0].as_py() for name in ("context", "metadata"))
     size, requested, begin, freed, end = (
-        int(held.block(name)[row]) for name in ("size", "requested", "begin", "freed", "end")
+        int(device.block(name)[row]) for name in ("size", "requested", "begin", "freed", "end")
     )
     values = {
         "block_size_bytes": size,
         "requested_bytes": None if requested == MISSING else requested,
-        **_placed(held, column),
-        **_lived(held, begin, freed),
+        **_place(device, column),
+        **_lifetime(device, begin, freed),
         "reusable_event": None if end == NEVER else end,
-        "active_then_bytes": int(levels_of(held).active[begin + 1]),
-        "block_module": texts_of(modules_of_stacks(held.snapshot), column["stack"])[0].as_py(),
-        "memory_category": categories_of_blocks(held).texts(np.array([row]))[0].as_py(),
+        "active_then_bytes": int(levels_of(device).active[begin + 1]),
+        "block_module": texts_of(modules_of_stacks(device.snapshot), column["stack"])[0].as_py(),
+        "memory_category": categories_of_blocks(device).texts(np.array([row]))[0].as_py(),
         "compile_context": context,
         "user_metadata": metadata,
         "block_row": row,
     }
-    return Figures("block", "Block", held.name, [METRICS.figure(key, value) for key, value in values.items()])
+    return Figures("block", "Block", device.name, [METRICS.figure(key, value) for key, value in values.items()])
 
 
-def segment_of(held: DeviceLevels, row: int) -> Figures:
-    """Returns the figures of a segment: of what is not known None."""
-    column = {name: held.segment(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
+def segment_of(device: DeviceLevels, row: int) -> Figures:
+    """Returns the figures of a segment; unknown values are None."""
+    column = {name: device.segment(name)[row : row + 1] for name in ("address", "stream", "pool", "stack")}
     values = {
-        "block_size_bytes": int(held.segment("size")[row]),
-        **_placed(held, column),
-        **_lived(held, int(held.segment("begin")[row]), int(held.segment("end")[row])),
+        "block_size_bytes": int(device.segment("size")[row]),
+        **_place(device, column),
+        **_lifetime(device, int(device.segment("begin")[row]), int(device.segment("end")[row])),
     }
-    return Figures("segment", "Segment", held.name, [METRICS.figure(key, value) for key, value in values.items()])
+    return Figures("segment", "Segment", device.name, [METRICS.figure(key, value) for key, value in values.items()])
 
 
-def _placed(held: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scalar]:
-    """Where it lies, and who asked for it."""
-    snapshot, words = held.snapshot, stack_words(held.snapshot)
+def _place(device: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scalar]:
+    snapshot, words = device.snapshot, stack_words(device.snapshot)
     return {
         "allocation_line": texts_of(words.line, column["stack"])[0].as_py(),
         "stream_name": stream_texts(snapshot, column["stream"])[0].as_py(),
@@ -66,11 +65,10 @@ def _placed(held: DeviceLevels, column: Mapping[str, Column]) -> dict[str, Scala
     }
 
 
-def _lived(held: DeviceLevels, begin: int, end: int) -> dict[str, Scalar]:
-    """When it was allocated and released."""
+def _lifetime(device: DeviceLevels, begin: int, end: int) -> dict[str, Scalar]:
 
     def time_of(event: int) -> int | None:
-        return int(held.time_ns[event]) if held.snapshot.has_times and event not in (MISSING, NEVER) else None
+        return int(device.time_ns[event]) if device.snapshot.has_times and event not in (MISSING, NEVER) else None
 
     begins, ends = time_of(begin), time_of(end)
     return {

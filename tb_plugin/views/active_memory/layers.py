@@ -1,4 +1,4 @@
-"""What is drawn as bands: the blocks of a device, the same with private pools apart, or its segments."""
+"""Layers of the active-memory timeline: blocks, pools or segments."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tb_plugin.model.trace.schema import MISSING
 Int64 = npt.NDArray[np.int64]
 
 LAYERS = ("", "pools", "segments")
+# Private pools and streams with an envelope of their own, largest first; the others share one.
 MOST_ENVELOPES = 16
-"""Private pools and streams with an envelope of their own; those that hold least have one together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """What a private pool ever took, on one stream: it only grows."""
+    """Bytes that a private pool ever took on one stream; it only grows."""
 
     name: str
     state: Int64
     """States at which it grows, ascending."""
     height: Int64
-    """Bytes from each of them on."""
+    """Bytes from each of these states on."""
 
     def at(self, states: Int64) -> Int64:
-        """Returns how high it is at some states."""
+        """Returns its height at some states."""
         place = np.searchsorted(self.state, states, side="right")
         found: Int64 = np.append(0, self.height)[place]
         return found
@@ -40,57 +40,57 @@ class Envelope:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """Bands by row: when each is there and how high, and what they and envelopes sum to at every state."""
+    """Bands by row: lifetime, height, and the sum with envelopes at every state."""
 
     begin: Int64
     freed: Int64
-    """Event that asked for its release: what follows is active, and no longer allocated."""
+    """Event that requested its release; afterwards it is active but not allocated."""
     end: Int64
     size: Int64
     stack: Int64
     height: Int64
-    """By state: everything that is drawn."""
+    """By state: height of everything drawn."""
     envelopes: tuple[Envelope, ...] = ()
     envelope: Int64 | None = None
-    """By row: its place in the envelopes, -1 = it lies on top of them."""
+    """By row: position among the envelopes, -1 = on top of them."""
 
 
-def layer_of(held: DeviceLevels, kind: str) -> Layer:
+def layer_of(device: DeviceLevels, kind: str) -> Layer:
     """Returns a layer of a device, by name."""
     if kind == "segments":
-        begin, end, size, stack = (held.segment(name) for name in ("begin", "end", "size", "stack"))
-        return Layer(begin, end, end, size, stack, levels_of(held).reserved)
-    begin, freed, end, size, stack = (held.block(name) for name in ("begin", "freed", "end", "size", "stack"))
-    if kind == "pools" and has_private_pools(held):
-        envelopes, of, height = _pooled(held.snapshot, held.place)
+        begin, end, size, stack = (device.segment(name) for name in ("begin", "end", "size", "stack"))
+        return Layer(begin, end, end, size, stack, levels_of(device).reserved)
+    begin, freed, end, size, stack = (device.block(name) for name in ("begin", "freed", "end", "size", "stack"))
+    if kind == "pools" and has_private_pools(device):
+        envelopes, of, height = _pooled(device.snapshot, device.place)
         return Layer(begin, freed, end, size, stack, height, envelopes, of)
-    return Layer(begin, freed, end, size, stack, levels_of(held).active)
+    return Layer(begin, freed, end, size, stack, levels_of(device).active)
 
 
-def has_private_pools(held: DeviceLevels) -> bool:
-    """Returns whether anything of a device lies in a private pool."""
-    private = _private(held.snapshot)
-    return bool(private[held.segment("pool")].any() or private[held.block("pool")].any())
+def has_private_pools(device: DeviceLevels) -> bool:
+    """Returns whether a device has private pools."""
+    private = _private(device.snapshot)
+    return bool(private[device.segment("pool")].any() or private[device.block("pool")].any())
 
 
 def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-    """By pool, and at the end for none that is stated."""
+    """Returns which pools are private; the last entry is for an unrecorded pool."""
     return np.array([*(pool != (0, 0) for pool in snapshot.pools), False])
 
 
 @remembered
 def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64, Int64]:
-    """Envelopes of private pools, the one of each block, and how high they and what lies on them is at every state."""
-    held = devices_of(snapshot)[place]
+    """Returns envelopes of private pools, the envelope of each block, and the total height at every state."""
+    device = devices_of(snapshot)[place]
     private, streams = _private(snapshot), len(snapshot.streams) + 1
-    pools = (_pools_of_blocks(held), held.segment("pool").astype(np.int64))
+    pools = (_pools_of_blocks(device), device.segment("pool").astype(np.int64))
     keys = [
         np.where(private[pool], pool * streams + held_stream + 1, MISSING)
-        for pool, held_stream in zip(pools, (held.block("stream"), held.segment("stream")), strict=True)
+        for pool, held_stream in zip(pools, (device.block("stream"), device.segment("stream")), strict=True)
     ]
     found = np.unique(np.concatenate(keys))
     found = found[found != MISSING]
-    parts = [_grown(held, *rows) for rows in zip(*(_rows_by(key, found) for key in keys), strict=True)]
+    parts = [_grown(device, *rows) for rows in zip(*(_rows_by(key, found) for key in keys), strict=True)]
     order = np.argsort([-int(height[-1]) if len(height) else 0 for _, height in parts], kind="stable")
     number = np.empty(len(found), np.int64)
     number[order] = np.minimum(np.arange(len(found)), MOST_ENVELOPES - 1)
@@ -101,16 +101,15 @@ def _pooled(snapshot: Snapshot, place: int) -> tuple[tuple[Envelope, ...], Int64
         envelopes.append(Envelope(name, *_summed([parts[i] for i in mine])))
     of = np.where(keys[0] == MISSING, MISSING, np.append(number, 0)[np.searchsorted(found, keys[0])])
     inside = np.flatnonzero(of != MISSING)
-    begin, end, size = (held.block(name)[inside] for name in ("begin", "end", "size"))
-    growth = np.zeros(held.count + 1, np.int64)
+    begin, end, size = (device.block(name)[inside] for name in ("begin", "end", "size"))
+    growth = np.zeros(device.count + 1, np.int64)
     for envelope in envelopes:
         growth[envelope.state] += np.diff(envelope.height, prepend=0)
-    height = levels_of(held).active - level(held.count, begin, end, size) + np.cumsum(growth)
+    height = levels_of(device).active - level(device.count, begin, end, size) + np.cumsum(growth)
     return tuple(envelopes), of, height
 
 
 def _rows_by(keys: Int64, found: Int64) -> list[Int64]:
-    """The rows of each of some keys, ascending both."""
     order = np.argsort(keys, kind="stable")
     bounds = np.searchsorted(keys[order], found).tolist()
     return [order[first:end] for first, end in pairwise([*bounds, len(order)])]
@@ -121,29 +120,29 @@ def _name(snapshot: Snapshot, key: int, streams: int) -> str:
     return f"{pool_texts(snapshot, pool)[0].as_py()} pool, stream {stream_texts(snapshot, stream)[0].as_py() or '?'}"
 
 
-def _pools_of_blocks(held: DeviceLevels) -> Int64:
-    """The pool of each block: as stated, else that of the segment at its address that is left at the end.
+def _pools_of_blocks(device: DeviceLevels) -> Int64:
+    """Returns the pool of each block: as recorded, else that of the remaining segment at its address.
 
-    Segments that went state a pool only where blocks do as well.
+    Released segments have a recorded pool only if blocks have one too.
     """
-    pool = held.block("pool").astype(np.int64)
-    left = np.flatnonzero(held.segment("end") == NEVER)
-    left = left[np.argsort(held.segment("address")[left], kind="stable")]
+    pool = device.block("pool").astype(np.int64)
+    left = np.flatnonzero(device.segment("end") == NEVER)
+    left = left[np.argsort(device.segment("address")[left], kind="stable")]
     unknown = np.flatnonzero(pool == MISSING)
     if not len(left) or not len(unknown):
         return pool
-    at, size, begin, known = (held.segment(name)[left] for name in ("address", "size", "begin", "pool"))
-    address = held.block("address")[unknown]
+    at, size, begin, known = (device.segment(name)[left] for name in ("address", "size", "begin", "pool"))
+    address = device.block("address")[unknown]
     near = np.maximum(np.searchsorted(at, address, side="right") - 1, 0)
-    inside = (address >= at[near]) & (address < at[near] + size[near]) & (held.block("begin")[unknown] >= begin[near])
+    inside = (address >= at[near]) & (address < at[near] + size[near]) & (device.block("begin")[unknown] >= begin[near])
     pool[unknown[inside]] = known[near[inside]]
     return pool
 
 
-def _grown(held: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, Int64]:
-    """States at which the larger of active and reserved bytes is larger than ever before, and how large it is."""
+def _grown(device: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, Int64]:
+    """Returns the states with a new maximum of active and reserved bytes, and these maxima."""
     changes = []
-    for rows, column in ((blocks, held.block), (segments, held.segment)):
+    for rows, column in ((blocks, device.block), (segments, device.segment)):
         begin, end, size = (column(name)[rows].astype(np.int64) for name in ("begin", "end", "size"))
         over = np.flatnonzero((end != NEVER) & (end >= begin))
         changes.append((np.concatenate((begin, end[over])) + 1, np.concatenate((size, -size[over]))))
@@ -157,7 +156,6 @@ def _grown(held: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, I
 
 
 def _summed(parts: list[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
-    """Envelopes as one."""
     states = np.unique(np.concatenate([state for state, _ in parts]))
     heights = [np.append(0, height)[np.searchsorted(state, states, side="right")] for state, height in parts]
     return states, np.sum(heights, axis=0)

@@ -1,6 +1,7 @@
-"""Tiles of the active-memory timeline: a state of the history a column, and the blocks that are there in each.
+"""Tiles of the active-memory timeline.
 
-Work is bound by the blocks and events that a tile touches: a few passes over columns, and one ``argmax`` a column.
+Each column shows one state of the history and the blocks live then. Work is bound by the blocks and events of a tile: a
+few passes over columns, and one ``argmax`` per column.
 """
 
 from __future__ import annotations
@@ -23,63 +24,62 @@ from tb_plugin.views.active_memory.layers import Layer, has_private_pools, layer
 Int64 = npt.NDArray[np.int64]
 
 COLUMNS = 512
-"""Columns of a tile."""
+# Blocks count from the peak over 2 to this power on, unless another detail is requested.
 DETAIL = 11
-"""Blocks count from the peak over 2 to the power of this on, unless another detail is asked for."""
+# Blocks per tile, those of the largest area.
 MOST = 20_000
-"""Blocks of a tile at most: those of the largest area."""
+# Blocks per tile at the default detail: three tiles are visible, and a browser draws them within a frame.
 USUAL = 10_000
-"""Blocks of a tile at the usual detail: three tiles are in sight, and a browser takes them up within a frame."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What x counts: states of the history (0 is before the first event), or nanoseconds."""
+    """The x axis: states of the history (0 is before the first event), or nanoseconds."""
 
-    held: DeviceLevels
+    device: DeviceLevels
     by_time: bool
 
     @property
     def extent(self) -> int:
-        """Returns how many units there are."""
+        """Returns the number of units."""
         if not self.by_time:
-            return self.held.count + 1
-        return int(self.held.time_ns[-1]) + 1 if self.held.count else 1
+            return self.device.count + 1
+        return int(self.device.time_ns[-1]) + 1 if self.device.count else 1
 
     @property
     def levels(self) -> int:
-        """Returns how many levels there are: on the last one, a tile holds everything."""
+        """Returns the number of levels; on the last one, a single tile covers everything."""
         return max(0, (self.extent - 1) // COLUMNS).bit_length() + 1
 
     def tiles(self, level: int) -> int:
-        """Returns how many tiles a level has."""
+        """Returns the number of tiles on a level."""
         return (self.extent - 1) // (COLUMNS << level) + 1
 
     def bounds(self, level: int, tile: int) -> Int64:
-        """Returns the first state that each column of a tile covers, and behind them the end."""
+        """Returns the first state that each column of a tile covers, and the end of the last column."""
         count = min(COLUMNS, max(0, -(-self.extent // (1 << level)) - tile * COLUMNS))
         edges: Int64 = (np.arange(count + 1) + tile * COLUMNS) << level
         if not self.by_time:
             return np.minimum(edges, self.extent)
-        states = np.searchsorted(self.held.time_ns, edges, side="left") + 1
+        states = np.searchsorted(self.device.time_ns, edges, side="left") + 1
         if not tile:
-            states[:1] = 0  # what was there before the first event stands in the first column
+            states[:1] = 0  # memory older than the first event is in the first column
         return states
 
 
 def samples_of(active: Int64, bounds: Int64) -> Int64:
-    """Returns the state that each column shows: the first of its own with most active bytes, else the one before it."""
+    """Returns the state that each column shows: its first with most active bytes, else the previous state."""
     pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     return np.array(
         [low + int(active[low:high].argmax()) if high > low else max(low - 1, 0) for low, high in pairs], np.int64
     )
 
 
-def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
-    """Returns a tile of a layer. Listed is what has at least the peak over 2 to the power of ``detail``; None: any size."""
-    layer = layer_of(held, kind)
+def tile_of(device: DeviceLevels, axis: Axis, level: int, tile: int, detail: int | None, kind: str = "") -> Bands:
+    """Returns a tile of a layer with blocks of at least the peak over 2 to the power of ``detail`` (None: any size)."""
+    layer = layer_of(device, kind)
     states = samples_of(layer.height, axis.bounds(level, tile))
-    peak = _peak(held.snapshot, held.place, kind)
+    peak = _peak(device.snapshot, device.place, kind)
     most = int(layer.height[peak])
     least, listed_most = (0, MOST) if detail is None else (most >> detail, min(MOST, _listed(detail)))
     rows, first, end, hidden = _blocks(layer, states - 1, least, listed_most)
@@ -89,18 +89,18 @@ def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int |
     on_top = envelope == MISSING
     rest = _rest(layer, states, first[on_top], end[on_top], size[on_top])
     stacks, stack = np.unique(layer.stack[rows], return_inverse=True)
-    codes, category_names = _categories(held, rows, kind)
+    codes, category_names = _categories(device, rows, kind)
     named, category = np.unique(codes, return_inverse=True)
     lines, modules = (
         texts_of(texts, stacks).to_pylist()
-        for texts in (stack_words(held.snapshot).line, modules_of_stacks(held.snapshot))
+        for texts in (stack_words(device.snapshot).line, modules_of_stacks(device.snapshot))
     )
     names = [category_names[code] if code >= 0 else None for code in named.tolist()]
-    levels = levels_of(held)
+    levels = levels_of(device)
     totals = (levels.reserved if kind == "segments" else levels.active)[states]
-    times = np.append(held.time_ns[:1], held.time_ns) if held.count else np.zeros(1, np.int64)
+    times = np.append(device.time_ns[:1], device.time_ns) if device.count else np.zeros(1, np.int64)
     ended = freed != NEVER
-    timed = ended & (begin != MISSING) & held.snapshot.has_times
+    timed = ended & (begin != MISSING) & device.snapshot.has_times
     life = times[np.where(ended, freed, -1) + 1] - times[begin + 1]
     return Bands(
         name="bands",
@@ -110,7 +110,7 @@ def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int |
         tile=tile,
         width=1 << level,
         extent=axis.extent,
-        has_times=held.snapshot.has_times,
+        has_times=device.snapshot.has_times,
         peak_bytes=most,
         peak_event=peak - 1,
         event=(states - 1).tolist(),
@@ -131,14 +131,14 @@ def tile_of(held: DeviceLevels, axis: Axis, level: int, tile: int, detail: int |
         modules=[module or "" for module in modules],
         categories=[name or "" for name in names],
         hidden=hidden,
-        has_private_pools=has_private_pools(held),
+        has_private_pools=has_private_pools(device),
         envelopes=envelopes,
         envelope=envelope.tolist() if envelopes else [],
     )
 
 
 def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) -> Int64:
-    """What is there in each column beside the envelopes and the listed blocks that stand in none."""
+    """Returns the bytes in each column beside the envelopes and the listed blocks outside of them."""
     change = np.zeros(len(states) + 1, np.int64)
     np.add.at(change, first, size)
     np.subtract.at(change, end, size)
@@ -146,41 +146,41 @@ def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) ->
     return rest - sum((one.at(states) for one in layer.envelopes), np.zeros(len(states), np.int64))
 
 
-def _categories(held: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
-    """What rows are for; segments are for many things."""
-    found = categories_of_blocks(held)
+def _categories(device: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
+    """Returns the categories of rows; segments have none."""
+    found = categories_of_blocks(device)
     if kind == "segments" or not found.known:
         return np.full(len(rows), MISSING), ()
     return found.of[rows], found.names
 
 
 def _listed(detail: int) -> int:
-    """Blocks of a tile at most: twice as many where a fourth of the size still counts."""
+    """Returns the limit of blocks per tile: twice as many if a quarter of the size still counts."""
     return USUAL << max(0, (detail - DETAIL) // 2)
 
 
 def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, Int64, Int64, int]:
-    """Rows of what to list, their first column and the one behind their last, and how many others there are."""
+    """Returns the listed rows, their first column, the column after their last, and the number of other rows."""
     none = np.empty(0, np.int64)
     if not len(events):
         return none, none, none, 0
     begin, end = layer.begin, layer.end
-    # Rows stand by their begin: none behind the last one that has begun.
+    # Rows are in order of their starts: later rows have not started yet.
     began = int(np.searchsorted(begin, events[-1], side="right"))
     near = np.flatnonzero(end[:began] > events[0])
     first, last = _columns(events, begin[near]), _columns(events, end[near])
-    there = np.flatnonzero(first < last)
-    size = layer.size[near[there]]
+    visible = np.flatnonzero(first < last)
+    size = layer.size[near[visible]]
     kept = np.flatnonzero(size >= least)
     if len(kept) > most:
-        area = size[kept] * (last - first)[there[kept]]
+        area = size[kept] * (last - first)[visible[kept]]
         kept = np.sort(kept[np.argpartition(-area, most)[:most]])
-    chosen = there[kept]
-    return near[chosen], first[chosen].astype(np.int64), last[chosen].astype(np.int64), len(there) - len(kept)
+    chosen = visible[kept]
+    return near[chosen], first[chosen].astype(np.int64), last[chosen].astype(np.int64), len(visible) - len(kept)
 
 
 def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
-    """The first column whose event is not before each moment. A table of all events: millions of moments are looked up."""
+    """Returns the first column whose event is not before each moment. A table of all events speeds up millions of lookups."""
     low, high = int(events[0]), int(events[-1]) + 1
     counts = np.concatenate(([1], np.diff(events), [1]))
     table = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
@@ -190,6 +190,6 @@ def _columns(events: Int64, moments: Int64) -> npt.NDArray[np.int32]:
 
 @remembered
 def _peak(snapshot: Snapshot, place: int, kind: str) -> int:
-    """The first state of a device at which most is drawn."""
+    """Returns the first state with the largest height."""
     devices = devices_of(snapshot)
     return int(layer_of(devices[place], kind).height.argmax()) if devices else 0

@@ -1,6 +1,6 @@
-"""Active memory: what the page of a snapshot draws over its history, at the level of detail that it asks for.
+"""Active-memory timeline of a snapshot.
 
-Curves of a part, a tile of bands (``tiles.py``), or one block of it.
+An answer has the curves of a part, a tile of bands (``tiles.py``), or one block.
 """
 
 from __future__ import annotations
@@ -38,47 +38,46 @@ FINEST = 40
 
 
 class ActiveMemory(DeclaredView, entry=VIEW):
-    """What is drawn of the history of a snapshot."""
+    """The drawing of a snapshot's history."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, and on what of its history is asked for."""
+        """Returns the device and the requested part of its history."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns a tile, a block, or the curves of a part of the history. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        payloads = _payloads(held, params)
+        device = levels_of_device(snapshot, params)
+        payloads = _payloads(device, params)
         return Part(CoverageInfo(complete=snapshot.report.complete), payloads=payloads, layout=tuple(payloads))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns what was asked for."""
+        """Returns the requested payload."""
         return answer_view(self, parts[0], params)
 
 
-def _payloads(held: DeviceLevels, params: Params) -> dict[str, Payload]:
-    by_time = params.get("axis") == "time" and held.snapshot.has_times
-    for kind, column, told in (("block", held.block, block_of), ("segment", held.segment, segment_of)):
+def _payloads(device: DeviceLevels, params: Params) -> dict[str, Payload]:
+    by_time = params.get("axis") == "time" and device.snapshot.has_times
+    for kind, column, told in (("block", device.block, block_of), ("segment", device.segment, segment_of)):
         row = int_param(params, kind)
         if row is not None:
             if not 0 <= row < len(column("size")):
-                raise BadRequest(f"{held.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,}.")
-            return {kind: told(held, row)}
+                raise BadRequest(f"{device.name} has no {kind} {row}.", kind, f"It has {len(column('size')):,}.")
+            return {kind: told(device, row)}
     tile = int_param(params, "tile")
     if tile is not None:
         layer = params.get("layer") or ""
         if layer not in LAYERS:
             raise BadRequest(f"layer cannot be {layer[:40]}.", "layer", f"Choose one of {', '.join(LAYERS[1:])}.")
-        return {"bands": tile_of(held, *_tile(Axis(held, by_time), tile, params), detail_of(params), layer)}
-    if not held.count:
+        return {"bands": tile_of(device, *_tile(Axis(device, by_time), tile, params), detail_of(params), layer)}
+    if not device.count:
         return {}
     width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
-    return {"curve": curve_of(held, levels_of(held), span_of(held, params), width, by_time)}
+    return {"curve": curve_of(device, levels_of(device), span_of(device, params), width, by_time)}
 
 
 def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
-    """The axis with the number of a level, by default the last one, and of a tile on it."""
-    asked = int_param(params, "level")
-    level = axis.levels - 1 if asked is None else asked
+    requested = int_param(params, "level")
+    level = axis.levels - 1 if requested is None else requested
     if not 0 <= level < axis.levels:
         raise BadRequest(f"There is no level {level}.", "level", f"The last one is {axis.levels - 1}.")
     last = axis.tiles(level) - 1
@@ -88,10 +87,10 @@ def _tile(axis: Axis, tile: int, params: Params) -> tuple[Axis, int, int]:
 
 
 def detail_of(params: Params) -> int | None:
-    """Returns which blocks are listed: of at least the peak over 2 to this power; None: all. Raises BadRequest."""
+    """Returns the detail: blocks of at least the peak over 2 to this power are listed; None: all. Raises BadRequest."""
     if params.get("detail") == "all":
         return None
-    asked = int_param(params, "detail")
-    if asked is not None and not 0 <= asked <= FINEST:
-        raise BadRequest(f"detail must be all, or from 0 to {FINEST}.", "detail", f"Got {asked}.")
-    return DETAIL if asked is None else asked
+    requested = int_param(params, "detail")
+    if requested is not None and not 0 <= requested <= FINEST:
+        raise BadRequest(f"detail must be all, or from 0 to {FINEST}.", "detail", f"Got {requested}.")
+    return DETAIL if requested is None else requested

@@ -14,15 +14,14 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail"),
     http=ViewText(
         parameters=(
-            "`at_ns` (nanoseconds from the start of the trace, one microsecond long), `address` "
-            "(`0x7f20`, or decimal), `bytes` (minimum size)."
+            "`at_ns` (start of the allocation's microsecond, from the start of the trace), `address` (`0x7f20`, or "
+            "decimal), `bytes` (minimum size)."
         ),
         payloads=(
-            "The operator that allocated a block of another recording of the same process, such as a "
-            "snapshot. `matching` (Figures: how it was "
-            "[matched](../concepts/memory.md#memory), null when the time is outside "
-            "the trace)."
+            "The operator of a trace that allocated a block of another recording of the process, such as a snapshot. "
+            "`matching` (Figures: how it was [matched](../concepts/memory.md#memory); null for times outside of the "
+            "trace)."
         ),
-        tables="`allocating_operators` (one row; several when ambiguous, none when no operator was running).",
+        tables="`allocating_operators` (one row; several if it is ambiguous, none if no operator was open).",
     ),
 )

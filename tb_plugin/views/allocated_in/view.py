@@ -1,4 +1,4 @@
-"""Allocated in: the operator that was open when a block was allocated, as another recording of the process tells of it."""
+"""Operators that were open when a snapshot's block was allocated."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ from tb_plugin.views.allocated_in import VIEW
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+# Allocator times are whole microseconds.
 MOMENT_NS = 1_000
-"""The times of allocators are whole microseconds: the allocation lies somewhere in this one."""
-REACHES_NS = (0, 10_000, 100_000)
-"""Two recorders translate the clock of the machine each in its own way. Allocators give an address away again within
-microseconds: a nearer reach that has an allocation of it is believed; where it has several, any may be meant."""
+# Tolerances of the match, smallest first: two recorders convert the clock differently. Allocators reuse addresses
+# within microseconds, so the smallest tolerance with a match decides.
+TOLERANCES_NS = (0, 10_000, 100_000)
 BY_ADDRESS, BY_TIME = "address and time", "time"
 
 
 class AllocatedIn(DeclaredView, entry=VIEW):
-    """What a trace says of an allocation whose time, address and size are known."""
+    """The origin of an allocation with a known time, address and size, in another recording of the process."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the allocation; the steps are said, not applied."""
+        """Returns the steps and the allocation; the steps are only reported."""
         return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the operators that the allocation may belong to: one unless it is ambiguous. Raises BadRequest."""
+        """Returns the operators that may have allocated the block: one unless it is ambiguous. Raises BadRequest."""
         coverage = select_rows(trace, params.steps).coverage
         at, address, size = int_param(params, "at_ns"), _address(params), int_param(params, "bytes")
         matched_by: str | None = None
-        apart: int | None = None
+        distance_ns: int | None = None
         frame = _frame(trace, np.empty(0, np.int32), np.empty(0, np.int64))
         if at is not None and at + MOMENT_NS >= 0 and at <= trace.coverage.end_ns:
             found = _by_address(trace, at, address, max(size or 0, 1))
             if len(found):
-                matched_by, apart = BY_ADDRESS, int(_apart(trace.memory.time_ns[found], at).min())
+                matched_by, distance_ns = BY_ADDRESS, int(_distance_ns(trace.memory.time_ns[found], at).min())
                 frame = _frame(trace, tracks_of(trace)[found], trace.memory.time_ns[found])
             else:
                 matched_by, frame = BY_TIME, _by_time(trace, at)
-        figures = [METRICS.figure("matched_by", matched_by), METRICS.figure("clock_apart_ns", apart)]
+        figures = [METRICS.figure("matched_by", matched_by), METRICS.figure("clock_apart_ns", distance_ns)]
         matching = Figures("matching", "Match", "", figures)
         return Part(coverage, {}, {frame.name: frame}, {"matching": matching}, ("matching", frame.name))
 
@@ -70,43 +70,43 @@ class AllocatedIn(DeclaredView, entry=VIEW):
 
 
 def _address(params: Params) -> int | None:
-    """The address asked for, decimal or as ``0x7f20``. Raises BadRequest."""
+    """Returns the requested address, decimal or as ``0x7f20``. Raises BadRequest."""
     text = params.get("address")
     if not text:
         return None
     if not re.fullmatch(r"0x[0-9a-fA-F]{1,15}|[0-9]{1,18}", text):
-        raise BadRequest("That is no address.", "address", f"Got {text[:40]!r}.")
+        raise BadRequest("This is not an address.", "address", f"Got {text[:40]!r}.")
     return int(text, 0) if text.startswith("0x") else int(text)
 
 
 def _by_address(trace: TraceTable, at: int, address: int | None, size: int) -> Int64:
-    """The allocations of that address that may be meant: positions among the events.
+    """Returns the possible allocations of the address, as positions among the events.
 
-    Allocators round what is asked for: a block may be larger in the trace.
+    Allocators round sizes up: a block may be larger in the trace.
     """
     memory = trace.memory
     if not address:
         return np.empty(0, np.int64)
-    first, last = np.searchsorted(memory.time_ns, (at - REACHES_NS[-1], at + MOMENT_NS + REACHES_NS[-1]))
+    first, last = np.searchsorted(memory.time_ns, (at - TOLERANCES_NS[-1], at + MOMENT_NS + TOLERANCES_NS[-1]))
     near = np.arange(first, last)
     near = near[(memory.address[near] == address) & (memory.bytes[near] >= size)]
-    apart = _apart(memory.time_ns[near], at)
-    return next((found for reach in REACHES_NS if len(found := near[apart <= reach])), near[:0])
+    distance_ns = _distance_ns(memory.time_ns[near], at)
+    return next((found for reach in TOLERANCES_NS if len(found := near[distance_ns <= reach])), near[:0])
 
 
-def _apart(time: Int64, at: int) -> Int64:
-    """How far times lie from the microsecond that begins at a time."""
+def _distance_ns(time: Int64, at: int) -> Int64:
+    """Returns the distance of times from the microsecond that starts at ``at``, nanoseconds."""
     return np.maximum(np.maximum(at - time, time - (at + MOMENT_NS - 1)), 0)
 
 
 def _by_time(trace: TraceTable, at: int) -> Frame:
-    """The innermost operator of each thread that was open all through a microsecond."""
+    """Returns the innermost operator of each thread that was open during the whole microsecond."""
     track = distinct_values(trace.track[trace.kind == EventKind.OPERATOR]).astype(np.int32)
     return _frame(trace, track, np.full(len(track), at), MOMENT_NS)
 
 
 def _frame(trace: TraceTable, track: Int32, time: Int64, length_ns: int = 0) -> Frame:
-    """The operators open at moments of threads, each once; of moments with a length only those that are open all through."""
+    """Returns the operators open at moments of threads, without duplicates; with a length only those open throughout."""
     owners = owners_at(trace, track, time)
     if length_ns:
         ends = trace.ends(owners.operators)
@@ -135,4 +135,6 @@ def _frame(trace: TraceTable, track: Int32, time: Int64, length_ns: int = 0) -> 
     )
     keys = ("name", "outermost_operator", "module", *ORIGINS, "thread", "start_ns", "dur_ns")
     columns = [*METRICS.columns(*keys), Column(EVENT, hidden=True)]
-    return Frame("allocating_operators", "Open when it was allocated", columns, table, ("thread", "event"), "name")
+    return Frame(
+        "allocating_operators", "Operators open at the allocation", columns, table, ("thread", "event"), "name"
+    )

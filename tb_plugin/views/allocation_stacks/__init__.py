@@ -27,10 +27,9 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device`, `at` (the moment; default: the peak), `against` (a second moment, in any order), "
-            "`of` (`held`: memory allocated at `at`. With `against` also `made`, the default: memory "
-            "allocated in between; and `left`: the part of it not released at the later moment), `by` "
-            "(`line`, `function`, `file`)."
+            "`device`, `at` (the moment; default: the peak), `against` (a second moment, in any order), `of` "
+            "(`held`: allocated at `at`; with `against` also `made`, the default then: all allocations in between; "
+            "and `left`: those not released at the later moment), `by` (`line`, `function`, `file`)."
         ),
         payloads=(
             "For memory snapshots. `stacks` (Tree, one root), `summary` (Figures), `devices` (Figures, one per device)."

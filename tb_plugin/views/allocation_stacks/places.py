@@ -1,4 +1,7 @@
-"""Stacks laid over each other: every byte stands at the innermost frame of its stack, and counts in all frames around it."""
+"""Merged allocation stacks, weighted by bytes.
+
+Every byte counts in all frames of its stack, and as its own in the innermost frame.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from tb_plugin.model.trace.schema import MISSING
 
 Int64 = npt.NDArray[np.int64]
 
+# Merge by line of code, by function, or by file; a file's nested calls of itself are one place.
 BY = ("line", "function", "file")
-"""What a place is: a line of code; a function, whatever its line; a file, with what calls itself in it as one place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,19 +30,17 @@ class Places:
 
     name: list[str]
     package: list[tuple[str, bool]]
-    """Whose code it is, and whether that is a framework."""
+    """Package of the code, and whether it is a framework."""
     parent: Int64
     bytes: Int64
-    """With everything beneath."""
+    """Including everything beneath."""
     own_bytes: Int64
     blocks: Int64
-    """With everything beneath."""
+    """Including everything beneath."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Labels:
-    """Texts of frames, and the number of that of each frame."""
-
     text: list[str]
     package: list[tuple[str, bool]]
     of: Int64
@@ -79,29 +80,29 @@ def places_of_stacks(
     labels = _labels(snapshot, by)
     label, length = _outermost_first(snapshot, labels, which, by)
     first = np.cumsum(length) - length
-    # Level by level from outside: ``node`` is the place that each stack has come to.
+    # Level by level from the outside: ``node`` is the current place of each stack.
     node, texts, packages = np.zeros(len(which), np.int64), [*labels.text, NO_STACK], [*labels.package, ("", False)]
     name, package, parent = [root], [("", False)], [np.array([MISSING], np.int64)]
     total, blocks = [bytes_.sum(keepdims=True)], [number.sum(keepdims=True)]
-    made, level, at = 1, 0, np.arange(len(which))
+    place_count, level, at = 1, 0, np.arange(len(which))
     while len(at):
-        here = label[first[at] + level]
-        cells = group(node[at], here)
+        level_labels = label[first[at] + level]
+        cells = group(node[at], level_labels)
         parent.append(node[at[cells.first]])
-        name += [texts[i] for i in here[cells.first].tolist()]
-        package += [packages[i] for i in here[cells.first].tolist()]
+        name += [texts[i] for i in level_labels[cells.first].tolist()]
+        package += [packages[i] for i in level_labels[cells.first].tolist()]
         total.append(cells.sum(bytes_[at]))
         blocks.append(cells.sum(number[at]))
-        node[at] = cells.of + made
-        made, level = made + len(cells), level + 1
+        node[at] = cells.of + place_count
+        place_count, level = place_count + len(cells), level + 1
         at = at[length[at] > level]
-    own = np.zeros(made, np.int64)
+    own = np.zeros(place_count, np.int64)
     np.add.at(own, node, bytes_)
     return Places(name, package, np.concatenate(parent), np.concatenate(total), own, np.concatenate(blocks))
 
 
 def _outermost_first(snapshot: Snapshot, labels: _Labels, stack: Int64, by: str) -> tuple[Int64, Int64]:
-    """Labels of the frames of stacks, one after the other, each from outside, and how many each has."""
+    """Returns labels of the frames of stacks, outermost first, one stack after the other, and the number per stack."""
     stacks, none = snapshot.stacks, len(labels.text)
     known = stack != MISSING
     begin, end = (np.where(known, np.append(stacks.first, 0)[stack + more], 0) for more in (0, 1))
@@ -110,11 +111,11 @@ def _outermost_first(snapshot: Snapshot, labels: _Labels, stack: Int64, by: str)
     back = np.arange(len(of)) - np.repeat(np.cumsum(length) - length, length)
     label = labels.of[stacks.frame[end[of] - 1 - back]]
     if by == "file" and len(of):
-        # Frames of one file that follow each other are one place.
+        # Adjacent frames of one file are one place.
         kept = np.concatenate(([True], (label[1:] != label[:-1]) | (of[1:] != of[:-1])))
         of, label = of[kept], label[kept]
         length = np.bincount(of, minlength=len(stack))
-    # A stack of no frames is one place.
+    # A stack without frames is one place.
     bare = np.flatnonzero(length == 0)
     order = np.argsort(np.concatenate((of, bare)), kind="stable")
     return np.concatenate((label, np.full(len(bare), none)))[order], np.maximum(length, 1)

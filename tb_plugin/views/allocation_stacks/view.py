@@ -1,4 +1,4 @@
-"""Allocation stacks: who holds the bytes, as a flame graph: at the peak, at a moment, or allocated between two moments."""
+"""Flame graph of allocations: at a moment, or between two."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from tb_plugin.views.allocation_stacks.places import Places, places_of_stacks
 Int64 = npt.NDArray[np.int64]
 
 OWN = ("device", "at", "against", "of", "by")
+# Places with most bytes; ``Tree.total_nodes`` counts all.
 NODES_SENT = 10_000
-"""A page gets the places with most bytes; ``Tree.total_nodes`` counts all."""
-OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in between and left"}
-"""What is counted: what is allocated at the moment; with a second moment everything that was allocated in between, or
-what of that is not released at the later one."""
+# ``held``: allocated at the moment. With a second moment ``made``: allocated in between; ``left``: of these, not
+# released at the later one.
+OF = {"held": "Allocated", "made": "Allocated in between", "left": "Allocated in between and unreleased"}
 
 
 class AllocationStacks(DeclaredView, entry=VIEW):
     """Merged stacks of allocations, weighted by their bytes."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the moments, what is counted and what a place is."""
+        """Returns the device, the moments, the counted allocations and the kind of place."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the tree, and which moments it is about. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        asked, against = moment_of(held, params), moment_of(held, params, "against")
-        at = levels_of(held).peak() if asked is None else asked
+        """Returns the tree and its moments. Raises BadRequest."""
+        device = levels_of_device(snapshot, params)
+        requested, against = moment_of(device, params), moment_of(device, params, "against")
+        at = levels_of(device).peak() if requested is None else requested
         of = params.get("of") or ("held" if against is None else "made")
         if of not in OF or (of != "held" and against is None):
             choose = f"Choose {', '.join(OF)}" + ("" if of not in OF else "; with a second moment (against)") + "."
             raise BadRequest(f"of cannot be {of[:40]}.", "of", choose)
         first, last = (at, at) if against is None else (min(at, against), max(at, against))
-        rows = _rows(held, of, at, first, last)
-        usual = "at the peak" if held.count else "at the snapshot"
-        when = usual if asked is None and against is None else f"after event {at:,}"
+        rows = _rows(device, of, at, first, last)
+        usual = "at the peak" if device.count else "at the snapshot"
+        when = usual if requested is None and against is None else f"after event {at:,}"
         root = f"{OF[of]} {when}" if of == "held" else f"{OF[of]}, events {first + 1:,} to {last:,}"
         places = places_of_stacks(
-            snapshot, root, held.block("stack")[rows], held.block("size")[rows], params.get("by") or "line"
+            snapshot, root, device.block("stack")[rows], device.block("size")[rows], params.get("by") or "line"
         )
         figures = [
             METRICS.figure("place_bytes", int(places.bytes[0]), root),
@@ -61,7 +61,7 @@ class AllocationStacks(DeclaredView, entry=VIEW):
             figures.append(METRICS.figure("event_number", against, "Against event"))
         devices = [METRICS.figure("history_events", each.count, each.name) for each in devices_of(snapshot)]
         payloads: dict[str, Payload] = {
-            "summary": Figures("summary", held.name, "", figures),
+            "summary": Figures("summary", device.name, "", figures),
             "stacks": _tree(snapshot, places),
             "devices": Figures("devices", "Devices", "", devices),
         }
@@ -72,16 +72,16 @@ class AllocationStacks(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _rows(held: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:
+def _rows(device: DeviceLevels, of: str, at: int, first: int, last: int) -> Int64:
     if of == "held":
-        return held.allocated(at)
-    begin = held.block("begin")
-    made = (begin > first) & (begin <= last)
-    return np.flatnonzero(made & (held.block("freed") > last) if of == "left" else made)
+        return device.allocated(at)
+    begin = device.block("begin")
+    in_between = (begin > first) & (begin <= last)
+    return np.flatnonzero(in_between & (device.block("freed") > last) if of == "left" else in_between)
 
 
 def _tree(snapshot: Snapshot, places: Places) -> Tree:
-    """The places with most bytes, in pre-order; the ancestors of one have no less and stand before it."""
+    """Returns the places with most bytes in pre-order; ancestors have no fewer bytes and come first."""
     kept = np.sort(np.argsort(-places.bytes, kind="stable")[:NODES_SENT])
     parent = places_of(kept, len(places.parent))[places.parent[kept]]
     order = np.array(preorder(parent, places.bytes[kept], -np.arange(len(kept))), np.int64)
@@ -95,7 +95,7 @@ def _tree(snapshot: Snapshot, places: Places) -> Tree:
     for i, node in enumerate(nodes.tolist()):
         name = places.name[node]
         package, framework = places.package[node]
-        # The root is no frame, and what has no package is none of Python's.
+        # The root is no frame, and places without a package are not Python.
         kind = "python" if package else "unknown"
         about: dict[str, Scalar] = {"name": name, "node_kind": kind, "package": package, "framework": framework}
         rows.append(about | {key: values[i] for key, values in numbers.items()})

@@ -1,4 +1,4 @@
-"""Sentences about a device: what its peak consists of, and what of its history is missing or odd."""
+"""Sentences about a device: its peak, and missing or odd history."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from tb_plugin.payloads.base import Figure
 from tb_plugin.views.allocations.tables import MOST_STEPS
 
 _ODDITIES = {
-    "unmatched_releases": "Releases of an address that nothing had: {odd_events}. They change no number.",
-    "unreleased_reuse": "Blocks whose address was given again without a recorded release: {odd_events}. They end there.",
-    "lost_blocks": "Blocks that were allocated and never released, and that the snapshot does not have: {odd_events}. "
+    "unmatched_releases": "Releases of an address without a block: {odd_events}. They change no number.",
+    "unreleased_reuse": "Blocks whose address was reused without a recorded release: {odd_events}. They end at the reuse.",
+    "lost_blocks": "Blocks without a recorded release that are missing from the snapshot: {odd_events}. "
     "They end with the history.",
-    "unmatched_segments": "Segments that were given back or taken where the other events say otherwise: {odd_events}.",
+    "unmatched_segments": "Segment events that contradict the other events: {odd_events}.",
 }
 
 
-def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
-    """Returns the sentence that stands first: the peak, when it was, and the line with most of it."""
+def answer_of(device: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notices:
+    """Returns the first sentence: the peak, its time, and the line with most of it."""
     peak = levels.peak()
     most = int(levels.allocated[peak + 1])
-    if len(ooms_of(held)):
-        return Notices("answer", "Out of memory", "answer", [_failure(held, levels)])
+    if len(ooms_of(device)):
+        return Notices("answer", "Out of memory", "answer", [_failure(device, levels)])
     figures = [METRICS.figure("most_allocated_bytes", most)]
-    text = f"At its peak {held.name} has {{most_allocated_bytes}} allocated"
-    if not held.count:
-        text = f"{NO_HISTORY} {held.name} has {{most_allocated_bytes}} allocated"
+    text = f"Peak of {device.name}: {{most_allocated_bytes}} allocated"
+    if not device.count:
+        text = f"{NO_HISTORY} {device.name} has {{most_allocated_bytes}} allocated"
     elif peak == MISSING:
         text += ", before the first recorded event"
     else:
         text += ", after event {event_number}"
         figures.append(METRICS.figure("event_number", peak))
-        told = []
-        if held.snapshot.has_times:
-            told.append("{event_ns}")
-            figures.append(METRICS.figure("event_ns", int(held.time_ns[peak])))
+        details = []
+        if device.snapshot.has_times:
+            details.append("{event_ns}")
+            figures.append(METRICS.figure("event_ns", int(device.time_ns[peak])))
         step = steps.at(peak)
         if step is not None:
-            told.append("step {step_name}")
+            details.append("step {step_name}")
             figures.append(METRICS.figure("step_name", step))
-        text += f" ({', '.join(told)})" if told else ""
-    line = _largest_line(held, peak)
+        text += f" ({', '.join(details)})" if details else ""
+    line = _largest_line(device, peak)
     if line is not None and most:
         name, size, unnamed = line
-        text += "; {line_bytes} of it ({line_ratio}) at {allocation_line}"
+        text += ". Largest known allocation site: {allocation_line} ({line_bytes}, {line_ratio})"
         if unnamed > size:
-            text += ", most of what has a stack: {stackless_bytes} have none"
+            text += "; {stackless_bytes} have no stack"
             figures.append(METRICS.figure("stackless_bytes", unnamed, window="the peak"))
         figures += [
             METRICS.figure("line_bytes", size, window="the peak"),
@@ -63,19 +63,18 @@ def answer_of(held: DeviceLevels, levels: Levels, steps: HistorySteps) -> Notice
             METRICS.figure("allocation_line", name),
         ]
     notice = Notice("memory_peak", "info", f"{text}.", "", figures, measure="most_allocated_bytes")
-    title = "Peak" if held.count else "At the snapshot"
+    title = "Peak" if device.count else "At the snapshot"
     return Notices("answer", title, "answer", [notice] if most else [])
 
 
-def _failure(held: DeviceLevels, levels: Levels) -> Notice:
-    """What the last request asked for that failed, and what was in use: that is why a snapshot was dumped."""
-    ooms = ooms_of(held)
+def _failure(device: DeviceLevels, levels: Levels) -> Notice:
+    ooms = ooms_of(device)
     event = int(ooms[-1])
-    at = held.events.start + event
-    line = _lines(held, held.snapshot.events.stack[at : at + 1])[0]
+    at = device.events.start + event
+    line = _lines(device, device.snapshot.events.stack[at : at + 1])[0]
     figures = [
         METRICS.figure("event_number", event),
-        METRICS.figure("asked_bytes", int(held.snapshot.events.size[at])),
+        METRICS.figure("asked_bytes", int(device.snapshot.events.size[at])),
         METRICS.figure("allocated_bytes", int(levels.allocated[event + 1]), window=RAN_OUT),
         METRICS.figure("most_allocated_bytes", int(levels.allocated.max())),
     ]
@@ -83,25 +82,25 @@ def _failure(held: DeviceLevels, levels: Levels) -> Notice:
     if line is not None:
         text += " by {asking_line}"
         figures.append(METRICS.figure("asking_line", line))
-    text += "; {allocated_bytes} were in use."
+    text += "; {allocated_bytes} were allocated."
     if len(ooms) > 1:
         text += " Memory ran out {oom_count} times."
         figures.append(METRICS.figure("oom_count", len(ooms)))
     text += " Peak: {most_allocated_bytes}."
-    link = Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then")
+    link = Link("segments", {"device": device.name, "at": str(event)}, "Show the segments at that event")
     return Notice("memory_ran_out", "high", text, "", figures, evidence=link)
 
 
-def _largest_line(held: DeviceLevels, event: int) -> tuple[str, int, int] | None:
-    """The line with most allocated bytes after an event, and those of no stack; None where no block has one."""
-    rows = held.allocated(event)
-    stack, size = held.block("stack")[rows], held.block("size")[rows]
+def _largest_line(device: DeviceLevels, event: int) -> tuple[str, int, int] | None:
+    """Returns the line with most allocated bytes, its bytes, and the bytes without a stack; None if no block has a stack."""
+    rows = device.allocated(event)
+    stack, size = device.block("stack")[rows], device.block("size")[rows]
     if not len(rows):
         return None
     groups = group(stack)
     sums: dict[str, int] = {}
     unnamed = 0
-    for line, total in zip(_lines(held, stack[groups.first]), groups.sum(size).tolist(), strict=True):
+    for line, total in zip(_lines(device, stack[groups.first]), groups.sum(size).tolist(), strict=True):
         if line is not None:
             sums[line] = sums.get(line, 0) + total
         else:
@@ -110,68 +109,65 @@ def _largest_line(held: DeviceLevels, event: int) -> tuple[str, int, int] | None
     return None if most is None else (*most, unnamed)
 
 
-def _lines(held: DeviceLevels, stack: Ids) -> list[str | None]:
-    """The line of each stack; None for one without frames."""
-    lines: list[str | None] = texts_of(stack_words(held.snapshot).line, stack).to_pylist()
+def _lines(device: DeviceLevels, stack: Ids) -> list[str | None]:
+    lines: list[str | None] = texts_of(stack_words(device.snapshot).line, stack).to_pylist()
     return lines
 
 
-def data_notices(held: DeviceLevels, levels: Levels, steps: int) -> Notices:
-    """Returns what of the history of a device is missing, and what of it does not fit together."""
-    snapshot = held.snapshot
+def data_notices(device: DeviceLevels, levels: Levels, steps: int) -> Notices:
+    """Returns notices about missing or contradictory history of a device."""
+    snapshot = device.snapshot
     notices = []
-    if not held.count:
-        of = f" of {held.name}" if snapshot.has_history else ""
-        text = f"The snapshot holds no history{of}: only what is there at the end is known."
-        todo = held.snapshot.recorder.todo("history_missing")
+    if not device.count:
+        of = f" of {device.name}" if snapshot.has_history else ""
+        text = f"The snapshot contains no history{of}; only the state at its end is known."
+        todo = device.snapshot.recorder.todo("history_missing")
         notices.append(_notice("history_missing", text, todo))
-    elif (cut := _cut(held, levels)) is not None:
+    elif (cut := _cut(device, levels)) is not None:
         notices.append(cut)
-    if held.count and not snapshot.has_times:
-        notices.append(_notice("times_missing", "Events have no times: the history is drawn by event."))
-    stacks = np.unique(held.block("stack"))
-    if len(stacks) and not any(_lines(held, stacks)):
-        text = "No block has a stack: nothing says which line asked for it."
-        todo = held.snapshot.recorder.todo("snapshot_stacks_missing")
+    if device.count and not snapshot.has_times:
+        notices.append(_notice("times_missing", "Events have no times, so charts use event numbers."))
+    stacks = np.unique(device.block("stack"))
+    if len(stacks) and not any(_lines(device, stacks)):
+        text = "No block has a stack, so allocation lines are unknown."
+        todo = device.snapshot.recorder.todo("snapshot_stacks_missing")
         notices.append(_notice("stacks_missing", text, todo))
-    if held.place < len(snapshot.oddities):
+    if device.place < len(snapshot.oddities):
         for name, text in _ODDITIES.items():
-            count = getattr(snapshot.oddities[held.place], name)
+            count = getattr(snapshot.oddities[device.place], name)
             if count:
                 figure = METRICS.figure("odd_events", count, window=HISTORY)
                 notices.append(_notice("history_odd", text, "", figure))
     if steps > MOST_STEPS:
-        text = f"Of {{snapshot_steps}} steps one of {-(-steps // MOST_STEPS)} is listed and marked: a part of the "
-        text += "history has all of its own."
+        text = f"One in {-(-steps // MOST_STEPS)} of the {{snapshot_steps}} steps is listed and marked. "
+        text += "Select a part of the history to see all of its steps."
         notices.append(_notice("steps_thinned", text, "", METRICS.figure("snapshot_steps", steps)))
-    notices += category_notes(held)
-    return Notices("data_quality", "What these numbers stand on", "data", notices)
+    notices += category_notes(device)
+    return Notices("data_quality", "About these numbers", "data", notices)
 
 
 def _notice(rule: str, text: str, todo: str = "", *figures: Figure) -> Notice:
     return Notice(rule, "info", text, todo, list(figures))
 
 
-def _cut(held: DeviceLevels, levels: Levels) -> Notice | None:
-    """What was there before the history begins, and whether the recorder let go of more; None where it is whole."""
-    snapshot = held.snapshot
-    is_cut = held.place < len(snapshot.device_ids) and snapshot.device_ids[held.place] in snapshot.overflowed
-    earlier = held.block("begin") == MISSING
+def _cut(device: DeviceLevels, levels: Levels) -> Notice | None:
+    """Returns the notice on memory older than the history and on dropped events; None if the history is complete."""
+    snapshot = device.snapshot
+    is_cut = device.place < len(snapshot.device_ids) and snapshot.device_ids[device.place] in snapshot.overflowed
+    earlier = device.block("begin") == MISSING
     if not is_cut and not earlier.any():
         return None
     blocks = int(earlier.sum())
-    text = (
-        f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were there before the first recorded "
-    )
-    text += "event: their begin, and mostly their stack, is not known."
+    text = f"{{unrecorded_bytes}} in {{unrecorded_blocks}} {noun(blocks, 'block')} were allocated before the first recorded "
+    text += "event. Their allocation time and most of their stacks are unknown."
     figures = [
         METRICS.figure("unrecorded_bytes", int(levels.active[0])),
         METRICS.figure("unrecorded_blocks", blocks),
     ]
     if is_cut and snapshot.max_entries:
-        text += " The recorder let go of older events: it keeps {entry_limit} at most."
+        text += " Older events were dropped: the recorder stores at most {entry_limit}."
         figures.append(METRICS.figure("entry_limit", snapshot.max_entries))
     elif is_cut:
-        text += " The recorder let go of older events."
-    todo = held.snapshot.recorder.todo("history_cut.stated" if is_cut else "history_cut")
+        text += " Older events were dropped."
+    todo = device.snapshot.recorder.todo("history_cut.stated" if is_cut else "history_cut")
     return _notice("history_cut", text, todo, *figures)

@@ -1,4 +1,4 @@
-"""The figures of a device, its facts, and how the allocator was set."""
+"""Figures, facts and allocator settings of a device."""
 
 from __future__ import annotations
 
@@ -10,63 +10,63 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.payloads import Figure, Figures, Metric, Unit
 
 
-def facts_of(held: DeviceLevels) -> dict[str, Number]:
-    """Returns the numbers of a device by name."""
-    levels = levels_of(held)
+def facts_of(device: DeviceLevels) -> dict[str, Number]:
+    """Returns the report facts of a device."""
+    levels = levels_of(device)
     found: dict[str, Number] = {
         "peak_allocated_bytes": int(levels.allocated.max()),
         "peak_reserved_bytes": int(levels.reserved.max()),
         "allocated_at_end_bytes": int(levels.allocated[-1]),
         "reserved_at_end_bytes": int(levels.reserved[-1]),
-        "history_events": held.count,
-        "out_of_memory": len(ooms_of(held)),
+        "history_events": device.count,
+        "out_of_memory": len(ooms_of(device)),
     }
-    return {f"memory.{held.name}.{key}": value for key, value in found.items()}
+    return {f"memory.{device.name}.{key}": value for key, value in found.items()}
 
 
-def summary_of(held: DeviceLevels, levels: Levels) -> Figures:
+def summary_of(device: DeviceLevels, levels: Levels) -> Figures:
     """Returns the headline of a device."""
     peak = levels.peak()
     most_reserved = levels.most_reserved()
 
     def when(event: int) -> str:
-        return "" if not held.count else "before the first event" if event == MISSING else f"at event {event:,}"
+        return "" if not device.count else "before the first event" if event == MISSING else f"at event {event:,}"
 
-    # Without a history nobody knows of peaks: the end is all there is.
+    # Without a history the peaks are unknown.
     peaks = [
         METRICS.figure("most_allocated_bytes", int(levels.allocated[peak + 1]), note=when(peak)),
         METRICS.figure("most_reserved_bytes", int(levels.reserved[most_reserved + 1]), note=when(most_reserved)),
     ]
     figures = [
-        *(peaks if held.count else []),
+        *(peaks if device.count else []),
         METRICS.figure("allocated_at_end_bytes", int(levels.allocated[-1])),
-        *_rest_of_reserved(levels, held.count - 1, "{} at the snapshot"),
+        *_rest_of_reserved(levels, device.count - 1, "{} at the snapshot"),
         METRICS.figure("reserved_at_end_bytes", int(levels.reserved[-1])),
     ]
-    if held.count:
-        figures.append(METRICS.figure("history_events", held.count))
-        if failed := len(ooms_of(held)):
+    if device.count:
+        figures.append(METRICS.figure("history_events", device.count))
+        if failed := len(ooms_of(device)):
             figures.append(METRICS.figure("oom_count", failed))
-    return Figures("summary", held.name, "", figures, "headline")
+    return Figures("summary", device.name, "", figures, "headline")
 
 
-def moment_figures(held: DeviceLevels, levels: Levels, at: int, when: str) -> Figures:
-    """Returns what a device held after an event."""
-    time = int(held.time_ns[at]) if at != MISSING and held.snapshot.has_times else None
+def moment_figures(device: DeviceLevels, levels: Levels, at: int, when: str) -> Figures:
+    """Returns the memory of a device after an event."""
+    time = int(device.time_ns[at]) if at != MISSING and device.snapshot.has_times else None
     figures = [
-        METRICS.figure("event_number", at if held.count else None),
+        METRICS.figure("event_number", at if device.count else None),
         METRICS.figure("event_ns", time),
         METRICS.figure("allocated_bytes", int(levels.allocated[at + 1]), window=MOMENT),
         *_rest_of_reserved(levels, at),
         METRICS.figure("reserved_bytes", int(levels.reserved[at + 1]), window=MOMENT),
         METRICS.figure("active_bytes", int(levels.active[at + 1])),
-        METRICS.figure("held_blocks", len(held.allocated(at))),
+        METRICS.figure("held_blocks", len(device.allocated(at))),
     ]
-    return Figures("moment", f"Memory {when}", held.name, figures)
+    return Figures("moment", f"Memory {when}", device.name, figures)
 
 
 def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure]:
-    """Reserved bytes that are not allocated: pending a free, if any are, and free. With those allocated they are all."""
+    """Returns reserved bytes that are not allocated: those pending a free, if any, and the free ones."""
     pending = int(levels.active[at + 1] - levels.allocated[at + 1])
     values = {"pending_now_bytes": pending, "free_bytes": int(levels.reserved[at + 1] - levels.active[at + 1])}
     return [
@@ -77,7 +77,7 @@ def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure
 
 
 def settings_of(snapshot: Snapshot) -> Figures:
-    """Returns the settings of the allocator, as the file states them."""
+    """Returns the settings of the allocator, as recorded."""
     figures = []
     for key, value in snapshot.settings.items():
         text = ", ".join(f"{name}: {each}" for name, each in value.items()) if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""Tables of a device: what was held by stack, the blocks of a part of the history, and when memory ran out."""
+"""Tables of a device: stacks, blocks, steps and failed requests."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tb_plugin.payloads import Sort
 
 Int64 = npt.NDArray[np.int64]
 
+# Largest blocks first; a history may have millions.
 MOST_BLOCKS = 100_000
-"""Rows of the table of blocks, the largest first: nobody reads on, and a history may have millions."""
 
+# One page of the table of steps. A part of the history lists all of its steps.
 MOST_STEPS = 1_000
-"""Rows of the table of steps, as many as one page has: a part of the history has all of its own."""
 
 
-def stacks_frame(held: DeviceLevels, at: int, when: str) -> Frame:
-    """Returns what was allocated after an event, by stack."""
-    rows = held.allocated(at)
-    stack, size = held.block("stack")[rows], held.block("size")[rows]
+def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
+    """Returns the memory that was allocated after an event, by stack."""
+    rows = device.allocated(at)
+    stack, size = device.block("stack")[rows], device.block("size")[rows]
     groups = group(stack)
-    words = stack_words(held.snapshot)
+    words = stack_words(device.snapshot)
     first = stack[groups.first] if len(rows) else stack
     table = pa.table(
         {
@@ -58,16 +58,16 @@ def stacks_frame(held: DeviceLevels, at: int, when: str) -> Frame:
     )
 
 
-def blocks_frame(held: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
-    """Returns the largest blocks that were there at some time between two events, and those that are named."""
-    begin, end = held.block("begin"), held.block("end")
+def blocks_frame(device: DeviceLevels, first: int, last: int, named: Sequence[int] = ()) -> Frame:
+    """Returns the largest blocks that were live between two events, and the named ones."""
+    begin, end = device.block("begin"), device.block("end")
     rows = np.flatnonzero((begin <= last) & (end > first))
     if len(rows) > MOST_BLOCKS:
-        size = held.block("size")[rows]
+        size = device.block("size")[rows]
         rows = rows[np.argpartition(-size, MOST_BLOCKS)[:MOST_BLOCKS]]
     rows = np.union1d(rows, np.array([row for row in named if 0 <= row < len(begin)], np.int64))
-    rows = rows[np.argsort(-held.block("size")[rows], kind="stable")]
-    table = block_table(held, rows)
+    rows = rows[np.argsort(-device.block("size")[rows], kind="stable")]
+    table = block_table(device, rows)
     empty = [key for key in ("block_module", "memory_category", "compile_context", "user_metadata", "requested_bytes")
              if table[key].null_count == len(rows)]  # fmt: skip
     keys = [key for key in table.column_names if key != "allocation_stack"]
@@ -85,12 +85,12 @@ def blocks_frame(held: DeviceLevels, first: int, last: int, named: Sequence[int]
 
 
 def steps_in(steps: HistorySteps, first: int, last: int) -> Int64:
-    """Returns the rows of the steps that hold events of the device between two."""
+    """Returns the rows of the steps with events between two events of the device."""
     return np.flatnonzero((steps.end > steps.first) & (steps.first <= last) & (steps.end > first))
 
 
-def steps_frame(held: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
-    """Returns some profiler steps with the peak of each; of more than MOST_STEPS they are evenly thinned."""
+def steps_frame(device: DeviceLevels, levels: Levels, steps: HistorySteps, rows: Int64) -> Frame:
+    """Returns profiler steps with the peak of each; more than MOST_STEPS are thinned evenly."""
     rows = rows[:: -(-len(rows) // MOST_STEPS) or 1]
     first, end = steps.first[rows], steps.end[rows]
     peaks = [int(levels.allocated[a + 1 : b + 1].max()) for a, b in zip(first.tolist(), end.tolist(), strict=True)]
@@ -114,18 +114,18 @@ def steps_frame(held: DeviceLevels, levels: Levels, steps: HistorySteps, rows: I
     )
 
 
-def ooms_frame(held: DeviceLevels, levels: Levels) -> Frame:
+def ooms_frame(device: DeviceLevels, levels: Levels) -> Frame:
     """Returns the events at which memory ran out."""
-    rows = ooms_of(held)
-    events = held.snapshot.events
-    mine = rows + held.events.start
-    words = stack_words(held.snapshot)
+    rows = ooms_of(device)
+    events = device.snapshot.events
+    mine = rows + device.events.start
+    words = stack_words(device.snapshot)
     table = pa.table(
         {
             "allocation_line": words.named(events.stack[mine]),
             "allocation_stack": texts_of(words.text, events.stack[mine]),
             "event_number": pa.array(rows),
-            "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not held.snapshot.has_times)),
+            "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not device.snapshot.has_times)),
             "asked_bytes": pa.array(events.size[mine]),
             "device_free_bytes": pa.array(events.address[mine]),
             "allocated_bytes": pa.array(levels.allocated[rows + 1]),

@@ -1,4 +1,4 @@
-"""Allocations: how much a device held over the history of a snapshot, and what it held at any moment."""
+"""Allocations view: memory of a device over a snapshot's history."""
 
 from __future__ import annotations
 
@@ -33,41 +33,41 @@ class Allocations(DeclaredView, entry=VIEW):
     """The first view of a snapshot."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the moment, the part of the history, how it is drawn, and blocks that are named."""
-        return (*(params.get(key) for key in OWN), *_named(params))
+        """Returns the device, the moment, the part of the history, the drawing options and the named blocks."""
+        return (*(params.get(key) for key in OWN), *_filtered_blocks(params))
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Facts of all devices; curve and tables of one. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        first, last = span_of(held, params)
+        """Returns facts of all devices, curve and tables of one. Raises BadRequest."""
+        device = levels_of_device(snapshot, params)
+        first, last = span_of(device, params)
         facts: dict[str, Number] = {}
         for each in devices_of(snapshot):
             facts |= facts_of(each)
-        levels = levels_of(held)
-        asked = moment_of(held, params)
-        at = levels.peak() if asked is None else asked
+        levels = levels_of(device)
+        requested = moment_of(device, params)
+        at = levels.peak() if requested is None else requested
         width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
-        steps = marks_of(held)
-        shown = steps_in(steps, first, last)
+        steps = marks_of(device)
+        step_rows = steps_in(steps, first, last)
         payloads: dict[str, Payload] = {
-            "answer": answer_of(held, levels, steps),
-            "summary": summary_of(held, levels),
-            "data_quality": data_notices(held, levels, len(shown)),
+            "answer": answer_of(device, levels, steps),
+            "summary": summary_of(device, levels),
+            "data_quality": data_notices(device, levels, len(step_rows)),
         }
-        if held.count:
-            payloads["curve"] = curve_of(held, levels, (first, last), width, by_time=params.get("axis") == "time")
-        # Reports choose no device: a finding on any of them is one on the profile.
-        payloads["advice"] = advice_of(*([held] if params.get("device") else devices_of(snapshot)))
+        if device.count:
+            payloads["curve"] = curve_of(device, levels, (first, last), width, by_time=params.get("axis") == "time")
+        # Reports cover all devices.
+        payloads["advice"] = advice_of(*([device] if params.get("device") else devices_of(snapshot)))
         payloads["devices"] = _devices(snapshot, facts)
         payloads["settings"] = settings_of(snapshot)
-        when = "at the chosen moment" if asked is not None else "at the peak" if held.count else "at the snapshot"
-        payloads["moment"] = moment_figures(held, levels, at, when)
-        payloads |= category_bar(held, levels, at, when)
+        when = "at the chosen moment" if requested is not None else "at the peak" if device.count else "at the snapshot"
+        payloads["moment"] = moment_figures(device, levels, at, when)
+        payloads |= category_bar(device, levels, at, when)
         frames = {
-            "held_stacks": stacks_frame(held, at, when),
-            "held_blocks": blocks_frame(held, first, last, _named(params)),
-            "history_steps": steps_frame(held, levels, steps, shown),
-            "oom_events": ooms_frame(held, levels),
+            "held_stacks": stacks_frame(device, at, when),
+            "held_blocks": blocks_frame(device, first, last, _filtered_blocks(params)),
+            "history_steps": steps_frame(device, levels, steps, step_rows),
+            "oom_events": ooms_frame(device, levels),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, payloads, (*payloads, *frames))
 
@@ -76,18 +76,17 @@ class Allocations(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _named(params: Params) -> tuple[int, ...]:
-    """Rows of blocks that a filter names: they are listed however small they are."""
+def _filtered_blocks(params: Params) -> tuple[int, ...]:
+    """Returns the block rows that a filter names; they are listed whatever their size."""
     return tuple(int(value) for key, value in params.where if key == "block_row" and re.fullmatch("[0-9]{1,18}", value))
 
 
 def _devices(snapshot: Snapshot, facts: dict[str, Number]) -> Figures:
-    """Which devices there are, each with its peak: what a picker offers."""
     figures = [
         Figure(
-            Metric(f"device.{held.name}", held.name, "bytes", "Largest allocated memory."),
-            facts[f"memory.{held.name}.peak_allocated_bytes"],
+            Metric(f"device.{device.name}", device.name, "bytes", "Largest allocated memory."),
+            facts[f"memory.{device.name}.peak_allocated_bytes"],
         )
-        for held in devices_of(snapshot)
+        for device in devices_of(snapshot)
     ]
     return Figures("devices", "Devices", "", figures)

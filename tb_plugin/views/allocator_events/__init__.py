@@ -14,12 +14,12 @@ VIEW = ViewEntry(
     traits=Traits("Memory", "detail", whole="A snapshot has no phases."),
     http=ViewText(
         parameters=(
-            "`device`, `near` (the event to centre) or `first` (number of matching events to skip), "
-            "`search` (in action and stack, or an address such as `0x7f20`)."
+            "`device`, `near` (the event in the middle of the answer) or `first` (number of matching events to "
+            "skip), `search` (in action and stack, or an address such as `0x7f20`)."
         ),
         payloads=(
-            "For memory snapshots, without a page of its own: the history of a device, 300 events per "
-            "answer. `found` (Figures)."
+            "For memory snapshots; it has no page of its own. The history of a device, 300 events per answer. "
+            "`found` (Figures)."
         ),
         tables="`events`.",
     ),

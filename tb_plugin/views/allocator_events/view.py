@@ -1,4 +1,4 @@
-"""Allocator events: the history of a device, a screenful at a time, with a search over all of it."""
+"""Allocator events view: a searchable history of a device."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tb_plugin.views.allocator_events import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
+# Events per answer.
 PAGE = 300
-"""Events of an answer."""
 OWN = (
     define(
         "the recorded history of the device",
@@ -47,24 +47,24 @@ _SHOWN = OF_SNAPSHOTS.adding(*OWN)
 
 
 class AllocatorEvents(DeclaredView, entry=VIEW):
-    """A list of events, of which a page holds what it shows."""
+    """A list of events, loaded by the screenful."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the search, and the place in the list."""
+        """Returns the device, the search, and the position in the list."""
         return (*(params.get(key) for key in ("device", "first", "near")), params.search)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns one screenful of the events that are found. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        rows = _found(snapshot, held.place, params.search) if params.search else None
-        count = held.count if rows is None else len(rows)
-        near, first = moment_of(held, params, "near"), int_param(params, "first")
+        """Returns one screenful of the matching events. Raises BadRequest."""
+        device = levels_of_device(snapshot, params)
+        rows = _matching_events(snapshot, device.place, params.search) if params.search else None
+        count = device.count if rows is None else len(rows)
+        near, first = moment_of(device, params, "near"), int_param(params, "first")
         place = None if near is None else max(near, 0) if rows is None else int(np.searchsorted(rows, near))
         if first is None:
             first = 0 if place is None else place - PAGE // 2
         first = min(max(first, 0), max(count - 1, 0))
         last = min(first + PAGE, count)
-        shown = np.arange(first, last) if rows is None else rows[first:last]
+        page_rows = np.arange(first, last) if rows is None else rows[first:last]
         payloads: dict[str, Payload] = {
             "found": Figures("found", "Events", "", [
                 METRICS.figure("events_found", count),
@@ -72,7 +72,7 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
                 METRICS.figure("near_found", place),
             ])
         }  # fmt: skip
-        frames = {"events": _frame(held, shown)}
+        frames = {"events": _frame(device, page_rows)}
         coverage = CoverageInfo(complete=snapshot.report.complete)
         return Part(coverage, {}, frames, payloads, ("found", "events"), searched=True)
 
@@ -82,12 +82,12 @@ class AllocatorEvents(DeclaredView, entry=VIEW):
 
 
 @remembered
-def _found(snapshot: Snapshot, place: int, search: str) -> Int64:
-    """Events that match: by their action, a frame of their stack, or an address. Raises BadRequest for a bad regex."""
+def _matching_events(snapshot: Snapshot, place: int, search: str) -> Int64:
+    """Returns the events that match by action, frame or address. Raises BadRequest for an invalid regular expression."""
     events = snapshot.events
     rows = slice(int(snapshot.first[place]), int(snapshot.first[place + 1]))
     words = stack_words(snapshot)
-    by_stack = np.append(holding(words.text.fill_null(""), search), False)  # -1, no stack, finds the last one
+    by_stack = np.append(holding(words.text.fill_null(""), search), False)  # stack -1 (none) reads the last entry
     by_action = holding(pa.array([action.name.lower() for action in Action]), search)
     found = by_stack[events.stack[rows]] | by_action[events.action[rows]]
     if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", search):
@@ -95,10 +95,10 @@ def _found(snapshot: Snapshot, place: int, search: str) -> Int64:
     return np.flatnonzero(found)
 
 
-def _frame(held: DeviceLevels, rows: Int64) -> Frame:
-    snapshot = held.snapshot
+def _frame(device: DeviceLevels, rows: Int64) -> Frame:
+    snapshot = device.snapshot
     events, words = snapshot.events, stack_words(snapshot)
-    mine = rows + held.events.start
+    mine = rows + device.events.start
     action, stack = events.action[mine], events.stack[mine]
     names = pa.array([one.name.lower() for one in Action], pa.large_string())
     address = np.where(action == Action.OOM, -1, events.address[mine])

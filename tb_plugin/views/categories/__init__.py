@@ -14,13 +14,12 @@ VIEW = ViewEntry(
     traits=Traits("Memory", kept=True),
     http=ViewText(
         parameters=(
-            "`start_ns`, `end_ns`, `at_ns` (moment for the table and the bar; default: the peak), "
-            "`width` (columns of the curve, default 600)."
+            "`start_ns`, `end_ns`, `at_ns` (moment of the table and the bar; default: the peak), `width` (columns of "
+            "the curve, default 600)."
         ),
         payloads=(
-            "For files of `export_memory_timeline`. `summary` (Figures), `answer` (Notices), `curve` "
-            "(Series, stacked_area), `composition` (Breakdown), `data_quality` (Notices), "
-            "`memory_categories` (Table)."
+            "For files of `export_memory_timeline`. `summary` (Figures), `answer` (Notices), `curve` (Series, "
+            "stacked_area), `composition` (Breakdown), `data_quality` (Notices), `memory_categories` (Table)."
         ),
         tables="`memory_categories`.",
     ),

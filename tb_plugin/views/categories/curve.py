@@ -1,4 +1,4 @@
-"""Peaks of memory by category, and its curve at the level of detail that a screen resolves."""
+"""Curve and peaks of memory by category."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tb_plugin.views.categories.metrics import METRICS
 Int64 = npt.NDArray[np.int64]
 
 STACKED = [CATEGORIES.index(category) for category in TITLES]
-"""Positions of the categories in ``CATEGORIES``, from the bottom up."""
+"""Positions of the categories in ``CATEGORIES``, bottom of the stack first."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """The time that a question is about: both ends belong to it."""
+    """A window of time, both ends included."""
 
     start_ns: int
     end_ns: int
@@ -31,14 +31,14 @@ class Span:
 
 @dataclass(frozen=True)
 class Top:
-    """The first time at which a height was greatest."""
+    """The first time of the largest height."""
 
     time_ns: int
     bytes: int
 
 
 def span_of(memory: CategoryMemory, params: Params) -> Span:
-    """Returns the window asked for, else the whole recording. Raises BadRequest."""
+    """Returns the requested window, by default the whole recording. Raises BadRequest."""
     last = memory.end_ns
     start, end = (int_param(params, key) for key in ("start_ns", "end_ns"))
     start = 0 if start is None else min(max(start, 0), last)
@@ -49,7 +49,7 @@ def span_of(memory: CategoryMemory, params: Params) -> Span:
 
 
 def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
-    """Returns times and numbers of changes until then: of the begin of the window, and of each moment in it."""
+    """Returns the window's start and the moments in it, and the number of changes up to each."""
     moments = moments_of(memory)
     times = memory.time_ns[moments]
     inside = moments[(times > span.start_ns) & (times <= span.end_ns)]
@@ -58,7 +58,7 @@ def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
 
 
 def heights(memory: CategoryMemory) -> Iterator[Int64]:
-    """Yields, from the bottom of the stack up, the bytes of the categories so far after 0, 1, 2, ... changes."""
+    """Yields cumulative bytes by category, bottom first, after 0, 1, 2, ... changes."""
     rank = np.empty(len(CATEGORIES), np.int8)
     rank[STACKED] = np.arange(len(CATEGORIES))
     order = rank[memory.category]
@@ -68,14 +68,14 @@ def heights(memory: CategoryMemory) -> Iterator[Int64]:
 
 
 def peak_of(memory: CategoryMemory, times: Int64, rows: Int64) -> Top:
-    """Returns when most was there, of these moments."""
+    """Returns the peak of all categories among these moments."""
     total = np.concatenate(([0], np.cumsum(memory.bytes)))[rows] + memory.before.sum()
     best = int(np.argmax(total))
     return Top(int(times[best]), int(total[best]))
 
 
 def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int64) -> Top:
-    """Returns when most of one category was there, of these moments."""
+    """Returns the peak of one category among these moments."""
     place, level = categories_of(memory)[category]
     at = np.searchsorted(place, rows, side="left")
     values = np.concatenate(([memory.before[category]], level))[at]
@@ -83,10 +83,10 @@ def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int
     return Top(int(times[best]), int(values[best]))
 
 
-def curve_of(memory: CategoryMemory, span: Span, width: int, shown: Sequence[str]) -> Series:
-    """Returns bytes over the window of the categories that are shown.
+def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence[str]) -> Series:
+    """Returns the bytes of the displayed categories over the window.
 
-    Of every pixel column the extremes of each edge between two categories are kept.
+    The extremes of each edge between two categories are included for every pixel column.
     """
     times, rows = moments_in(memory, span)
     kept = np.arange(len(times)) if len(times) <= 4 * width else _detail(memory, span, times, rows, width)
@@ -97,14 +97,14 @@ def curve_of(memory: CategoryMemory, span: Span, width: int, shown: Sequence[str
     lines = [
         Line(METRICS.metric(f"{category}_bytes"), category, levels[:, CATEGORIES.index(category)].tolist())
         for category in TITLES
-        if category in shown
+        if category in displayed
     ]
     x = METRICS.metric("categories_time_ns")
     return Series("curve", "Memory by category over time", "", x, times.tolist(), lines, "stacked_area")
 
 
 def _detail(memory: CategoryMemory, span: Span, times: Int64, rows: Int64, width: int) -> Int64:
-    """Positions of moments to draw: the first and last of each column, and where an edge is lowest and highest."""
+    """Returns positions to draw: first and last of each column, and where an edge is lowest and highest."""
     column = (times - span.start_ns) // (max(1, span.end_ns - span.start_ns) // width + 1)
     first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
     of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(times))))

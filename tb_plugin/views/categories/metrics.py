@@ -1,4 +1,4 @@
-"""The metrics of memory by category."""
+"""Metrics of memory by category."""
 
 from __future__ import annotations
 

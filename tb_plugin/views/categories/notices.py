@@ -1,4 +1,4 @@
-"""What the peak consisted of in a sentence, and what is not known of the memory."""
+"""The peak of memory by category in a sentence, and notices."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tb_plugin.views.categories.metrics import METRICS
 
 Int64 = npt.NDArray[np.int64]
 
+# Categories named in the sentence, each with at least ``LEAST`` of the peak.
 MAX_LISTED = 3
-"""So many categories the sentence names, where each is at least ``LEAST`` of the peak."""
 LEAST = 0.05
 MUCH_UNKNOWN = 0.2
 
 
-def answer_of(peak_ns: int, there: Int64) -> Notices:
-    """Returns the sentence: the largest categories of the peak, the largest first."""
-    total = int(there.sum())
-    order = sorted(TITLES, key=lambda category: -int(there[CATEGORIES.index(category)]))
-    sizes = {category: int(there[CATEGORIES.index(category)]) for category in order}
+def answer_of(peak_ns: int, at_peak: Int64) -> Notices:
+    """Returns the sentence about the largest categories at the peak, largest first."""
+    total = int(at_peak.sum())
+    order = sorted(TITLES, key=lambda category: -int(at_peak[CATEGORIES.index(category)]))
+    sizes = {category: int(at_peak[CATEGORIES.index(category)]) for category in order}
     named = [
         each for each in order[:MAX_LISTED] if sizes[each] > 0 and (sizes[each] >= LEAST * total or each == order[0])
     ]
@@ -38,20 +38,20 @@ def answer_of(peak_ns: int, there: Int64) -> Notices:
         *(METRICS.figure(f"{each}_bytes", sizes[each]) for each in named),
         *([METRICS.figure("rest_bytes", rest)] if rest else []),
     ]
-    text = f"At its peak, at {{categories_peak_time_ns}}, the {{categories_peak_bytes}} were {listed}."
+    text = f"Memory peaks at {{categories_peak_time_ns}} with {{categories_peak_bytes}}: {listed}."
     return Notices("answer", "Answer", "answer", [Notice("categories_peak", "info", text, "", figures)])
 
 
-def data_notices(memory: CategoryMemory, there: Int64) -> Notices:
-    """Returns what the recording leaves out."""
+def data_notices(memory: CategoryMemory, at_peak: Int64) -> Notices:
+    """Returns notices about data that the recording lacks."""
     notices = []
     if missing := int(memory.missing.sum()):
         notices.append(
             Notice(
                 rule="categories_unmatched",
                 severity="low",
-                text="{category_missing_bytes} were released that had not been allocated: they count as there before the "
-                "recording. The levels may be too high.",
+                text="{category_missing_bytes} were released without a recorded allocation. They count as allocated before "
+                "the recording, so levels may be too high.",
                 todo="",
                 figures=[METRICS.figure("category_missing_bytes", missing)],
             )
@@ -61,20 +61,20 @@ def data_notices(memory: CategoryMemory, there: Int64) -> Notices:
             Notice(
                 rule="categories_before",
                 severity="info",
-                text="{categories_before_bytes} were there before the recording: the profiler saw them in use, and not when "
-                "or by what they were allocated. Memory that nothing used meanwhile is not counted at all.",
+                text="{categories_before_bytes} were allocated before the recording; time and operator are unknown. Older "
+                "memory that no operator used during the recording is not counted.",
                 todo="",
                 figures=[METRICS.figure("categories_before_bytes", before)],
             )
         )
-    total, unknown = int(there.sum()), int(there[CATEGORIES.index("unknown")])
+    total, unknown = int(at_peak.sum()), int(at_peak[CATEGORIES.index("unknown")])
     if total and unknown > MUCH_UNKNOWN * total:
         notices.append(
             Notice(
                 rule="categories_unknown",
                 severity="low",
-                text="{category_share} of the peak belongs to no category.",
-                todo="Record whole training steps, backward pass and optimizer included: categories follow from how tensors "
+                text="{category_share} of the peak has no category.",
+                todo="Record whole training steps with backward pass and optimizer: categories are derived from how tensors "
                 "depend on gradients.",
                 figures=[METRICS.figure("category_share", unknown / total)],
                 measure="category_share",
@@ -86,9 +86,8 @@ def data_notices(memory: CategoryMemory, there: Int64) -> Notices:
             Notice(
                 rule="categories_levels",
                 severity="info",
-                text="The file has levels once a microsecond, not the changes between them: shorter peaks and what was "
-                "allocated in all are not in it.",
-                todo="Export to a name that ends in .raw.json.gz for these.",
+                text="The file has one level per microsecond. Shorter peaks and the sum of all allocations are missing.",
+                todo="Export to a file name that ends in .raw.json.gz to include them.",
             )
         )
     return Notices("data_quality", "About these numbers", "data", notices)

@@ -1,4 +1,4 @@
-"""Memory by category: what the peak consisted of, how each category went over time, and what is known of it at any moment."""
+"""View of memory by category: peak, curve and any moment."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tb_plugin.views.categories.notices import answer_of, data_notices
 
 Int64 = npt.NDArray[np.int64]
 
+# Columns of the curve unless the client requests another width.
 WIDTH = 600
-"""Columns of the curve unless the client names another width."""
 OWN = ("start_ns", "end_ns", "at_ns", "width")
 
 
@@ -37,32 +37,34 @@ class Categories(DeclaredView, entry=VIEW):
     """The view of memory by category."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the window, the moment and the width."""
+        """Returns the window, the moment and the width."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, memory: CategoryMemory, params: Params) -> Part:
-        """Returns everything about the window. Raises BadRequest."""
+        """Returns curve, bar and table of the window. Raises BadRequest."""
         span = span_of(memory, params)
         times, rows = moments_in(memory, span)
         peak = peak_of(memory, times, rows)
         tops = [category_peak(memory, number, times, rows) for number in range(len(CATEGORIES))]
-        asked = int_param(params, "at_ns")
-        moment = peak.time_ns if asked is None else min(max(asked, 0), memory.end_ns)
-        now, there = (memory.levels(memory.rows_until(np.array([at])))[0] for at in (moment, peak.time_ns))
-        when = "at the peak" if asked is None else "at the chosen moment"
+        requested = int_param(params, "at_ns")
+        moment = peak.time_ns if requested is None else min(max(requested, 0), memory.end_ns)
+        now, at_peak = (memory.levels(memory.rows_until(np.array([at])))[0] for at in (moment, peak.time_ns))
+        when = "at the peak" if requested is None else "at the chosen moment"
         width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
-        found = _Found(now, tops, _allocated(memory, times[0], span.end_ns))
+        found = _CategoryColumns(now, tops, _allocated(memory, times[0], span.end_ns))
         facts: dict[str, Number] = {
             "memory.categories.peak_bytes": peak.bytes,
             "memory.categories.peak_time_ns": peak.time_ns,
         }
-        facts |= {f"memory.categories.{category}_bytes": int(there[CATEGORIES.index(category)]) for category in TITLES}
+        facts |= {
+            f"memory.categories.{category}_bytes": int(at_peak[CATEGORIES.index(category)]) for category in TITLES
+        }
         payloads: dict[str, Payload] = {
             "summary": _summary(memory, peak),
-            "answer": answer_of(peak.time_ns, there),
+            "answer": answer_of(peak.time_ns, at_peak),
             "curve": curve_of(memory, span, width, [CATEGORIES[i] for i, top in enumerate(tops) if top.bytes]),
             "composition": _composition(now, when),
-            "data_quality": data_notices(memory, there),
+            "data_quality": data_notices(memory, at_peak),
         }
         frame = _frame(memory, found, when)
         coverage = CoverageInfo(window_ns=span.end_ns - span.start_ns, complete=memory.report.complete)
@@ -74,16 +76,14 @@ class Categories(DeclaredView, entry=VIEW):
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What the table shows of each category, in the order of ``CATEGORIES``."""
-
+class _CategoryColumns:
     now: Int64
     tops: list[Top]
     allocated: Int64 | None
 
 
 def _allocated(memory: CategoryMemory, start_ns: int, end_ns: int) -> Int64 | None:
-    """Bytes that were allocated as each category in the window; None where the file does not tell."""
+    """Returns the bytes allocated in the window by category; None if the file does not record allocations."""
     if not memory.has_actions:
         return None
     new = (memory.action == Action.CREATE) & (memory.time_ns >= start_ns) & (memory.time_ns <= end_ns)
@@ -110,7 +110,7 @@ def _composition(now: Int64, when: str) -> Breakdown:
     return Breakdown("composition", f"Memory {when}", "", "bytes", int(now.sum()), parts, "bar")
 
 
-def _frame(memory: CategoryMemory, found: _Found, when: str) -> Frame:
+def _frame(memory: CategoryMemory, found: _CategoryColumns, when: str) -> Frame:
     total = int(found.now.sum())
     order = sorted(TITLES, key=lambda category: -int(found.now[CATEGORIES.index(category)]))
     number = [CATEGORIES.index(category) for category in order]

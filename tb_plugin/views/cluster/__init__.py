@@ -13,20 +13,19 @@ VIEW = ViewEntry(
     "Cluster",
     order=270,
     model=CLUSTER,
-    traits=Traits("Ranks", whole="The analysis of a job has no phases.", tables=TABLES),
+    traits=Traits("Ranks", whole="A job analysis has no phases.", tables=TABLES),
     http=ViewText(
         payloads=(
-            "For analyses of a job, all ranks. `headline` (Figures), `findings` (Notices about "
-            "`training`: slow ranks and links, uneven stages), `data_quality` (Notices: unreported data; "
-            "absent when nothing is missing), `rank_times`, `stage_times` (Series, stacked_bars: the "
-            "mean step; absent when not reported), `rank_calls` (Series, stacked_bars: time inside calls "
-            "of the mean step; absent without calls), `map_link_bandwidth`, `map_link_bytes` (Series, "
-            "one line per sending rank, x = receiving ranks; absent without links between ranks) and the "
-            "tables."
+            "Covers all ranks of a job analysis. `headline` (Figures), `findings` (Notices about `training`: slow "
+            "ranks and links, uneven stages), `data_quality` (Notices: missing data; absent if complete), "
+            "`rank_times`, `stage_times` (Series, stacked_bars: the mean step; absent if unreported), `rank_calls` "
+            "(Series, stacked_bars: parts of the calls of the mean step; absent without calls), `map_link_bandwidth`, "
+            "`map_link_bytes` (Series, a line per sending rank, x = receiving rank; absent without links between "
+            "ranks) and the tables."
         ),
         tables=(
-            "`job_steps` (by step and rank, then by stage), `job_communication` (by group and rank), `job_bands` "
-            "(by group, rank and kind of link), `job_links` (by pair of ranks, all steps), `job_groups`."
+            "`job_steps` (by step and rank, then by stage), `job_communication` (by group and rank), `job_bands` (by "
+            "group, rank and kind of link), `job_links` (by pair of ranks, all steps), `job_groups`."
         ),
     ),
 )

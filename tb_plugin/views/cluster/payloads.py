@@ -1,4 +1,4 @@
-"""What is shown of tables about the ranks of a job."""
+"""Charts and tables of a job's ranks."""
 
 from __future__ import annotations
 
@@ -18,34 +18,32 @@ from tb_plugin.analysis.job_tables.traffic import band_frame, communication_fram
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 from tb_plugin.payloads import Figure, Line, Notice, Series
 
-"""Names of the frames, in the order in which they are shown."""
-
+# reported key, metric key, colour
 _CALLS = (
     ("transit_ns", "transit_ns", "transfer"), ("wait_ns", "call_wait_ns", "wait"), ("idle_ns", "call_idle_ns", "idle"),
 )  # fmt: skip
-"""Parts of the duration of calls, as they are shown, and their colours."""
+# bars that fit on a page; the table has all ranks
 MOST_DRAWN = 1024
-"""Ranks of the bars: a page has no room for more rows; the table has all of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class JobPayloads:
-    """Findings, pictures and tables of a job."""
+    """Findings, charts and tables of a job."""
 
     ranks: int
-    """How many ranks state times."""
+    """Number of ranks with reported times."""
     stages: tuple[Stage, ...]
     groups: int
     step: list[Figure]
-    """Length of the step and what of it is communication."""
+    """Length of the step and its share of communication."""
     findings: list[Notice]
     pictures: list[Series]
-    """Bars by rank and by stage, and maps of links; those of which nothing is stated are not there."""
+    """Bars by rank and stage, and maps of links; charts without reported data are missing."""
     frames: dict[str, Frame]
 
 
 def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
-    """Returns what is shown of tables by the names of ``trace.job_tables``; one that is not there is empty."""
+    """Returns findings, charts and tables of the ``trace.job_tables``, keyed by name; missing tables count as empty."""
     every = {name: tables.get(name, job_table(name, {})) for name in SCHEMAS}
     times, stages = every[STEP_TIMES], stages_of(every)
     ranks, of_stages = rank_means(times), stage_means(times, stages)
@@ -57,7 +55,7 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
         )
         pictures.append(step_bars("rank_times", "Step time by rank", text, "job_rank", ranks[:MOST_DRAWN]))
     if of_stages:
-        text = "each part its slowest rank's: no rank's step"
+        text = "each part from its slowest rank; not the step of a single rank"
         pictures.append(step_bars("stage_times", "Step time by stage", text, "job_stage", of_stages))
     pictures += _call_bars(every[OPERATIONS], len(ranks))
     frames = (
@@ -79,7 +77,7 @@ def job_payloads(tables: Mapping[str, pa.Table]) -> JobPayloads:
 
 
 def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
-    """A bar for each rank: what its calls of communication spend their time with, a mean over the steps that have any."""
+    """A bar per rank with the parts of its communication calls, mean over the steps that have calls."""
     keys = [key for key, _, _ in _CALLS]
     found = calls.group_by("rank", use_threads=False).aggregate(
         [("step", "count_distinct", pc.CountOptions("all")), *((key, "sum") for key in keys)]
@@ -100,8 +98,8 @@ def _call_bars(calls: pa.Table, ranks: int) -> list[Series]:
         for key, shown, category in _CALLS
     ]
     x = METRICS.metric("job_rank")
-    title, text = "Communication by rank", "mean step, calls one by one"
-    text += f"; {len(every):,} of {ranks:,} ranks state calls" if len(every) < ranks else ""
+    title, text = "Communication by rank", "mean step, sum over calls"
+    text += f"; {len(every):,} of {ranks:,} ranks report calls" if len(every) < ranks else ""
     return [Series("rank_calls", title, text, x, [str(row["rank"]) for row in rows], lines, "stacked_bars")]
 
 
@@ -117,55 +115,55 @@ def _groups(table: pa.Table) -> Frame:
     return Frame("job_groups", "Groups", columns, pa.table(data), ("members", "group"), "members")
 
 
-MUCH = 1 / 3
-"""From this share of the step on exposed communication is a finding."""
-_WHOLE = ("computing_ns", "exposed_ns", "free_ns")
+# of the step; exposed communication above it is a finding
+MAX_EXPOSED_SHARE = 1 / 3
+_STEP_PARTS = ("computing_ns", "exposed_ns", "free_ns")
 
 
 def step_figures(ranks: Sequence[RankTimes]) -> list[Figure]:
-    """Returns the step's length and the shares of exposed communication and bubble; none where times of steps are lacking."""
+    """Returns the step time and the shares of exposed communication and bubble; empty without step times."""
     length, exposed, bubble = _sums(ranks)
     if not length:
         return []
-    count = len(_stating(ranks))
+    count = len(_with_whole_steps(ranks))
     figures = [METRICS.figure("job_step_ns", length // count), METRICS.figure("exposed_share", exposed / length)]
     return [*figures, *([METRICS.figure("bubble_share", bubble / length)] if bubble else [])]
 
 
 def exposed_findings(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """Yields the stage (without stages: the job) with the largest share of exposed communication, where that is much."""
+    """Yields the stage (or the job) with the largest share of exposed communication, if it is above the threshold."""
     found = [(_sums(mine), mine) for mine in by_stage(ranks, stages)]
     known = [each for each in found if each[0][0]]
     if not known:
         return
     (length, exposed, bubble), worst = max(known, key=lambda each: each[0][1] / each[0][0])
-    if exposed <= MUCH * length:
+    if exposed <= MAX_EXPOSED_SHARE * length:
         return
-    count = len(_stating(worst))
+    count = len(_with_whole_steps(worst))
     figures = [
         METRICS.figure("exposed_share", exposed / length),
         METRICS.figure("exposed_ns", exposed // count),
         METRICS.figure("job_step_ns", length // count),
     ]
-    whose = f"On ranks {label(tuple(each.ranks[0] for each in worst))}" if len(found) > 1 else "On the mean rank"
-    text = (
-        f"{whose} communication that nothing hides takes {{exposed_share}} of a step, {{exposed_ns}} of {{job_step_ns}}"
-    )
+    whose = f"On ranks {label(tuple(each.ranks[0] for each in worst))}" if len(found) > 1 else "On the average rank"
+    text = f"{whose}, exposed communication takes {{exposed_share}} of the step ({{exposed_ns}} of {{job_step_ns}})"
     if bubble:
         figures.append(METRICS.figure("bubble_ns", bubble // count))
-        text += "; {bubble_ns} of it are the bubble, in which a stage receives from another one"
+        text += "; {bubble_ns} of this is the pipeline bubble: a stage receives from another one"
     todo = SEND_LESS[0].upper() + SEND_LESS[1:]
     if 2 * bubble > exposed:
         todo = "Use more micro-batches, or move layers so that no stage waits for another one."
-    yield Notice("job_exposed", "high", f"{text}.", todo, figures, "exposed_share", MUCH)
+    yield Notice("job_exposed", "high", f"{text}.", todo, figures, "exposed_share", MAX_EXPOSED_SHARE)
 
 
-def _stating(ranks: Sequence[RankTimes]) -> list[RankTimes]:
-    return [each for each in ranks if all(key in each.times for key in _WHOLE)]
+def _with_whole_steps(ranks: Sequence[RankTimes]) -> list[RankTimes]:
+    return [each for each in ranks if all(key in each.times for key in _STEP_PARTS)]
 
 
 def _sums(ranks: Sequence[RankTimes]) -> tuple[int, int, int]:
-    """Length of a step, exposed communication and bubble, summed up over the ranks that state a whole step."""
-    times = [each.times for each in _stating(ranks)]
-    length = sum(each[key] for each in times for key in _WHOLE) + sum(each.get("preparing_ns", 0) for each in times)
+    """Step time, exposed communication and bubble, summed over the ranks that report a whole step."""
+    times = [each.times for each in _with_whole_steps(ranks)]
+    length = sum(each[key] for each in times for key in _STEP_PARTS) + sum(
+        each.get("preparing_ns", 0) for each in times
+    )
     return length, sum(each["exposed_ns"] for each in times), sum(each.get("bubble_ns", 0) for each in times)

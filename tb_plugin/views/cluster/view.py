@@ -1,4 +1,4 @@
-"""Cluster: what an analysis of a whole job says of its ranks, stages, groups and links."""
+"""Cluster: ranks, stages, groups and links of a job analysis."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tb_plugin.views.cluster.payloads import JobPayloads, job_payloads
 
 
 class ClusterAnalysis(DeclaredView, entry=VIEW):
-    """The view of an analysis of a job."""
+    """The view of a job analysis."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on nothing."""
+        """Returns a constant: one part serves all parameters."""
         return ()
 
     def part(self, cluster: Cluster, params: Params) -> Part:
@@ -54,10 +54,9 @@ def _headline(shown: JobPayloads, calls: int) -> Figures:
 
 
 def _notes(cluster: Cluster) -> list[Notice]:
-    """What there is nothing of."""
     notes = []
     if not cluster.table(STEP_TIMES).num_rows:
-        notes.append(Notice("cluster_no_steps", "info", "The analysis states no times of steps.", ""))
+        notes.append(Notice("cluster_no_steps", "info", "The analysis reports no step times.", ""))
     if not cluster.table(LINKS).num_rows:
-        notes.append(Notice("cluster_no_links", "info", "The analysis states no links between ranks.", ""))
+        notes.append(Notice("cluster_no_links", "info", "The analysis reports no links between ranks.", ""))
     return notes

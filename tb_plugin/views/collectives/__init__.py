@@ -11,16 +11,15 @@ VIEW = ViewEntry(
     "Collectives",
     order=290,
     model=FLIGHT,
-    traits=Traits("Work", whole="A flight recorder dump has no phases.", tables=("recorded_calls", "group_progress")),
+    traits=Traits("Work", whole="A flight recorder has no phases.", tables=("recorded_calls", "group_progress")),
     http=ViewText(
         payloads=(
-            "For flight recorder dumps: the last calls of one rank. `answer` (Notices about `answer`: "
-            "the call in which it hangs), `summary` (Figures), `group_progress`, `recorded_calls` "
-            "(Tables)."
+            "Covers the dump of one flight recorder. `answer` (Notices about `answer`: the call that hangs), "
+            "`summary` (Figures), `group_progress`, `recorded_calls` (Tables)."
         ),
         tables=(
-            "`recorded_calls` (latest first, with stacks), `group_progress` (progress of the rank in "
-            "each process group)."
+            "`recorded_calls` (the last call first, with its stack), `group_progress` (progress of the rank in each "
+            "process group)."
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Collectives: what a rank called last, by its flight recorder, and how far each call came."""
+"""Collectives of one rank, from its flight recorder."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tb_plugin.views.collectives import VIEW
 
 
 class Collectives(DeclaredView, entry=VIEW):
-    """The view of the calls of one rank."""
+    """The view of one rank's calls."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns nothing to tell parts apart."""
+        """Returns a constant: one part serves all parameters."""
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the calls, the groups and what to say of them."""
+        """Returns the calls, the groups and the answer about them."""
         calls, groups = calls_frame(flight), groups_frame(flight)
         unfinished = int(np.sum(~calls_of(flight)["call_finished"].to_numpy()))
         figures = [
@@ -55,15 +55,18 @@ class Collectives(DeclaredView, entry=VIEW):
 
 
 def _answer(flight: Flight, unfinished: int) -> Notice:
-    """What the rank hangs in, if it does."""
+    """The sentence about the call in which the rank hangs, if any."""
     link = Link("ranks_collectives", {}, "Compare all ranks")
     figures = [METRICS.figure("recorded_calls_count", len(flight))]
     if not len(flight):
         return Notice(
-            "flight_empty", "info", "The recorder kept no call: none was made, or its buffer has no room.", ""
+            "flight_empty",
+            "info",
+            "The flight recorder contains no call: none was made, or its buffer is too small.",
+            "",
         )
     if not unfinished:
-        what = noun(len(flight), "The call that was recorded is", "All {recorded_calls_count} recorded calls are")
+        what = noun(len(flight), "The recorded call is", "All {recorded_calls_count} recorded calls are")
         return Notice("flight_finished", "info", f"{what} finished on this rank.", "", figures, evidence=link)
     calls = calls_of(flight)
     first = calls.filter(pc.invert(calls["call_finished"])).slice(0, 1).to_pylist()[0]

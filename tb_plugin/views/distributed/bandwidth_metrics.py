@@ -1,4 +1,4 @@
-"""The metrics of bandwidths: what collectives move in which time, by size, by links and by nodes."""
+"""Metrics of collective bandwidth."""
 
 from __future__ import annotations
 

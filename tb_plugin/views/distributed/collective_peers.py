@@ -1,4 +1,4 @@
-"""The same collective on all workers, of one call: who had it when, who waited, who was last."""
+"""The same collective on all workers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 PARTNERS = "partners"
+# a call is identified by its number on its worker, its row in the trace, or its start
 _PLACES = ("call", "event", "start_ns")
-"""What a call may be named by: its number on its worker, its row in the trace, its begin."""
 
 
 def partners_frame(joined: Part, params: Params) -> Frame:
-    """Returns a row for each worker that has the collective of one call, the latest first.
+    """Returns a row per worker that has the collective of a call, latest first.
 
-    That is by clocks where they tell who came when, else who waited least.
-    The call is that of the worker ``of`` with this ``call``, ``event`` or ``start_ns``. It stands alone where no other worker
-    has it, and there is no row where there is no such call. Raises BadRequest where no worker or no place is named.
+    Ordered by clocks if they are accurate enough, else by least wait. The call belongs to worker ``of`` and has this
+    ``call``, ``event`` or ``start_ns``. One row if no other worker has the collective, no row without such a call. Raises
+    BadRequest if the worker or the call is missing from the parameters.
     """
     calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
     names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()
@@ -39,9 +39,9 @@ def partners_frame(joined: Part, params: Params) -> Frame:
     places = {key: int_param(params, key) for key in _PLACES}
     if not named or all(value is None for value in places.values()):
         raise BadRequest(
-            "A call is that of a worker, and has a place.",
+            "The request does not identify a call.",
             "of",
-            "Name the worker by of, and give call, event or start_ns.",
+            "Set of to the worker, and set call, event or start_ns.",
         )
     worker = numbers_of(calls, "worker")
     begin, end = _span(worker, names.index(named)) if named in names else (0, 0)
@@ -55,13 +55,13 @@ def partners_frame(joined: Part, params: Params) -> Frame:
 
 
 def _span(worker: Int64, mine: int) -> tuple[int, int]:
-    """The rows of a worker; calls are worker by worker."""
+    """Row range of a worker."""
     begin, end = np.searchsorted(worker, (mine, mine + 1))
     return int(begin), int(end)
 
 
 def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
-    """Which calls are at a place."""
+    """Marks calls with these values."""
     keep = np.ones(calls.num_rows, np.bool_)
     for key, value in places.items():
         if value is not None and key in calls.column_names:
@@ -72,21 +72,21 @@ def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
 def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
     late = Lateness(*(numbers_of(calls, key) for key in j.LATE))
     sure = sure_of(late, clocks_from(joined.frames[j.CLOCKS].data), numbers_of(calls, "worker"))
-    # Null where clocks cannot tell.
+    # Null if clocks are not accurate enough.
     lateness = pa.array(late.lateness_ns, mask=~sure.lateness)
     worker, match, last = (numbers_of(calls, key) for key in ("worker", "match", "last"))
     dur, transfer = numbers_of(calls, "dur_ns"), numbers_of(calls, "transfer_ns")
-    met = match >= 0
-    of = pa.array(names, pa.string())
+    is_matched = match >= 0
+    worker_names = pa.array(names, pa.string())
     data = {
-        "worker": of.take(pa.array(worker)),
+        "worker": worker_names.take(pa.array(worker)),
         "start_ns": calls["start_ns"],
         "dur_ns": calls["dur_ns"],
-        "wait_ns": pa.array(dur - transfer, mask=~met),
+        "wait_ns": pa.array(dur - transfer, mask=~is_matched),
         "lateness_ns": lateness,
-        "last_worker": of.take(pa.array(last, mask=last < 0)),
-        "timing": _text(TIMINGS, numbers_of(calls, "timing"), met),
-        "match_kind": _text(BY, numbers_of(calls, "match_kind"), met),
+        "last_worker": worker_names.take(pa.array(last, mask=last < 0)),
+        "timing": _text(TIMINGS, numbers_of(calls, "timing"), is_matched),
+        "match_kind": _text(BY, numbers_of(calls, "match_kind"), is_matched),
         "is_asked": pa.array(own),
         **{
             key: calls[key]
@@ -94,16 +94,16 @@ def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
         },
         **{key: calls[key] for key in ("event", "stream") if key in calls.column_names},
         "call": calls["call"],
-        "match": pa.array(match, mask=~met),
-        "matched_workers": pa.array(numbers_of(calls, "matched_workers"), mask=~met),
+        "match": pa.array(match, mask=~is_matched),
+        "matched_workers": pa.array(numbers_of(calls, "matched_workers"), mask=~is_matched),
     }
-    # Of who is in the middle clocks do not tell by how much: it has no lateness, but a place.
+    # Small lateness is null because of the clock error, but ranks keep their order.
     by_clocks = len(worker) > 0 and bool((late.arrival == KNOWN).all())
     order = pa.array(np.lexsort((worker, dur, -late.lateness_ns if by_clocks else dur - transfer)))
     hidden = tuple(key for key, column in data.items() if key not in _SHOWN or column.null_count == len(column) > 0)
     table = pa.table(data).take(order)
-    told = Sort("lateness_ns", True) if lateness.null_count == 0 else None
-    sort = told if by_clocks else Sort("wait_ns", False)
+    by_lateness = Sort("lateness_ns", True) if lateness.null_count == 0 else None
+    sort = by_lateness if by_clocks else Sort("wait_ns", False)
     return Frame(PARTNERS, "On other ranks", METRICS.columns(*data, hidden=hidden), table, ("worker",), "worker", sort)
 
 

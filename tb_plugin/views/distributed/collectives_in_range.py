@@ -1,7 +1,7 @@
-"""The collectives in which chosen workers met, in a stretch of time of each: what links their timelines to each other.
+"""Collectives of selected workers within a time range of each.
 
-Each worker has a stretch in its own time, as its file counts it: whoever lays timelines side by side decides how their clocks
-translate, and asks for what is in sight of each.
+Each worker has a range in its own time, as its file counts it. The page aligns timelines, translates clocks and requests the
+visible range of each.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tb_plugin.errors import BadRequest
 
 Int64 = npt.NDArray[np.int64]
 
+# parameter, once per worker: worker:start_ns:end_ns
 WITHIN = "within"
-"""Name of the parameter, once for each worker: ``worker:start_ns:end_ns``."""
 TABLE = "meetings"
+# columns of single collectives, if they exist
 COLUMNS = (
     "match", "worker", "collective", "start_ns", "dur_ns", "last_worker", "matched_workers", "timing", "wait_ns",
     "lateness_ns", "comm_bytes", "group", "step", "call", "event", "stream",
 )  # fmt: skip
-"""Columns of single collectives that the table has, of those that there are."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of time of one worker, in its own time."""
+    """A time range of one worker, in its own time."""
 
     worker: str
     start_ns: int
@@ -37,7 +37,7 @@ class Stretch:
 
 
 def stretches_of(texts: Sequence[str]) -> list[Stretch]:
-    """Returns what the parameter says. Raises BadRequest."""
+    """Parses the parameter. Raises BadRequest."""
     found = []
     for text in texts:
         worker, start, end = (*text.rsplit(":", 2), "", "")[:3]
@@ -46,7 +46,7 @@ def stretches_of(texts: Sequence[str]) -> list[Stretch]:
         except ValueError:
             stretch = Stretch("", 0, 0)
         if not stretch.worker or stretch.end_ns <= stretch.start_ns or max(-stretch.start_ns, stretch.end_ns) > 1 << 62:
-            raise BadRequest("That is no stretch of time of a worker.", text[:100], "Write worker:start_ns:end_ns.")
+            raise BadRequest("This is not a time range of a worker.", text[:100], "Write worker:start_ns:end_ns.")
         found.append(stretch)
     if len({stretch.worker for stretch in found}) < len(found):
         raise BadRequest("A worker is named twice.", WITHIN, "Name each worker once.")
@@ -56,10 +56,10 @@ def stretches_of(texts: Sequence[str]) -> list[Stretch]:
 def collectives_of_workers(
     worker: Int64, match: Int64, start_ns: Int64, dur_ns: Int64, within: Sequence[tuple[int, int, int]]
 ) -> Int64:
-    """Returns the rows of collectives in which at least two of the chosen workers met, collective by collective.
+    """Returns rows of collectives shared by at least two selected workers, collective by collective.
 
-    ``match`` is -1 for a call that nobody else has. A collective counts when the call of one of the chosen workers touches
-    its stretch (its number, from, to); then the calls of the other chosen workers belong to it wherever they are.
+    ``match`` is -1 for unmatched calls. A collective counts if the call of one selected worker overlaps its range (worker
+    number, from, to); then the calls of the other selected workers are included wherever they are.
     """
     low, high = _bounds(within, int(worker.max(initial=-1)) + 1)
     shared = (match >= 0) & (high > low)[worker]
@@ -71,7 +71,7 @@ def collectives_of_workers(
 
 
 def _bounds(within: Sequence[tuple[int, int, int]], workers: int) -> tuple[Int64, Int64]:
-    """Begin and end of the stretch of each worker; empty of those that are not chosen."""
+    """Start and end of each worker's range; empty for workers that are not selected."""
     low, high = np.zeros(workers, np.int64), np.zeros(workers, np.int64)
     for number, start, end in within:
         if number < workers:
@@ -80,15 +80,15 @@ def _bounds(within: Sequence[tuple[int, int, int]], workers: int) -> tuple[Int64
 
 
 def meetings(calls: pa.Table, names: Sequence[str], worker: Int64, match: Int64, within: Sequence[Stretch]) -> pa.Table:
-    """Returns the calls of single collectives in which chosen workers met. ``calls`` has a row for each of ``worker``.
+    """Returns the calls of collectives shared by selected workers. ``calls`` has a row for each of ``worker``.
 
-    A worker that is not among ``names`` met nobody: its profile failed, or it is no rank of the job.
+    Workers missing from ``names`` have no collectives: their profile failed, or they are not part of the job.
     """
     calls = calls.select([key for key in COLUMNS if key in calls.column_names])
     if not within:
         return calls.slice(0, 0)
     place = {name: i for i, name in enumerate(names)}
-    asked = [(place[one.worker], one.start_ns, one.end_ns) for one in within if one.worker in place]
+    ranges = [(place[one.worker], one.start_ns, one.end_ns) for one in within if one.worker in place]
     start, dur = (np.asarray(calls[key], np.int64) for key in ("start_ns", "dur_ns"))
-    rows = collectives_of_workers(worker, match, start, dur, asked)
+    rows = collectives_of_workers(worker, match, start, dur, ranges)
     return calls.take(pa.array(rows))

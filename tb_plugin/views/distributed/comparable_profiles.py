@@ -1,4 +1,4 @@
-"""The profiles of a run that are compared as ranks of one job."""
+"""Profiles of a run that are compared as ranks of one job."""
 
 from __future__ import annotations
 
@@ -10,63 +10,64 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.lib.intervals import simultaneous
 from tb_plugin.payloads import Notice, Severity
 
+# reasons to ignore a profile, also rules of the notices
 NO_RANK, OTHER_TIME, SAME_RANK = "no_rank", "other_time", "same_rank"
-"""Why a profile is not compared: also the rules of the notices about it."""
-_NAMED = 8
-_LARGEST = 1 << 62
-_TOLD: dict[str, tuple[Severity, str, str]] = {
+_MAX_NAMED = 8
+_MAX_FACT = 1 << 62
+_NOTICES: dict[str, tuple[Severity, str, str]] = {
     NO_RANK: (
         "info",
-        "Left out, not part of this job: ",
-        "Put traces that belong to no job into a folder of their own.",
+        "Ignored (not part of this job): ",
+        "Move traces that belong to no job to a separate folder.",
     ),
     OTHER_TIME: (
         "medium",
-        "Left out, recorded at another time than the other workers: ",
-        "Put the traces of each launch into a folder of their own.",
+        "Ignored (recorded at another time than the other workers): ",
+        "Use a separate folder for the traces of each launch.",
     ),
     SAME_RANK: (
         "medium",
-        "Left out, another worker reports the same rank: ",
-        "Put the traces of each job into a folder of their own, and delete copies.",
+        "Ignored (another worker reports the same rank): ",
+        "Use a separate folder for the traces of each job, and delete copies.",
     ),
 }
 
 
 def fact(part: Part, name: str) -> int | None:
-    """Returns a whole number that a part states, None where it states none, or one that nothing real has."""
+    """Returns an integer fact of a part; None if missing or implausibly large."""
     value = part.facts.get(name)
-    return value if isinstance(value, int) and abs(value) < _LARGEST else None
+    return value if isinstance(value, int) and abs(value) < _MAX_FACT else None
 
 
 def why_not_compared(parts: Sequence[Part]) -> list[str]:
-    """Returns for each profile why it is not compared with the others; empty for the ranks of the job.
+    """Returns for each profile the reason why it is ignored; empty for ranks of the job.
 
-    Any trace may lie in the same folder. Where the ranks state the size of their job, a profile that does not and has no call
-    is none of them. Of recordings at several times those of the most workers count, of workers of one rank the first.
+    Any trace may be in the same folder. If the ranks report a world size, a profile without a world size and without calls is
+    ignored. Among recordings at several times, those with most workers count; among workers with the same rank, the first.
     """
-    states = [fact(part, "distributed.world_size") is not None for part in parts]
+    has_world_size = [fact(part, "distributed.world_size") is not None for part in parts]
     calls = [part.frames["collectives"].data.num_rows > 0 for part in parts]
-    found = [
-        "" if not any(states) or stated or called else NO_RANK for stated, called in zip(states, calls, strict=True)
+    reasons = [
+        "" if not any(has_world_size) or stated or called else NO_RANK
+        for stated, called in zip(has_world_size, calls, strict=True)
     ]
-    for place in _at_other_times([part if not why else None for part, why in zip(parts, found, strict=True)]):
-        found[place] = OTHER_TIME
+    for place in _at_other_times([part if not why else None for part, why in zip(parts, reasons, strict=True)]):
+        reasons[place] = OTHER_TIME
     ranks: set[int] = set()
     for place, part in enumerate(parts):
         rank = fact(part, "distributed.rank")
-        if found[place] or rank is None:
+        if reasons[place] or rank is None:
             continue
         if rank in ranks:
-            found[place] = SAME_RANK
+            reasons[place] = SAME_RANK
         ranks.add(rank)
-    return found
+    return reasons
 
 
 def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
-    """The places of profiles whose calls lie at another time than those of most; those without a clock are compared.
+    """Positions of profiles whose calls are at another time than most; profiles without a clock are compared.
 
-    Distinct ranks are those of one job, whatever their clocks show.
+    Distinct ranks belong to one job, whatever their clocks show.
     """
     ranks = [fact(part, "distributed.rank") for part in parts if part]
     if None not in ranks and len(set(ranks)) == len(ranks):
@@ -78,7 +79,7 @@ def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
 
 
 def _extent(part: Part) -> tuple[int, int] | None:
-    """From when to when a profile has calls, nanoseconds since 1970; None where that is not known."""
+    """Time range of a profile's calls, ns since 1970; None if unknown."""
     base, calls = fact(part, "distributed.base_time_ns"), part.frames["collectives"].data
     if base is None or not calls.num_rows:
         return None
@@ -87,11 +88,11 @@ def _extent(part: Part) -> tuple[int, int] | None:
 
 
 def not_compared(left_out: Sequence[tuple[str, str]]) -> list[Notice]:
-    """Returns which workers are not compared; ``left_out`` are (worker, why)."""
+    """Returns the notices about ignored workers; ``left_out`` are (worker, reason)."""
     notices = []
-    for why, (severity, text, advice) in _TOLD.items():
+    for why, (severity, text, advice) in _NOTICES.items():
         names = [worker for worker, reason in left_out if reason == why]
         if names:
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            notices.append(Notice(why, severity, f"{text}{', '.join(names[:_NAMED])}{more}.", advice, []))
+            more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+            notices.append(Notice(why, severity, f"{text}{', '.join(names[:_MAX_NAMED])}{more}.", advice, []))
     return notices

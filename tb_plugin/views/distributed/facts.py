@@ -1,4 +1,4 @@
-"""Named numbers of a whole job: what the workers of a run did together, each as one number."""
+"""Facts of a whole job."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count
 from tb_plugin.views.distributed.stragglers.report import blame
 
+# machines read it as distributed.<key>
 FACTS = "facts"
-"""Name of the payload; machines read it as ``distributed.<key>``."""
 _HUNDREDTHS = 95
 
 
 def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
-    """Returns the numbers of a job (``rows`` are those of its workers); null where nobody can tell.
+    """Returns the facts of a job (``rows`` are its workers); unknown values are null.
 
-    Of one worker alone nothing is known about who waits for whom, and nothing is lost for sure.
+    A single worker has no wait facts and no straggler.
     """
     figures = [
         METRICS.figure("workers", len(data.names)),
@@ -40,13 +40,13 @@ def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
             METRICS.figure("bounded", total_of(rows, "bounded")),
             METRICS.figure("bus_bandwidth", largest(operations)[1]),
         ]
-    return Figures(FACTS, "Numbers of the job", "", figures)
+    return Figures(FACTS, "Job numbers", "", figures)
 
 
 def wait_share(data: JobData) -> float | None:
-    """Returns the part of the steps in which workers wait for others; None where no call was matched.
+    """Returns the share of the steps that workers wait for others; None without matched calls.
 
-    Of each step it is no more than the step, as a call may last beyond it.
+    The wait of a step is capped at its length, since a call may extend beyond it.
     """
     total = numbers_of(data.step_table, "step_total_ns")
     known, wait = total > 0, data.times[1][data.step_places]
@@ -56,7 +56,7 @@ def wait_share(data: JobData) -> float | None:
 
 
 def largest(operations: Frame) -> tuple[str, float | None]:
-    """Returns the collective that moves most of those that have a bus bandwidth, and the mean of it."""
+    """Returns the collective with most bytes among those with a bus bandwidth, and its mean bandwidth."""
     known = operations.data.filter(pc.is_valid(operations.data["bus_bandwidth"]))
     if not known.num_rows or not pc.max(known["comm_bytes"]).as_py():
         return "", None
@@ -69,12 +69,12 @@ def largest(operations: Frame) -> tuple[str, float | None]:
 
 
 def total_of(rows: list[Row], key: str) -> int:
-    """Returns the sum of a column over the workers that have it."""
+    """Returns the sum of a column over the workers that have a value."""
     return sum(value for row in rows if isinstance(value := row[key], int))
 
 
 def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
-    """Returns the rows with latency, waiting and transfer of calls in steps alone, where the worker has steps."""
+    """Returns the rows with latency, wait and transfer of calls within steps only, for workers with steps."""
     latency, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
     return [
         {**row, "latency_ns": latency[w], **({} if data.alone else {"wait_ns": wait[w], "transfer_ns": transfer[w]})}
@@ -85,28 +85,28 @@ def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
 
 
 def exposed_share(rows: list[Row]) -> float | None:
-    """Returns the part of the steps of these workers in which communication is all that happens; None without steps."""
+    """Returns the share of exposed communication in the steps of these workers; None without steps."""
     time = total_of(rows, "step_total_ns")
     return total_of(rows, "exposed_communication_ns") / time if time else None
 
 
 def _lost(data: JobData) -> list[Figure]:
-    """What the worst straggler costs; nothing is lost where there is none."""
-    told = blame(data)
-    worst = told.costly[0] if told.costly else None
-    low, high = told.lost(worst) if worst is not None else (0.0, 0.0)
-    known = bool(len(told.found.worker)) and told.mean_ns > 0
+    """Cost of the worst straggler; 0 without a straggler."""
+    report = blame(data)
+    worst = report.costly[0] if report.costly else None
+    low, high = report.lost(worst) if worst is not None else (0.0, 0.0)
+    known = bool(len(report.found.worker)) and report.mean_ns > 0
     return [
-        METRICS.figure("stragglers", len(told.costly)),
+        METRICS.figure("stragglers", len(report.costly)),
         METRICS.figure("straggler_rank", data.ranks[worst] if worst is not None else None),
         METRICS.figure("lost_ns", high if known else None),
         METRICS.figure("lost_low_ns", low if known else None),
-        METRICS.figure("lost_share", high / told.mean_ns if known else None),
+        METRICS.figure("lost_share", high / report.mean_ns if known else None),
     ]
 
 
 def _skew(data: JobData) -> int | None:
-    """How far workers come apart at 95 of 100 collectives, of those where clocks can tell."""
+    """95th percentile of arrival skew, over collectives with accurate clocks, ns."""
     rows = data.first_rows
     known = rows[data.sure.skew[rows]]
     if not len(known):

@@ -1,4 +1,4 @@
-"""All workers together in chosen steps: their steps, their calls as columns, matched, with waiting and transfer."""
+"""Steps and matched calls of all workers, for selected steps."""
 
 from __future__ import annotations
 
@@ -30,30 +30,29 @@ Row = dict[str, object]
 
 @dataclass(frozen=True, eq=False)
 class JobCalls:
-    """The calls of all workers, worker by worker in order of time: n rows, with what the other workers say about them.
+    """Calls of all workers, worker by worker in order of time: n rows, with the results of matching.
 
-    Numbers are -1 where the traces do not say.
+    Unknown numbers are -1.
     """
 
     data: pa.Table
-    """The columns of CALL."""
     worker: Int64
     step: Int64
-    """Position in the labels of the steps; the one after the last for a call in no step."""
+    """Position in the labels of the steps; one past the end for a call outside the steps."""
     start_ns: Int64
     end_ns: Int64
     bytes: Int64
     factor: Float64
-    """Bus bandwidth over algorithm bandwidth; NaN where there is none."""
+    """Bus bandwidth over algorithm bandwidth; NaN if undefined."""
     rated: Bool
-    """A bandwidth has a meaning for calls of this kind."""
+    """Calls of this kind have a meaningful bandwidth."""
     match: Int64
     waiting: Waiting
     late: Lateness
 
     @property
     def moving_ns(self) -> Int64:
-        """Returns when the transfer of each call begins."""
+        """Returns the start of each transfer, ns."""
         return self.end_ns - self.waiting.transfer_ns
 
     @property
@@ -73,88 +72,89 @@ class JobCalls:
 
 @dataclass(frozen=True, eq=False)
 class JobData:
-    """All workers, in natural order of their names, restricted to the chosen steps."""
+    """All workers in natural order of their names, restricted to the selected steps."""
 
     names: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...]
-    """Workers that are not compared, and why (``comparable.py``)."""
+    """Ignored workers and reasons (``comparable_profiles.py``)."""
     ranks: tuple[int | None, ...]
-    """The number of each worker in the job, as recorded."""
+    """Rank of each worker, as recorded."""
     labels: tuple[str, ...]
-    """Labels of the steps of any worker and of its calls, in order."""
+    """Labels of all steps of workers and calls, in order."""
     step_table: pa.Table
-    """The chosen steps of all workers; ``worker`` is a place in the names."""
+    """Selected steps of all workers; ``worker`` is a position in ``names``."""
     seen: JobCalls
     world_size: int | None
     process_groups: Sequence[Row]
     devices: Sequence[Row]
     stated: ReportedJob
-    """What the workers state of their communication, in the chosen steps."""
+    """Communication reported by the workers, in the selected steps."""
     clocks: Clocks
-    """Of whole traces, whatever steps are chosen."""
+    """Computed from whole traces, for any selection of steps."""
     is_zero_stated: Bool
-    """Which workers state what their clock showed."""
+    """Workers with a reported clock reading."""
     kernels: pa.Table | None = None
-    """What the workers compute in all steps, kernel by kernel; ``worker`` is a place in ``names``."""
+    """Kernel times of workers in all steps; ``worker`` is a position in ``names``."""
     whole: JobData | None = None
-    """The same of all steps, where some are chosen."""
+    """The same data for all steps, if steps are selected."""
 
     @cached_property
     def sure(self) -> Sure:
-        """Returns which numbers of the calls' lateness are more than clocks may be wrong by."""
+        """Returns which lateness numbers exceed the clock error."""
         return sure_of(self.seen.late, self.clocks, self.seen.worker)
 
     @cached_property
     def first_rows(self) -> Int64:
-        """Returns one row of each collective that several workers have."""
+        """Returns one row per collective shared by several workers."""
         matched = np.flatnonzero(self.seen.matched)
         return matched[np.unique(self.seen.match[matched], return_index=True)[1]]
 
     def one_each(self, values: Int64) -> Int64:
-        """Returns of a column that is the same for all calls of a collective one value each."""
+        """Returns one value per collective of a column with equal values within each collective."""
         return values[self.first_rows]
 
     @property
     def size(self) -> int | None:
-        """Returns the ranks of the job as recorded, else how many it has at least, as groups say; None where nobody says."""
+        """Returns the recorded world size, else the lower bound from group sizes; None if unknown."""
         return self.world_size or (self.stated.ranks_at_least if self.stated.ranks_at_least > 1 else None)
 
     @property
     def alone(self) -> bool:
-        """Returns whether there is one worker only: nothing can be matched then."""
+        """Returns whether there is only one worker, so that nothing can be matched."""
         return len(self.names) == 1
 
     @cached_property
     def step_places(self) -> tuple[Int64, Int64]:
-        """Returns worker and position in the labels of each row of ``step_table``."""
+        """Returns worker and label position of each row of ``step_table``."""
         step = pc.index_in(self.step_table["step"], value_set=pa.array(self.labels, pa.string()))
         return numbers_of(self.step_table, "worker"), step.to_numpy().astype(np.int64)
 
     @cached_property
     def step_counts(self) -> Int64:
-        """Returns how many of the chosen steps each worker has."""
+        """Returns the number of selected steps of each worker."""
         return np.bincount(self.step_places[0], minlength=len(self.names))
 
     @cached_property
     def times(self) -> tuple[Int64, Int64, Int64]:
-        """Returns latency, waiting and transfer in nanoseconds, each [worker, step]: lengths of unions.
+        """Returns latency, wait and transfer, ns, each [worker, step]: lengths of unions.
 
-        The last column is of calls in no step. Waiting and transfer are 0 for one worker alone.
+        The last column is for calls outside the steps. Wait and transfer are 0 for a single worker.
         """
-        seen, shape = self.seen, (len(self.names), len(self.labels) + 1)
+        calls, shape = self.seen, (len(self.names), len(self.labels) + 1)
         key = self._place
-        latency = measure_by(key, seen.start_ns, seen.end_ns, shape[0] * shape[1])
-        m = seen.matched
-        transfer = measure_by(key[m], seen.moving_ns[m], seen.end_ns[m], shape[0] * shape[1])
-        wait = measure_by(key[m], seen.start_ns[m], seen.end_ns[m], shape[0] * shape[1]) - transfer
+        latency = measure_by(key, calls.start_ns, calls.end_ns, shape[0] * shape[1])
+        m = calls.matched
+        transfer = measure_by(key[m], calls.moving_ns[m], calls.end_ns[m], shape[0] * shape[1])
+        wait = measure_by(key[m], calls.start_ns[m], calls.end_ns[m], shape[0] * shape[1]) - transfer
         return latency.reshape(shape), wait.reshape(shape), transfer.reshape(shape)
 
     @cached_property
     def caused(self) -> Int64:
-        """Returns how long the others wait for each worker in each step, [worker, step]; the last column: in no step."""
-        seen, m, width = self.seen, self.seen.matched, len(self.labels) + 1
+        """Returns how long the others wait for each worker in each step, ns, [worker, step]; the last column: outside the
+        steps."""
+        calls, m, width = self.seen, self.seen.matched, len(self.labels) + 1
         cause, at, length = caused_by(
-            self._place[m], seen.start_ns[m], seen.moving_ns[m], seen.end_ns[m], seen.waiting.last[m]
+            self._place[m], calls.start_ns[m], calls.moving_ns[m], calls.end_ns[m], calls.waiting.last[m]
         )
         total = np.zeros((len(self.names), width), np.int64)
         np.add.at(total, (cause, at % width), length)
@@ -162,7 +162,7 @@ class JobData:
 
     @cached_property
     def caused_ns(self) -> Int64:
-        """Returns for each worker how long the others wait for it, summed over workers and steps as the times are."""
+        """Returns how long the others wait for each worker, ns, summed over workers and steps."""
         found: Int64 = self.caused.sum(axis=1)
         return found
 
@@ -171,18 +171,18 @@ class JobData:
         return self.seen.worker * (len(self.labels) + 1) + self.seen.step
 
     def count(self, rows: Bool) -> Int64:
-        """Returns how many of the chosen calls each worker has."""
+        """Returns the number of calls of each worker among these rows."""
         return np.bincount(self.seen.worker[rows], minlength=len(self.names))
 
 
 def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
-    """Returns the calls and steps that were chosen of all workers (``joined`` is what ``joined.join`` made)."""
-    return _together(joined, chosen)
+    """Returns the selected calls and steps of all workers; ``joined`` is the result of ``merge.join``."""
+    return _job_data(joined, chosen)
 
 
 @remembered
-def _together(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
-    """``together``; the part takes it along when it goes."""
+def _job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
+    """``job_data``, cached with the part."""
     tables = {name: frame.data for name, frame in joined.frames.items()}
     ranks, is_rank = tables[j.RANKS], pc.equal(tables[j.RANKS]["left_out"], "")
     left_out = ranks.filter(pc.invert(is_rank))
@@ -192,7 +192,7 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
     steps = tables[j.STEPS]
     if chosen is not None:
         steps = steps.filter(pc.is_in(steps["step"], value_set=pa.array(chosen, pa.string())))
-    seen = _seen(tables[j.CALLS])
+    seen = _job_calls(tables[j.CALLS])
     if wanted is not None:
         seen = seen.take(np.append(np.array([label in wanted for label in labels], np.bool_), False)[seen.step])
     world_size = joined.facts.get("distributed.world_size")
@@ -210,12 +210,11 @@ def _together(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
         clocks=clocks_from(tables[j.CLOCKS]),
         is_zero_stated=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
         kernels=tables.get(j.KERNELS),
-        whole=None if chosen is None else _together(joined, None),
+        whole=None if chosen is None else _job_data(joined, None),
     )
 
 
-def _seen(data: pa.Table) -> JobCalls:
-    """The columns of all calls."""
+def _job_calls(data: pa.Table) -> JobCalls:
     start = numbers_of(data, "start_ns")
     return JobCalls(
         data=data,

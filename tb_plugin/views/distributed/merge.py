@@ -1,6 +1,6 @@
-"""The parts of all workers as one: their calls matched over whole traces, and everything else side by side.
+"""Merge of the parts of all workers, with matched calls.
 
-It is made once for a run and kept; what is asked of chosen steps is worked out of it (``together.py``).
+Made once per run and cached; answers for selected steps derive from it (``job_data.py``).
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ from tb_plugin.views.distributed.waiting import waiting
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# RANKS: a row per worker in natural order of names, then ignored workers. LABELS: labels of all steps of ranks and calls,
+# in order. COMMON: steps that all profiles have.
 RANKS, LABELS, COMMON = "ranks", "labels", "common_steps"
-"""Tables of a joined part: a row for each worker in natural order of names, then those that are no rank; the labels of the
-steps of any rank and of its calls, in order; and those that all profiles have."""
+# clocks of the ranks, in their order
 CLOCKS = "clocks"
-"""Table of what is known of the clock of each rank, in their order."""
+# tables of all workers: worker is a row of RANKS; step_place of a call is a row of LABELS, one past the end for calls
+# outside the steps
 CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
-"""Tables of all workers one after the other: ``worker`` is a row of RANKS. A call's ``step_place`` is a row of LABELS, the
-one after the last for a call in no step."""
+# columns of CALLS with the fields of Lateness
 LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
-"""Columns of CALLS: what ``Lateness`` says of each call."""
 GROUPS, DEVICES = "process_groups", "devices"
+# ranks of each group: group_code of a call is a row of it
 MEMBERS = "members"
-"""Table of the ranks of each group of calls: ``group_code`` of a call is a row of it."""
+# payload with the notice about repeated memory
 REPEATED = "repeated"
-"""Payload: the notice about what ranks hold alike."""
 
 _MOST_RANKS = (1 << 31) - 1
+# calls above this size are worth the time to return memory
 _LARGE_BYTES = 20_000_000
-"""Calls of this size are worth the moment that it takes to hand memory back."""
 _NODE = re.compile(r"^(.*)_(\d+)$")
 
 
 def is_merged(parts: Sequence[Part]) -> bool:
-    """Returns whether these parts are one that ``join`` made."""
+    """Returns whether these parts are the one result of ``join``."""
     return len(parts) == 1 and RANKS in parts[0].frames
 
 
 def join_again(parts: Sequence[Part]) -> Part:
-    """Returns ``join`` of parts; the first of them takes it along when it goes."""
+    """Returns ``join`` of the parts, cached with the first of them."""
     return _joined_once(parts[0], tuple(parts))
 
 
@@ -75,9 +75,9 @@ def _joined_once(first: Part, every: tuple[Part, ...]) -> Part:
 
 
 def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-    """Returns the parts of all workers of a run as one; ``beside`` are those of its flight recorders.
+    """Merges the parts of all workers of a run; ``beside`` are those of its flight recorders.
 
-    Where nobody else holds what is given, the calls of the parts go as soon as they stand one after the other.
+    Calls of parts are released once they are concatenated, unless referenced elsewhere.
     """
     every = tuple(given)
     ordered = _in_order(every)
@@ -89,7 +89,7 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     worlds = [w for part in parts if (w := fact(part, "distributed.world_size")) is not None]
     stated = reported_tables(parts, names)
     labels = _labels(parts)
-    # A job whose size nobody states is at least as large as its groups.
+    # A job with unknown size is at least as large as its groups.
     world_size = max(worlds, default=None)
     size = max(world_size or 0, ranks_at_least(stated)) or None
     data = _stacked(parts, "collectives")
@@ -137,7 +137,7 @@ def _without_calls(part: Part) -> Part:
 
 
 def _ranks(names: Sequence[str], ranks: Sequence[Part], left_out: Sequence[tuple[Part, str]]) -> pa.Table:
-    """A row for each profile: its name, why it is not compared (empty for ranks), and what tells its place and time."""
+    """A row per profile: name, reason why it is ignored (empty for ranks), rank and clock."""
     parts = [*ranks, *(part for part, _ in left_out)]
     return pa.table(
         {
@@ -150,7 +150,6 @@ def _ranks(names: Sequence[str], ranks: Sequence[Part], left_out: Sequence[tuple
 
 
 def _common(parts: Sequence[Part]) -> pa.Table:
-    """The labels of steps that all profiles have."""
     every = [set(part.steps) for part in parts]
     return pa.table(
         {"step": pa.array([label for label in parts[0].steps if all(label in mine for mine in every)], pa.string())}
@@ -158,7 +157,7 @@ def _common(parts: Sequence[Part]) -> pa.Table:
 
 
 def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
-    """A table of all workers, with the worker's number; of those that have it."""
+    """A table of all workers that have it, with the worker's number."""
     having = [(i, part.frames[name].data) for i, part in enumerate(parts) if name in part.frames]
     worker = np.repeat(
         np.array([i for i, _ in having], np.int64), np.array([data.num_rows for _, data in having], np.int64)
@@ -168,7 +167,7 @@ def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
 
 
 def _once(data: pa.Table) -> pa.Table:
-    """The same with each list of ranks kept once: of a call of thousands of ranks it is longer than all else of it."""
+    """The table with deduplicated lists of ranks: with thousands of ranks they exceed all else."""
     if "group_ranks" not in data.column_names or pa.types.is_dictionary(data["group_ranks"].type):
         return data
     at = data.column_names.index("group_ranks")
@@ -176,7 +175,7 @@ def _once(data: pa.Table) -> pa.Table:
 
 
 def _labels(parts: Sequence[Part]) -> list[str]:
-    """Labels of the steps of any worker and of its calls, in order."""
+    """Labels of all steps of workers and calls, in order."""
     found: set[str] = set()
     for part in parts:
         for name in (STEPS, "collectives"):
@@ -185,7 +184,7 @@ def _labels(parts: Sequence[Part]) -> list[str]:
 
 
 def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
-    """The process groups of all workers, each once, with which ranks they have."""
+    """Distinct process groups of all workers."""
     rows: dict[tuple[object, object], dict[str, object]] = {}
     for part in parts:
         for row in part.frames[GROUPS].data.to_pylist():
@@ -196,7 +195,7 @@ def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
 
 
 def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
-    """The devices of all workers, with node and process as recorded, else from names such as ``node_1234``."""
+    """Devices of all workers, with node and process as recorded, else from names such as ``node_1234``."""
     rows = []
     matches = [_NODE.match(name) for name in names]
     tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
@@ -215,7 +214,6 @@ def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
 
 
 def _stated_groups(parts: Sequence[Part]) -> list[ReportedGroup]:
-    """The groups that each worker lists."""
     return [
         ReportedGroup(worker, row["group"], row["group_ranks"], row["group_description"])
         for worker, part in enumerate(parts)
@@ -224,7 +222,7 @@ def _stated_groups(parts: Sequence[Part]) -> list[ReportedGroup]:
 
 
 def _members(groups: Groups) -> pa.Table:
-    """The ranks of the group of each ``group_code``, and how many: null where they are not known, or not all of them."""
+    """Ranks and size of each ``group_code``; null if unknown or incomplete."""
     known = pa.array(
         [list(each.listed) if each.listed and not each.cut else None for each in groups.ranks], pa.list_(pa.int64())
     )
@@ -234,19 +232,16 @@ def _members(groups: Groups) -> pa.Table:
 @dataclass(frozen=True, eq=False)
 class _OfGroups:
     code: Int64
-    """The group of each call."""
     size: Int64
-    """How many ranks each group has; -1 = not known."""
+    """Number of ranks of each group; -1 = unknown."""
     listed: Sequence[ReportedGroup]
 
 
 def _calls(
     data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, of_groups: _OfGroups
 ) -> tuple[pa.Table, pa.Table]:
-    """The calls of all workers, worker by worker in order of time, with what the others say about each of them.
-
-    And what is known of the clocks of the workers.
-    """
+    """The calls of all workers, worker by worker in order of time, with the results of matching, and the clocks of the
+    workers."""
     workers, groups = ranks.num_rows, of_groups.code
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
@@ -254,8 +249,8 @@ def _calls(
     found = pc.fill_null(pc.index_in(data["step"], value_set=pa.array(labels, pa.string())), len(labels))
     steps = found.to_numpy().astype(np.int64)
     calls = compared(data, steps, len(labels), (workers, world_size), groups)
-    met = matched(calls) if workers > 1 else nothing(len(worker))
-    label, two_ended = met.label, is_one_of(collective, names, POINT_TO_POINT)
+    matches = matched(calls) if workers > 1 else nothing(len(worker))
+    label, two_ended = matches.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
     size = fill_from_collective(label, np.where(size >= 1, size, of_groups.size[groups]))
     inferred, found = np.full(len(worker), -1, np.int64), list[tuple[Ranks, str]]()
@@ -274,10 +269,10 @@ def _calls(
     late = lateness_of(clocks, worker, label, calls.group, start, start + dur)
     moved, rated = _bytes(data, collective, names, label)
     data = data.set_column(data.column_names.index("comm_bytes"), "comm_bytes", pa.array(moved, mask=moved < 0))
-    made = {
+    added = {
         "step_place": steps,
         "match": label,
-        "match_kind": met.by,
+        "match_kind": matches.by,
         "group_code": groups,
         "matched_workers": times.workers,
         "last": times.last,
@@ -291,15 +286,15 @@ def _calls(
         ),
         **dict(zip(LATE, vars(late).values(), strict=True)),
     }
-    for key, values in made.items():
+    for key, values in added.items():
         data = data.append_column(key, pa.array(values))
     return data, clocks_table(clocks, is_stated)
 
 
 def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64) -> tuple[Int64, Bool]:
-    """The size of each call, as it states it or another of its collective does, and whether a bandwidth can be told of it.
+    """Size of each call, as reported by it or by another call of its collective, and whether a bandwidth is meaningful.
 
-    Of some that know no size of their group what they state may be one rank's part.
+    Without a group size, some calls may report the part of one rank.
     """
     stated = numbers_of(data, "comm_bytes")
     is_part = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (
@@ -313,7 +308,7 @@ def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64
 
 
 def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
-    """Whether each rank states what its clock showed when its trace began, and what: else the median of those that do."""
+    """Whether each rank reports its clock at the start of the trace, and the reading; else the median of the others."""
     stated: Bool = np.asarray(pc.is_valid(base_time_ns))
     zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
     middle = quantile_by(np.zeros(int(stated.sum()), np.int64), zero[stated], 1, 50)
@@ -321,7 +316,7 @@ def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
 
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
-    """Bus bandwidth over algorithm bandwidth of each call; NaN where there is none."""
+    """Bus bandwidth over algorithm bandwidth of each call; NaN if undefined."""
     kinds = group_sorted(collective, size)
     factors = [bus_factor(names[collective[row]], int(size[row])) for row in kinds.first.tolist()]
     found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[kinds.of]

@@ -1,4 +1,4 @@
-"""The metrics of this view alone: what a job waits for and sends."""
+"""Metrics of the view Distributed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ _OF_JOBS = (
     "transit_ns", "call_wait_ns", "synchronization_ns", "call_idle_ns", "link_kind", "link_part_of", "link_bytes", "link_ns",
     "link_bandwidth",
 )  # fmt: skip
-"""What profiles state of ranks, as wherever it is shown."""
 _OF_RECORDERS = ("recorded_calls_count", "last_sequence")
 METRICS = SHARED.adding(
     {key: OF_JOBS[key] for key in _OF_JOBS},

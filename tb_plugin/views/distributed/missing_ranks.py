@@ -1,4 +1,4 @@
-"""Ranks without a trace: which they are, and what flight recorders of the same run say that they called."""
+"""Ranks without a trace, and their calls in flight recorders."""
 
 from __future__ import annotations
 
@@ -18,30 +18,29 @@ from tb_plugin.views.distributed.metrics import METRICS
 
 Int64 = npt.NDArray[np.int64]
 
+# what a flight recorder recorded in a group, next to the traces' calls in it
 DUMPS = "recorders"
-"""Table: what the flight recorder of a worker kept in a group, beside the calls of the traces in that group."""
+# numbered calls in a flight recorder's part
 CALLS_OF_RANKS = "rank_calls"
-"""Table of a part about a flight recorder: its numbered calls."""
 SCHEMA = {
     "worker": pa.string(), "has_trace": pa.bool_(), "group": pa.string(), "group_description": pa.string(),
     "recorded_calls_count": pa.int64(), "last_sequence": pa.int64(), "last_collective": pa.string(),
     "called_in_traces": pa.int64(), "not_called": pa.int64(),
 }  # fmt: skip
-NAMED = 8
-"""So many ranks are named; the others are counted."""
+# ranks listed by name, the others are counted
+MAX_RANKS_NAMED = 8
 
 
 def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: Sequence[Part]) -> pa.Table:
-    """Returns what flight recorders kept, a row for each of them and each process group in which it kept numbered calls.
+    """Returns a row per flight recorder and process group with numbered calls.
 
-    ``calls`` and ``groups`` are those of the traces. A group is that of a trace when name and, where both state one,
-    description are the same, and traces have no other group of that name; numbers count in the group. The buffer of a
-    recorder is a ring: what is numbered behind its last call was not called, what is numbered before its first one nobody
-    knows.
+    ``calls`` and ``groups`` are those of the traces. A recorder's group equals a trace's group if the names and (if both
+    report one) the descriptions are equal, and traces have no other group of that name; sequence numbers count per group. The
+    buffer is a ring: calls numbered after its last call were not made, calls before its first one are unknown.
     """
     numbers = _numbers(calls)
     described = {row["group"]: row["group_description"] for row in groups.to_pylist()}
-    here = set(traced)
+    traced_names = set(traced)
     rows = []
     for part in dumps:
         for group, description, sequence, last_collective in _by_group(part.frames[CALLS_OF_RANKS].data):
@@ -53,7 +52,7 @@ def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: S
             rows.append(
                 {
                     "worker": part.worker,
-                    "has_trace": part.worker in here,
+                    "has_trace": part.worker in traced_names,
                     "group": group,
                     "group_description": description,
                     "recorded_calls_count": len(sequence),
@@ -67,7 +66,7 @@ def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: S
 
 
 def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
-    """Name and description of each group, in order of its first call, its numbers, and the collective of the largest one."""
+    """Yields name and description of each group, in order of its first call, its numbers, and its last collective."""
     calls = calls.filter(pc.is_valid(calls["sequence"]))
     (group, names), (description, words), (collective, titles) = (
         texts_of(calls, key) for key in ("group", "group_description", "collective")
@@ -83,29 +82,28 @@ def _by_group(calls: pa.Table) -> Iterator[tuple[str, str, Int64, str]]:
 
 
 def _numbers(calls: pa.Table) -> dict[str, Int64]:
-    """Numbers of the collectives that traces hold of each group, each once, in order; by names that one group alone has."""
+    """Distinct sequence numbers in traces for each group, sorted; keyed by names that only one group has."""
     some = calls.select(["group", "group_code", "sequence"]).filter(pc.is_valid(calls["sequence"]))
     (group, names), code, number = texts_of(some, "group"), numbers_of(some, "group_code"), numbers_of(some, "sequence")
-    alone = (np.bincount(distinct_rows(group, code)[0], minlength=len(names)) == 1)[group]
-    of, numbers = distinct_rows(group[alone], number[alone])
-    pieces = np.split(numbers, np.flatnonzero(np.diff(of)) + 1)
-    return dict(zip((names[place] for place in np.unique(of).tolist()), pieces, strict=False))
+    is_unique = (np.bincount(distinct_rows(group, code)[0], minlength=len(names)) == 1)[group]
+    named, numbers = distinct_rows(group[is_unique], number[is_unique])
+    pieces = np.split(numbers, np.flatnonzero(np.diff(named)) + 1)
+    return dict(zip((names[place] for place in np.unique(named).tolist()), pieces, strict=False))
 
 
 def missing_ranks(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> str:
-    """Returns the ranks of the job that have no trace, as ranges (``ranks 3, 8–15``), the first ones; empty where none lacks.
+    """Returns the first ranks of the job without a trace, as ranges (``ranks 3, 8–15``); empty if none is missing.
 
-    ``unread`` are ranks that have one which could not be read.
-
-    And where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
+    ``unread`` are ranks with an unreadable trace. Also empty if the world size or the rank of a trace is unknown, or if two
+    traces report the same rank.
     """
     count = missing_rank_count(ranks, world_size, unread) or 0
     if world_size is None or not count:
         return ""
-    here = sorted(rank for rank in {*ranks, *unread} if rank is not None and 0 <= rank < world_size)
-    gaps = [(before + 1, rank - 1) for before, rank in pairwise([-1, *here, world_size]) if rank - before > 1]
+    present = sorted(rank for rank in {*ranks, *unread} if rank is not None and 0 <= rank < world_size)
+    gaps = [(before + 1, rank - 1) for before, rank in pairwise([-1, *present, world_size]) if rank - before > 1]
     named, left = [], count
-    for first, last in gaps[:NAMED]:
+    for first, last in gaps[:MAX_RANKS_NAMED]:
         named.append(_range(first, last))
         left -= last - first + 1
     more = f" and {left:,} more" if left else ""
@@ -117,9 +115,9 @@ def _range(first: int, last: int) -> str:
 
 
 def missing_rank_count(ranks: Sequence[int | None], world_size: int | None, unread: Collection[int] = ()) -> int | None:
-    """Returns how many ranks of the job have no trace, nor one that is ``unread``.
+    """Returns the number of ranks of the job without a trace, ``unread`` ones excluded.
 
-    None where the size of the job or the rank of a trace is not recorded, or two traces say that they are of one rank.
+    None if the world size or the rank of a trace is unknown, or if two traces report the same rank.
     """
     known = set(ranks)
     if world_size is None or None in known or len(known) < len(ranks):
@@ -128,19 +126,19 @@ def missing_rank_count(ranks: Sequence[int | None], world_size: int | None, unre
 
 
 def nothing_called(calls: pa.Table) -> list[Notice]:
-    """Returns that no worker of the run called any collective, where that is so."""
+    """Returns a notice if no worker of the run called any collective."""
     if calls.num_rows:
         return []
-    text = "No worker of this run recorded communication between processes: there is nothing to compare."
-    return [Notice("no_communication", "info", text, "Put traces that belong to no job into a folder of their own.")]
+    text = "No worker of this run recorded communication between processes, so there is nothing to compare."
+    return [Notice("no_communication", "info", text, "Move traces that belong to no job to a separate folder.")]
 
 
 def recorder_notices(dumps: pa.Table) -> list[Notice]:
-    """Returns who stopped calling while others went on, worst first, and who has no trace and called what the others did."""
+    """Returns notices about ranks that stopped calling while others continued (worst first), and of ranks without a trace."""
     rows = dumps.to_pylist()
     behind = sorted((row for row in rows if row["not_called"]), key=lambda row: -row["not_called"])
     notices = []
-    for row in behind[:NAMED]:
+    for row in behind[:MAX_RANKS_NAMED]:
         figures = [
             METRICS.figure("worker", row["worker"]),
             METRICS.figure("last_sequence", row["last_sequence"]),
@@ -149,22 +147,22 @@ def recorder_notices(dumps: pa.Table) -> list[Notice]:
         ]
         group = row["group_description"] or row["group"]
         text = "{worker} called nothing after number {last_sequence} ({last_collective}) of group {group}"
-        text += ", says its flight recorder; traces hold {not_called} later collectives of that group, without it."
+        text += ", according to its flight recorder. The traces contain {not_called} later collectives of that group."
         figures.append(METRICS.figure("group", group))
-        todo = "See what that process did then: its log, its stacks in the recorder, its machine."
+        todo = "Check that process at that time: its log, its stacks in the recorder, its machine."
         notices.append(Notice("rank_stopped", "high", text, todo, figures))
     stopped = {row["worker"] for row in behind}
     ran = {row["worker"] for row in rows if not row["has_trace"] and row["called_in_traces"]} - stopped
     silent = sorted(ran)
     if silent:
-        named = ", ".join(silent[:NAMED]) + (f" and {len(silent) - NAMED} more" if len(silent) > NAMED else "")
-        met = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
+        named = ", ".join(silent[:MAX_RANKS_NAMED]) + (
+            f" and {len(silent) - MAX_RANKS_NAMED} more" if len(silent) > MAX_RANKS_NAMED else ""
+        )
+        called = sum(row["called_in_traces"] for row in rows if row["worker"] in ran)
         text = (
-            f"Without a trace, but in the flight recorder: {named}. They called {{called_in_traces}} of the collectives"
+            f"In the flight recorder but without a trace: {named}. They called {{called_in_traces}} of the collectives"
         )
-        text += " that the traces hold and no later one is missing: they ran."
-        figures = [METRICS.figure("called_in_traces", met)]
-        notices.append(
-            Notice("rank_recorded", "info", text, "Record a trace of all ranks to know who is late.", figures)
-        )
+        text += " in the traces, and none after these is missing: they ran."
+        figures = [METRICS.figure("called_in_traces", called)]
+        notices.append(Notice("rank_recorded", "info", text, "Record traces of all ranks to see who is late.", figures))
     return notices

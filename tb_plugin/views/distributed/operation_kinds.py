@@ -1,4 +1,4 @@
-"""Operations of all workers in a few rows: a collective, its type and what its groups are for, over all who call it."""
+"""Operations of all workers by collective, type and group purpose."""
 
 from __future__ import annotations
 
@@ -33,26 +33,28 @@ _HUNDREDTHS = (5, 50, 95)
 
 
 def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
-    """Returns the table of ``operations`` (a row for each worker) over the workers, longest first; none of one worker."""
+    """Returns the table of ``operations`` (a row per worker) merged over workers, longest first; empty for one worker."""
     if data.alone or not operations.num_rows:
         return {}
     described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
-    # A group without a description is known by its name.
+    # Groups without a description use their name.
     of_row, titles = _kinds(operations, described)
     kinds = group_sorted(of_row)
     first, kind, count = kinds.first, kinds.of, len(kinds)
     calls, latency = (operations[key].to_numpy() for key in ("calls", "latency_ns"))
-    met = np.asarray(operations["transfer_ns"].is_valid())
-    transfer = quantile_by(kind[met], operations["transfer_ns"].filter(pa.array(met)).to_numpy(), count, 50).tolist()
-    has_met = (np.bincount(kind[met], minlength=count) > 0).tolist()
+    is_matched = np.asarray(operations["transfer_ns"].is_valid())
+    transfer = quantile_by(
+        kind[is_matched], operations["transfer_ns"].filter(pa.array(is_matched)).to_numpy(), count, 50
+    ).tolist()
+    has_match = (np.bincount(kind[is_matched], minlength=count) > 0).tolist()
     low, middle, high = (quantile_by(kind, latency, count, hundredths).tolist() for hundredths in _HUNDREDTHS)
     least, most = (quantile_by(kind, calls, count, hundredths).tolist() for hundredths in (0, 100))
     places = {titles(row): at for at, row in enumerate(first.tolist())}
     of_call, called = _kinds(data.seen.data, described)
-    workers = _different(kind, texts_of(operations, "worker")[0], count)
-    groups = _groups(data.seen, of_call, called, places)
+    workers = _distinct_counts(kind, texts_of(operations, "worker")[0], count)
+    groups = _group_counts(data.seen, of_call, called, places)
     every = np.bincount(kind, weights=calls, minlength=count).astype(np.int64).tolist()
-    awaited, told = _awaited(data.seen, of_call, called, places), blame(data)
+    awaited, report = _most_awaited(data.seen, of_call, called, places), blame(data)
     rows: list[Row] = [
         {
             **dict(zip(_KEYS, titles(row), strict=True)),
@@ -64,10 +66,10 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
             "latency_low_ns": low[at],
             "latency_median_ns": middle[at],
             "latency_high_ns": high[at],
-            "transfer_median_ns": transfer[at] if has_met[at] else None,
+            "transfer_median_ns": transfer[at] if has_match[at] else None,
             "awaited_worker": data.names[awaited[at][0]] if at in awaited else None,
             "awaited_ns": awaited[at][1] if at in awaited else None,
-            "held_up_by": told.held_up_by(awaited[at][2]) if at in awaited else None,
+            "held_up_by": report.held_up_by(awaited[at][2]) if at in awaited else None,
         }
         for at, row in enumerate(first.tolist())
     ]
@@ -78,27 +80,26 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
 
 
 def _kinds(data: pa.Table, described: Mapping[str, str]) -> tuple[Int64, _Title]:
-    """A code for the kind of each row, and what tells the titles of a row."""
+    """Code of each row's kind, and a function from a row to its titles."""
     (collective, titles), (dtype, types), (group, names) = (
         texts_of(data, key) for key in ("collective", "dtype", "group")
     )
     place: dict[str, int] = {}
     of_group = np.array([place.setdefault(described.get(name) or name, len(place)) for name in names], np.int64)
-    told, label = list(place), of_group[group]
-    return codes(collective, dtype, label), lambda row: (titles[collective[row]], types[dtype[row]], told[label[row]])
+    labels, label = list(place), of_group[group]
+    return codes(collective, dtype, label), lambda row: (titles[collective[row]], types[dtype[row]], labels[label[row]])
 
 
-def _different(kind: Int64, values: Int64, count: int) -> list[int]:
-    """How many different values the rows of each kind have."""
+def _distinct_counts(kind: Int64, values: Int64, count: int) -> list[int]:
     first = group_sorted(kind, values).first
     found: list[int] = np.bincount(kind[first], minlength=count).tolist()
     return found
 
 
-def _groups(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
-    """How many groups the calls of each kind are made in: told apart by their ranks, whatever each rank calls them.
+def _group_counts(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]) -> list[int]:
+    """Number of groups per kind, separated by their ranks, whatever names the ranks use.
 
-    Calls that state none are of the group that the ranks which have them tell, else of one.
+    Calls without a reported group count for the inferred group, else for one group.
     """
     inferred, _ = texts_of(seen.data, "inferred_group")
     first = group_sorted(kind, numbers_of(seen.data, "group_code"), inferred).first
@@ -108,10 +109,10 @@ def _groups(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles
     return found
 
 
-def _awaited(
+def _most_awaited(
     seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
 ) -> dict[int, tuple[int, int, Int64]]:
-    """By kind the worker that others waited for most in its calls, how long, summed over them, and these calls."""
+    """For each kind the worker with the largest wait of others, that wait in ns (sum), and these calls."""
     chosen = np.flatnonzero((seen.waiting.last >= 0) & (seen.waiting.last != seen.worker) & seen.matched)
     if not len(chosen):
         return {}

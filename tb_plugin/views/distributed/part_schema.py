@@ -1,4 +1,4 @@
-"""What a part of the view looks like: tables with their columns, for whoever gets one from elsewhere and believes nothing."""
+"""Schema of the view's parts, to validate parts from other machines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from tb_plugin.views.distributed.rank.kernel_times import KERNEL
 from tb_plugin.views.distributed.rank.profile import CALL, DEVICE, GROUP, STEP
 from tb_plugin.views.distributed.rank.reported import RANK, ROW, SHAPES
 
+# Increment if a number of a part changes its meaning or a bug is fixed: cached summaries are then recomputed. New columns
+# change the stamp automatically.
 MEANING = 2
-"""Raise it when a number of a part means something else than before though its column is the same, or is mended: what was
-kept of ranks elsewhere is then computed anew. New columns change the stamp by themselves."""
+# tables of every part; others are reported tables and memory
 ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
     "collectives": CALL,
     "steps": STEP,
@@ -24,7 +25,6 @@ ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
     "process_groups": GROUP,
     "devices": DEVICE,
 }
-"""Tables that every part has. Others are those of what the profile states, and of its memory."""
 NEVER_NULL: Mapping[str, tuple[str, ...]] = {
     "collectives": ("call", "collective", "start_ns", "dur_ns", "on_device", "event", "stream"),
     "steps": ("step",),
@@ -34,22 +34,21 @@ NEVER_NULL: Mapping[str, tuple[str, ...]] = {
     RANK: ("alone", "kernels_missing", "ranks_at_least"),
     FRAME: tuple(STATE),
 }
-"""Columns that hold a value in every row."""
 
+# facts of a part with their ranges; values may be None
 FACTS: Mapping[str, tuple[int, int]] = {
     "distributed.rank": (0, MOST_RANKS - 1),
     "distributed.world_size": (0, MOST_RANKS - 1),
     "distributed.calls": (0, 2**62),
     "distributed.base_time_ns": (-(2**62), 2**62),
 }
-"""Whole numbers that a part states, or None, and between what they lie."""
 
 
 @cache
 def part_shapes() -> Mapping[str, pa.Schema]:
     """Returns the columns of every table that a part may have.
 
-    No array is made for it: the first one of a process has pyarrow import pandas, and TensorBoard's asks for ``stamp``.
+    Creates no arrays: the first array of a process makes pyarrow import pandas, and TensorBoard's process needs ``stamp``.
     """
     stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
     every = {**ALWAYS, **stated, FRAME: STATE}
@@ -58,7 +57,7 @@ def part_shapes() -> Mapping[str, pa.Schema]:
 
 @cache
 def stamp() -> str:
-    """Returns what changes when parts look different, or mean something else."""
+    """Returns a hash that changes with the schema or MEANING."""
     text = [f"meaning {MEANING}"]
     for name, schema in sorted(part_shapes().items()):
         text += [name, *(f"{field.name} {field.type}" for field in schema)]

@@ -1,4 +1,4 @@
-"""What the job says of one of its ranks, in a sentence: what it costs the others, or how long it waits, and for whom."""
+"""Sentence about one rank: its cost for the others, or its wait."""
 
 from __future__ import annotations
 
@@ -11,80 +11,80 @@ from tb_plugin.views.distributed.stragglers.detection import WORTH
 from tb_plugin.views.distributed.stragglers.report import blame, why
 from tb_plugin.views.distributed.waiting import caused_by
 
+# parameter: the worker
 OF = "of"
-"""Parameter: the worker that is spoken of."""
 VERDICT = "verdict"
-_MOSTLY = 0.5
-"""Share of its waiting above which a rank waits mostly for one other."""
+# share of a rank's wait above which it waits mostly for one other rank
+_MAIN_CAUSE_SHARE = 0.5
 _HIGH_SHARE = 0.1
 
 
 def verdict(data: JobData, worker: str) -> Notices:
-    """Returns what the job says of a worker; nothing where it is no rank of it, or alone, or no step has a length."""
-    told = []
+    """Returns the sentence about a worker; empty for unknown or single workers, and without step times."""
+    notices = []
     if not data.alone and worker in data.names:
         at = data.names.index(worker)
-        notice = _costs(data, at) if at in blame(data).costly else _waits(data, at)
-        told = [] if notice is None else [notice]
-    return Notices(VERDICT, "In the job", "answer", told)
+        notice = _cost_notice(data, at) if at in blame(data).costly else _wait_notice(data, at)
+        notices = [] if notice is None else [notice]
+    return Notices(VERDICT, "In the job", "answer", notices)
 
 
-def _costs(data: JobData, at: int) -> Notice:
-    told = blame(data)
-    lost = told.lost(at)[1]
-    share = lost / told.mean_ns
+def _cost_notice(data: JobData, at: int) -> Notice:
+    report = blame(data)
+    lost = report.lost(at)[1]
+    share = lost / report.mean_ns
     figures = [METRICS.figure("lost_ns", lost), METRICS.figure("lost_share", share)]
-    text = f"In the job: this rank costs the others {{lost_ns}} of {told.each} ({{lost_share}})"
-    slow = int(told.found.slow[at].sum())
-    if told.count > 1 and slow < told.count:
-        figures.append(METRICS.figure("worst_step", told.labels[int(np.argmax(told.found.lost_ns[at]))]))
-        text += ", most in step {worst_step} (a mean over all)"
-    cells = why(told, at)
+    text = f"This rank costs the other ranks {{lost_ns}} {report.each} ({{lost_share}})"
+    slow = int(report.found.slow[at].sum())
+    if report.count > 1 and slow < report.count:
+        figures.append(METRICS.figure("worst_step", report.labels[int(np.argmax(report.found.lost_ns[at]))]))
+        text += ", mostly in step {worst_step} (mean over all steps)"
+    cells = why(report, at)
     if cause := cells.get("late_cause"):
         figures.append(METRICS.figure("late_cause", str(cause)))
         text += "; cause: {late_cause}"
     if kernel := cells.get("late_kernel"):
         figures.append(METRICS.figure("late_kernel", str(kernel)))
-        text += ", most of it {late_kernel}"
+        text += ", mostly {late_kernel}"
     return _notice("job_costs", "high" if share >= _HIGH_SHARE else "medium", f"{text}.", figures)
 
 
-def _waits(data: JobData, at: int) -> Notice | None:
+def _wait_notice(data: JobData, at: int) -> Notice | None:
     steps = int(data.step_counts[at])
     if not steps or not bool((data.seen.matched & (data.seen.worker == at)).any()):
         return None
     wait = float(data.times[1][at, :-1].sum()) / steps
     figures: list[Figure] = [METRICS.figure("wait_ns", wait)]
-    of = "of each step" if steps > 1 else "of the step"
+    per = "per step" if steps > 1 else "in the step"
     caused = float(data.caused[at, :-1].sum()) / steps
     if caused > wait * (len(data.names) - 1):
-        # It may not stand out; but who looks for what holds it up would look at the wrong ranks.
+        # Not a straggler, but its own wait is not the problem either.
         figures.append(METRICS.figure("caused_step_ns", caused))
-        text = f"In the job: {of} the others wait {{caused_step_ns}} for this rank, summed over them, and it waits "
-        return _notice("job_waits", "info", f"{text}{{wait_ns}}.", figures)
-    text = f"In the job: {of} this rank waits {{wait_ns}} for other ranks"
-    if (cause := _mostly(data, at)) is not None:
+        text = f"Other ranks wait for this rank {{caused_step_ns}} {per} (sum over all ranks); it waits {{wait_ns}} for them."
+        return _notice("job_waits", "info", text, figures)
+    text = f"This rank waits {{wait_ns}} {per} for other ranks"
+    if (cause := _main_cause(data, at)) is not None:
         figures.append(METRICS.figure("worker", data.names[cause]))
         text += ", mostly because of {worker}"
         if wait >= WORTH * blame(data).mean_ns:
-            text += ": what is saved on this rank alone turns into waiting"
+            text += ". Time saved on this rank alone turns into waiting"
     return _notice("job_waits", "info", f"{text}.", figures)
 
 
-def _mostly(data: JobData, at: int) -> int | None:
-    """The worker at the root of more of the waits of another one than all others together, in steps; None where none is."""
-    seen, width = data.seen, len(data.labels)
+def _main_cause(data: JobData, at: int) -> int | None:
+    """The worker that causes more than half of another one's wait within steps; None if there is none."""
+    calls, width = data.seen, len(data.labels)
     root = blame(data).roots.by
-    cause_of = np.where(root >= 0, root, seen.waiting.last)
-    mine = seen.matched & (seen.worker == at) & (seen.step < width)
+    cause_of = np.where(root >= 0, root, calls.waiting.last)
+    mine = calls.matched & (calls.worker == at) & (calls.step < width)
     cause, _, length = caused_by(
-        seen.step[mine], seen.start_ns[mine], seen.moving_ns[mine], seen.end_ns[mine], cause_of[mine]
+        calls.step[mine], calls.start_ns[mine], calls.moving_ns[mine], calls.end_ns[mine], cause_of[mine]
     )
     if not length.sum():
         return None
     by = np.bincount(cause, weights=length, minlength=len(data.names))
     most = int(by.argmax())
-    return most if most != at and by[most] > _MOSTLY * by.sum() else None
+    return most if most != at and by[most] > _MAIN_CAUSE_SHARE * by.sum() else None
 
 
 def _notice(rule: str, severity: Severity, text: str, figures: list[Figure]) -> Notice:

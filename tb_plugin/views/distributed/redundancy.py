@@ -1,7 +1,7 @@
-"""What ranks repeat: process groups whose ranks hold the same and sum up their gradients, as copies of one model do.
+"""Process groups with equal memory contents, as replicas of one model.
 
-Equal sizes alone do not tell copies from shards, which are of one size as well. What keeps copies alike is that they
-all-reduce as many bytes in a step as their gradients have; shards scatter theirs.
+Equal sizes do not separate replicas from shards, which have equal sizes too. Replicas all-reduce as many bytes per step as
+their gradients have; shards scatter theirs.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.analysis.replicas import METRICS, Repeated, counts_of, redundant, repeated
 from tb_plugin.payloads import Notice
 
-AS_MANY = (0.9, 1.1)
-"""Bytes all-reduced in a step over those of the gradients: allocators round, and a loss or a norm is summed up besides."""
+# all-reduced bytes per step over gradient bytes: allocators round, and a loss or a norm is reduced as well
+REDUCED_OVER_GRADIENTS = (0.9, 1.1)
 
 
 @dataclass(frozen=True)
 class _Replicas:
     ranks: str
-    """As the calls state them; empty: they do not."""
+    """As reported by the calls; empty if unreported."""
     repeated: Repeated
     all_reduced: int
 
 
 def redundancy(parts: Sequence[Part]) -> list[Notice]:
-    """Returns the notice about the group of ranks that repeats most; none where nothing is known of what ranks hold."""
+    """Returns the notice about the group of ranks with most repeated bytes; empty without memory data."""
     reduced: dict[tuple[str | None, str | None], list[tuple[Part, int]]] = {}
     sizes: dict[tuple[str | None, str | None], object] = {}
     for part in parts:
@@ -42,14 +42,14 @@ def redundancy(parts: Sequence[Part]) -> list[Notice]:
         alike = repeated([counts_of(part) for part, _ in members])
         if alike is None or sizes[key] != len(members):
             continue
-        low, high = (share * alike.alike["gradient"] for share in AS_MANY)
+        low, high = (share * alike.alike["gradient"] for share in REDUCED_OVER_GRADIENTS)
         if low and all(low <= amount <= high for _, amount in members):
             found.append(_Replicas(key[1] or "", alike, max(amount for _, amount in members)))
     return [_notice(found)] if found else []
 
 
 def _all_reduced(part: Part) -> list[dict[str, Any]]:
-    """The bytes that a rank all-reduces in steps, by process group."""
+    """Bytes that a rank all-reduces within steps, by process group."""
     if not part.frames["steps"].data.num_rows or not counts_of(part):
         return []
     calls = part.frames["collectives"].data
@@ -63,13 +63,13 @@ def _notice(found: Sequence[_Replicas]) -> Notice:
     most = max(found, key=lambda one: one.repeated.bytes)
     who = "Each of the ranks {group_ranks}" if most.ranks else "Each of {workers} ranks"
     text = (
-        f"{who} holds {most.repeated.said} in blocks of the same sizes, and all-reduces {{all_reduced_bytes}} a step, as "
-        "copies of one model do with their gradients; what was allocated before the trace is not counted."
+        f"{who} holds {most.repeated.said} in blocks of the same sizes and all-reduces {{all_reduced_bytes}} per step, like "
+        "copies of one model. Memory allocated before the trace is not counted."
     )
     figures = [METRICS.figure("all_reduced_bytes", most.all_reduced)]
     if most.ranks:
         figures.append(METRICS.figure("group_ranks", most.ranks))
     if others := len(found) - 1:
-        text += " It is so in {replica_groups} more groups." if others > 1 else " It is so in another group as well."
+        text += " {replica_groups} more groups look the same." if others > 1 else " One more group looks the same."
         figures.append(METRICS.figure("replica_groups", others))
     return redundant(most.repeated, text, figures)

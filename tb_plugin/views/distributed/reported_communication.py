@@ -1,4 +1,4 @@
-"""What ranks state of their communication, side by side: times, kinds of calls and links, and links between ranks."""
+"""Reported communication of all ranks: times, calls and links."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from tb_plugin.views.distributed.reported_links import link_maps, link_rows, lin
 _PARTS = (
     ("transit_ns", "transfer"), ("synchronization_ns", "wait"), ("wait_rest_ns", "sync"), ("call_idle_ns", "idle"),
 )  # fmt: skip
-_BESIDE = (
-    ". Transit counts only while data move and what is left of a call is idle; the measured data transfer is all of a call "
-    "once its last rank is there"
+# explains why reported and measured times of the same calls differ
+_WHY_TIMES_DIFFER = (
+    ". Reported transit covers only data movement; the rest of a call is idle. Measured data transfer covers the whole call "
+    "after its last rank arrived"
 )
-"""Why stated and measured times of the same calls differ."""
 
 Row = dict[str, Any]
 
 
 def job_frames(job: ReportedJob) -> dict[str, Frame]:
-    """Returns the tables: communication by step, by what calls do, by kind of link, and links; those that have rows."""
+    """Returns the non-empty tables: communication by step, by kind of call, by kind of link, and links."""
     if not job:
         return {}
     every = (
-        _frame("rank_steps", "Steps, as stated", step_rows(job), ("worker", "step", "device"), "worker"),
+        _frame("rank_steps", "Steps, as reported", step_rows(job), ("worker", "step", "device"), "worker"),
         _frame("operation_types", "Kinds of calls", _type_rows(job), ("worker", "collective"), "collective"),
         _frame(
             "kinds_of_links", "Kinds of links", _band_rows(job), ("worker", "link_kind", "link_part_of"), "link_kind"
@@ -52,39 +52,39 @@ def job_frames(job: ReportedJob) -> dict[str, Frame]:
 
 
 def job_series(job: ReportedJob, *, measured: bool) -> list[Series]:
-    """Returns pictures: what steps consist of, what calls spend their time with, and maps of links.
+    """Returns charts: parts of steps, parts of calls, and maps of links.
 
-    ``measured`` says whether waiting and transfer that are made of rows stand beside them.
+    ``measured`` tells whether measured wait and transfer are on the page as well.
     """
     if not job:
         return []
-    return [*_step_times(job), *_call_times(job, _BESIDE if measured else ""), *link_maps(job)]
+    return [*_step_times(job), *_call_times(job, _WHY_TIMES_DIFFER if measured else ""), *link_maps(job)]
 
 
 def job_notices(job: ReportedJob) -> list[Notice]:
-    """Returns what the numbers are not about."""
+    """Returns notices about missing data."""
     notices = []
     if job.alone:
         text = (
-            f"Of {', '.join(job.alone)} nothing but communication is recorded. Compute, overlap and the length of their "
-            "steps are those that the profile states."
+            f"Only communication is recorded for {', '.join(job.alone)}. Compute, overlap and step times come from the "
+            "vendor tables."
         )
         notices.append(Notice("communication_alone", "info", text, "Keep all files of the profile.", []))
     if job.cut:
         text = (
-            f"Of {', '.join(job.cut)} the profile states more computation than its kernels make up: whether communication is "
-            "hidden there is known from its stated steps only."
+            f"Kernels of {', '.join(job.cut)} are missing: the vendor tables report more computation than the kernels. The "
+            "overlap of communication there comes from the vendor tables."
         )
-        todo = "Files of the profile are missing, or cut off."
+        todo = "Check for missing or truncated files of the profile."
         notices.append(Notice("kernels_missing", "medium", text, todo, []))
     if job.lacking:
-        text = f"No communication is stated of {', '.join(job.lacking)}: tables and maps of calls and links lack it."
+        text = f"No communication is reported for {', '.join(job.lacking)}: tables and maps of calls and links skip it."
         notices.append(Notice("communication_unstated", "info", text, "Record all ranks with the same options.", []))
     return notices
 
 
 def job_findings(job: ReportedJob) -> list[Notice]:
-    """Returns what stands out of times of steps and of links: the same of ranks here as of an analysis of a whole job."""
+    """Returns outliers among reported step times and links, by the same rules as for a job analysis."""
     if not job:
         return []
     times = _in_schema(STEP_TIMES, job.tables[STEPS])
@@ -104,16 +104,16 @@ def _in_schema(name: str, table: pa.Table) -> pa.Table:
 
 
 def step_rows(job: ReportedJob) -> list[Row]:
-    """Returns a row for each worker and step with the times that are stated of it."""
+    """Returns a row per worker and step with its reported times."""
     rows: dict[tuple[str, str | None], Row] = {}
     more: list[Row] = []
     for row in job.tables[STEPS].to_pylist():
         times = {shown: row[key] for key, shown in STEP_COLUMNS.items()}
         device = None if row["device"] is None else str(row["device"])
-        made = {"worker": row["worker"], "step": row["step"], "device": device, **times}
-        # Of several devices of a worker the calls stand beside the first: nobody says whose they are.
-        if rows.setdefault((row["worker"], row["step"]), made) is not made:
-            more.append(made)
+        added = {"worker": row["worker"], "step": row["step"], "device": device, **times}
+        # Reported calls have no device, so they are shown with the worker's first device.
+        if rows.setdefault((row["worker"], row["step"]), added) is not added:
+            more.append(added)
     for row in summed(job.tables[CALLS], ("worker", "step"), (*CALL_COLUMNS, "calls", "bytes")).to_pylist():
         key = row["worker"], row["step"]
         rows.setdefault(key, {"worker": key[0], "step": key[1], "device": None}).update(_call_times_of(row))
@@ -131,9 +131,9 @@ def _type_rows(job: ReportedJob) -> list[Row]:
             "worker": row["worker"],
             "collective": row["operation"],
             **_call_times_of(row),
-            "mean_link_bytes": _over(row["bytes"], row["calls"]),
-            "mean_elapse_ns": _over(row["elapse_ns"], row["calls"]),
-            "mean_transit_ns": _over(row["transit_ns"], row["calls"]),
+            "mean_link_bytes": _mean(row["bytes"], row["calls"]),
+            "mean_elapse_ns": _mean(row["elapse_ns"], row["calls"]),
+            "mean_transit_ns": _mean(row["transit_ns"], row["calls"]),
         }
         for row in found.to_pylist()
     ]
@@ -145,12 +145,12 @@ def _band_rows(job: ReportedJob) -> list[Row]:
     inside: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in found:
         inside[row["worker"], row["part_of"]].append(row)
-    made = []
+    rows = []
     for row in found:
-        # Packets are stated of the parts of a kind of link alone.
+        # Packets are only reported for the parts of a link kind.
         counted = [row] if row["packets"] else inside[row["worker"], row["band"]]
         packets, large = (sum(each[key] or 0 for each in counted) for key in ("packets", "large"))
-        made.append(
+        rows.append(
             {
                 "worker": row["worker"],
                 "link_kind": row["band"],
@@ -163,12 +163,12 @@ def _band_rows(job: ReportedJob) -> list[Row]:
             }
         )
     order = {name: place for place, name in enumerate(job.names)}
-    return sorted(made, key=lambda row: (order[row["worker"]], row["link_part_of"] or row["link_kind"] or "",
+    return sorted(rows, key=lambda row: (order[row["worker"]], row["link_part_of"] or row["link_kind"] or "",
                                          row["link_part_of"] is not None, row["link_kind"] or ""))  # fmt: skip
 
 
 def _step_times(job: ReportedJob) -> list[Series]:
-    """A bar for each worker: what its mean step consists of."""
+    """A bar per worker with the parts of its mean step."""
     table = job.tables[STEPS]
     place = pc.index_in(table["worker"], pa.array(job.names)).cast(pa.int64())
     columns = {key: table[key].combine_chunks() for key in table.column_names if key != "worker"}
@@ -176,13 +176,13 @@ def _step_times(job: ReportedJob) -> list[Series]:
     means = rank_means(numbered)
     if not means:
         return []
-    series = step_bars("step_times", "Step time, as stated", "mean step", "worker", means)
+    series = step_bars("step_times", "Step time, as reported", "mean step", "worker", means)
     names = [job.names[each.ranks[0]] for each in means]
     return [msgspec.structs.replace(series, x=[*names])]
 
 
-def _call_times(job: ReportedJob, beside: str) -> list[Series]:
-    """A bar for each worker: what its calls spend their time with in the mean step."""
+def _call_times(job: ReportedJob, note: str) -> list[Series]:
+    """A bar per worker with the parts of its calls per step."""
     found = summed(job.tables[CALLS], ("worker",), (*CALL_COLUMNS, "calls", "bytes")).to_pylist()
     by_worker = {row["worker"]: _call_times_of(row) for row in found}
     names = [name for name in job.names if name in by_worker]
@@ -204,8 +204,8 @@ def _call_times(job: ReportedJob, beside: str) -> list[Series]:
     return [
         Series(
             "call_times",
-            "Communication, as stated",
-            f"mean step, calls one by one{beside}",
+            "Communication, as reported",
+            f"mean step, sum over calls{note}",
             x,
             [*names],
             lines,
@@ -215,11 +215,11 @@ def _call_times(job: ReportedJob, beside: str) -> list[Series]:
 
 
 def _call_times_of(row: Row) -> Row:
-    """Times of calls as they are shown: waiting is split into that before data move and the rest."""
-    made = {shown: row[key] for key, shown in CALL_COLUMNS.items()}
+    """Times of calls for the page: wait is split into synchronization and the rest."""
+    times = {shown: row[key] for key, shown in CALL_COLUMNS.items()}
     wait, before = row["wait_ns"], row["synchronization_ns"]
-    made["wait_rest_ns"] = None if wait is None or before is None else wait - before
-    return {**made, "job_calls": row["calls"], "link_bytes": row["bytes"]}
+    times["wait_rest_ns"] = None if wait is None or before is None else wait - before
+    return {**times, "job_calls": row["calls"], "link_bytes": row["bytes"]}
 
 
 _COLUMNS = {
@@ -258,9 +258,9 @@ _TYPES = {
 
 
 def _bounded(value: object) -> object:
-    """A sum of numbers that a file states may be larger than any number of a table."""
+    """Clips sums of reported numbers to the range of a table."""
     return min(max(value, -_LARGEST), _LARGEST) if isinstance(value, int) else value
 
 
-def _over(value: int | None, count: int | None) -> int | None:
+def _mean(value: int | None, count: int | None) -> int | None:
     return value // count if value is not None and count else None

@@ -1,4 +1,4 @@
-"""Links between ranks, as all of them state them: with the ranks of the job at both ends where anybody says who they are."""
+"""Reported links between ranks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Ends:
-    """Where links of all ranks lead: by group and place in it the rank of the job."""
+    """Ranks of the job by group and position, for the ends of links."""
 
     rank: Mapping[tuple[str, int], int]
     name: Mapping[str, str]
 
     @classmethod
     def of(cls, job: ReportedJob) -> _Ends:
-        """Returns what ranks state of the members of their groups, each of itself and some of all."""
+        """Reads the group members that ranks report, of themselves or of the whole group."""
         rank: dict[tuple[str, int], int] = {}
         name = {}
         for row in job.tables[MEMBERS].to_pylist():
@@ -44,46 +44,46 @@ class _Ends:
         return cls(rank, name)
 
     def label(self, group: str | None, place: int, *, in_group: bool) -> str:
-        """Returns the rank of the job, or the place in a group of which nobody says who stands there."""
+        """Returns the rank of the job; if unknown, the position in the group."""
         if not in_group:
             return str(place)
         known = self.rank.get((group or "", place))
         return str(known) if known is not None else f"{place} in {self.title(group)}"
 
     def title(self, group: str | None) -> str:
-        """Returns what a group is called in a few characters."""
+        """Returns a short name of a group."""
         return self.name.get(group or "") or (f"…{group[-3:]}" if group and len(group) > 3 else group or "a group")
 
 
 def link_rows(job: ReportedJob) -> list[Row]:
-    """Returns links with both ends as they are shown. Of a link that both ends state, what its source says counts."""
+    """Returns links with labels for both ends. If both ends report a link, the source counts."""
     ends = _Ends.of(job)
     keys = ("worker", "group", "source", "destination", "in_group", "transport")
     stated: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in summed(job.tables[BETWEEN], keys, ("bytes", "transit_ns")).to_pylist():
         pair = tuple(ends.label(row["group"], row[end], in_group=row["in_group"]) for end in ("source", "destination"))
         stated[pair[0], pair[1]].append(row)
-    made: dict[tuple[str, str, str | None, str | None], Row] = {}
+    links: dict[tuple[str, str, str | None, str | None], Row] = {}
     for (source, destination), rows in stated.items():
         own = [row for row in rows if str(job.ranks.get(row["worker"])) == source]
         for row in own or rows:
             group = ends.title(row["group"])
-            into = made.setdefault(
+            link = links.setdefault(
                 (source, destination, row["transport"], group),
                 {"link_from": source, "link_to": destination, "link_kind": row["transport"], "link_group": group,
                  "link_bytes": 0, "link_ns": 0},
             )  # fmt: skip
-            into["link_bytes"] += row["bytes"] or 0
-            into["link_ns"] += row["transit_ns"] or 0
-    for row in made.values():
+            link["link_bytes"] += row["bytes"] or 0
+            link["link_ns"] += row["transit_ns"] or 0
+    for row in links.values():
         row["link_bandwidth"] = speed(row["link_bytes"], row["link_ns"])
     return sorted(
-        made.values(), key=lambda row: (in_order(row["link_from"]), in_order(row["link_to"]), row["link_group"])
+        links.values(), key=lambda row: (in_order(row["link_from"]), in_order(row["link_to"]), row["link_group"])
     )
 
 
 def link_maps(job: ReportedJob) -> list[Series]:
-    """Returns maps of the links, from row to column: bandwidth, and bytes."""
+    """Returns maps of the links, from row to column: bandwidth and bytes."""
     moved: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
         if row["link_from"] != row["link_to"]:
@@ -97,7 +97,7 @@ def link_maps(job: ReportedJob) -> list[Series]:
     subtitle = "from rank (row) to rank (column); copies within a rank are in the table"
     if len(ranks) > MOST_DRAWN:
         subtitle += f"; the first {MOST_DRAWN} of {len(ranks)} ranks"
-    made = []
+    maps = []
     for key, title in MAPS.items():
         metric = METRICS.metric(key, window=CHOSEN)
         lines = []
@@ -109,12 +109,12 @@ def link_maps(job: ReportedJob) -> list[Series]:
             lines.append(
                 Line(msgspec.structs.replace(metric, key=source, title=f"Rank {source}"), "communication", values)
             )
-        made.append(Series(f"map_{key}", title, subtitle, METRICS.metric("link_to", "To"), [*places], lines, "lines"))
-    return made
+        maps.append(Series(f"map_{key}", title, subtitle, METRICS.metric("link_to", "To"), [*places], lines, "lines"))
+    return maps
 
 
 def link_totals(job: ReportedJob) -> list[LinkTotal]:
-    """Returns the links of which both ends are known."""
+    """Returns the links with known ranks at both ends."""
     found: dict[tuple[int, int, str | None], list[int]] = defaultdict(lambda: [0, 0])
     for row in link_rows(job):
         if is_number(row["link_from"]) and is_number(row["link_to"]):

@@ -1,4 +1,4 @@
-"""The metrics of stragglers: what each costs, when and why."""
+"""Metrics of stragglers."""
 
 from __future__ import annotations
 

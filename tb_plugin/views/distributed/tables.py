@@ -1,4 +1,4 @@
-"""The tables of the view: workers, steps, operations, single collectives, groups and devices."""
+"""Tables of workers, steps, operations, single collectives, groups and devices."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+# most important columns first: narrow terminals drop the last ones
 WORKER = {
     "worker": pa.string(), "lost_ns": pa.float64(), "caused_wait_ns": pa.int64(), "held_up_by": pa.string(),
     "last_share": pa.float64(), "step_total_ns": pa.int64(), "compute_ns": pa.int64(), "compute_alone_ns": pa.int64(),
@@ -37,12 +38,11 @@ WORKER = {
     "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
     "arrived_last": pa.int64(),
 }  # fmt: skip
-"""What an answer is made of stands first: of a narrow terminal the last columns are left out."""
+# the table has sums over the steps, and one mean
 WORKER_TITLES = {
     "lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total", "last_share": "Last share, all groups",
-    "step_total_ns": "Step, all steps",
+    "step_total_ns": "Step time, total",
 }  # fmt: skip
-"""The table has sums over the steps, beside one mean."""
 CLOCK = {
     "worker": pa.string(), "clock_how": pa.string(), "clock_offset_ns": pa.int64(), "clock_drift_ppb": pa.float64(),
     "clock_drift_error_ppb": pa.float64(),
@@ -50,8 +50,9 @@ CLOCK = {
     "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
     "arrivals_later": pa.int64(),
 }  # fmt: skip
-LONGEST = 128
-"""Characters of a list of ranks that is shown as it was recorded."""
+# characters; longer lists of ranks are shortened
+MAX_RANKS_CHARACTERS = 128
+# first columns of single collectives
 _SINGLE_FIRST = (
     "worker", "step", "collective", "dtype", "comm_bytes", "group", "inferred_group",
     "dur_ns", "wait_ns", "transfer_ns", "timing",
@@ -59,7 +60,6 @@ _SINGLE_FIRST = (
     "arrival_skew_ns", "last_arrived", "arrival", "algorithm_bandwidth", "bus_bandwidth",
     "matched_workers",
 )  # fmt: skip
-"""Columns of single collectives that a person looks for stand first."""
 
 
 @remembered
@@ -136,49 +136,49 @@ def frames(data: JobData) -> Mapping[str, Frame]:
 
 
 def nothing_in(data: pa.Table) -> tuple[str, ...]:
-    """Returns the columns of which no row has a value: they are shown where somebody asks for them."""
+    """Returns the columns without any value, which are hidden by default."""
     return tuple(key for key in data.column_names if data.num_rows and data[key].null_count == data.num_rows)
 
 
 def _shortened(data: pa.Table) -> pa.Table:
-    """The same with long lists of ranks in a few characters: a thousand of them in each row are more than an answer holds."""
+    """The same with shortened lists of ranks, to limit the size of the answer."""
     at = data.column_names.index("group_ranks")
     places, texts = texts_of(data, "group_ranks")
     short = pa.array([_short(text) for text in texts], pa.string())
-    # Each once: of every call they would be a quarter of the table.
+    # Stored once each: per call they would be a quarter of the table.
     return data.set_column(at, "group_ranks", pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), short))
 
 
 def _short(text: str) -> str:
-    ranks = members(text, None) if len(text) > LONGEST else ()
+    ranks = members(text, None) if len(text) > MAX_RANKS_CHARACTERS else ()
     return ranks_short(ranks) if ranks else text
 
 
 @remembered
 def worker_rows(data: JobData) -> list[Row]:
-    """Returns one row a worker: sums over the chosen steps, and what each costs the mean one."""
-    seen, alone = data.seen, data.alone
+    """Returns a row per worker: sums over the selected steps, and the cost per step."""
+    job_calls, alone = data.seen, data.alone
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
     one_each = data.first_rows
-    last = seen.waiting.last[one_each]
+    last = job_calls.waiting.last[one_each]
     counts = {
-        "matched": data.count(seen.matched),
-        # Who is alone in a group has nobody to be matched with.
-        "unmatched": data.count(~seen.matched & _of_several(seen)),
-        "bounded": data.count(seen.waiting.timing == TIMINGS.index(BOUND)),
-        "estimated": data.count(seen.waiting.timing == TIMINGS.index(ESTIMATED)),
+        "matched": data.count(job_calls.matched),
+        # A single rank in a group has no match.
+        "unmatched": data.count(~job_calls.matched & _of_several(job_calls)),
+        "bounded": data.count(job_calls.waiting.timing == TIMINGS.index(BOUND)),
+        "estimated": data.count(job_calls.waiting.timing == TIMINGS.index(ESTIMATED)),
         "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
         "caused_wait_ns": data.caused_ns,
     }
-    # A worker takes part also in what it lacks and is taken to have arrived last at.
-    lacked = last[seen.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
-    taken = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
-    share = counts["arrived_last"] / np.maximum(taken, 1)
-    calls = data.count(np.ones(len(seen.worker), np.bool_)).tolist()
+    # A worker also takes part in collectives that it lacks and presumably arrived last at.
+    lacked = last[job_calls.waiting.timing[one_each] == TIMINGS.index(ESTIMATED)]
+    taking_part = counts["matched"] + np.bincount(lacked[lacked >= 0], minlength=len(data.names))
+    share = counts["arrived_last"] / np.maximum(taking_part, 1)
+    calls = data.count(np.ones(len(job_calls.worker), np.bool_)).tolist()
     totals = _totals(data)
-    told = None if alone else blame(data)
-    # Without steps that have a time nobody knows what they would gain.
-    lost = told.lost_ns.tolist() if told is not None and told.mean_ns else [None] * len(data.names)
+    report = None if alone else blame(data)
+    # Without step times the gain is unknown.
+    lost = report.lost_ns.tolist() if report is not None and report.mean_ns else [None] * len(data.names)
     return [
         {
             "worker": name,
@@ -188,16 +188,16 @@ def worker_rows(data: JobData) -> list[Row]:
             "transfer_ns": None if alone else transfer[w],
             "calls": calls[w],
             **{key: None if alone else int(values[w]) for key, values in counts.items()},
-            "last_share": float(share[w]) if taken[w] else None,
+            "last_share": float(share[w]) if taking_part[w] else None,
             "lost_ns": lost[w],
-            "held_up_by": None if told is None else told.worker_held_up_by(w),
+            "held_up_by": None if report is None else report.worker_held_up_by(w),
         }
         for w, name in enumerate(data.names)
     ]
 
 
 def _totals(data: JobData) -> Mapping[str, list[int | None]]:
-    """Sums of what the workers say of their steps; null of a worker that does not know the value of one of them."""
+    """Sums of reported step times; null for a worker with an unknown value."""
     worker, totals = data.step_places[0], {}
     for key in STEP:
         if key != "step":
@@ -209,9 +209,9 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 
 
 def clock_rows(data: JobData) -> list[Row]:
-    """Returns one row a worker: what is known of its clock, and at how many of its calls that tells who came when."""
+    """Returns a row per worker: its clock, and the calls whose arrival order the clock shows."""
     clocks = data.clocks
-    told = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
+    counts = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
     rows: list[Row] = []
     for w, name in enumerate(data.names):
         known, how = bool(clocks.known[w]), HOW[clocks.how[w]]
@@ -227,16 +227,16 @@ def clock_rows(data: JobData) -> list[Row]:
                 "clock_aside": int(clocks.aside[w]),
                 "clock_set": int(clocks.connected[w]) if known else None,
                 "trace_begins_ns": int(clocks.begin_ns[w]) if known else None,
-                "arrivals_known": told[0][w],
-                "arrivals_suppressed": told[1][w],
-                "arrivals_later": told[2][w],
+                "arrivals_known": counts[0][w],
+                "arrivals_suppressed": counts[1][w],
+                "arrivals_later": counts[2][w],
             }
         )
     return rows
 
 
 def _steps(data: JobData) -> pa.Table:
-    """A row for each worker and step."""
+    """A row per worker and step."""
     at = data.step_places
     nothing = np.full(len(at[0]), data.alone)
     latency, wait, transfer = (times[at] for times in data.times)
@@ -253,27 +253,27 @@ def _steps(data: JobData) -> pa.Table:
 
 def _operations(data: JobData) -> pa.Table:
     """Calls of a worker by collective, type and group, in order of their first call."""
-    seen = data.seen
+    job_calls = data.seen
     keys = ("collective", "dtype", "group")
-    code = codes(seen.worker, *(texts_of(seen.data, key)[0] for key in keys))
+    code = codes(job_calls.worker, *(texts_of(job_calls.data, key)[0] for key in keys))
     _, first, code = np.unique(code, return_index=True, return_inverse=True)
     order = np.argsort(first)
     head, count = first[order], len(first)
     place = np.argsort(order)[code]
-    m, known = seen.matched, seen.bytes >= 0
+    m, known = job_calls.matched, job_calls.bytes >= 0
     calls, matched = np.bincount(place, minlength=count), np.bincount(place[m], minlength=count)
     sized = np.bincount(place[known], minlength=count) == calls
-    size = _sums(place[known], seen.bytes[known], count)
-    latency = measure_by(place, seen.start_ns, seen.end_ns, count)
-    transfer = measure_by(place[m], seen.moving_ns[m], seen.end_ns[m], count)
-    algorithm, bus = _bandwidth(seen, place, count)
+    size = _sums(place[known], job_calls.bytes[known], count)
+    latency = measure_by(place, job_calls.start_ns, job_calls.end_ns, count)
+    transfer = measure_by(place[m], job_calls.moving_ns[m], job_calls.end_ns[m], count)
+    algorithm, bus = _bandwidth(job_calls, place, count)
     sure = data.sure.moved
-    clear, arrived = np.bincount(place[sure], minlength=count), _sums(place[sure], seen.late.moved_ns[sure], count)
+    clear, arrived = np.bincount(place[sure], minlength=count), _sums(place[sure], job_calls.late.moved_ns[sure], count)
     described = {row["group"]: row["group_description"] for row in reversed(data.process_groups)}
-    groups = seen.data["group"].take(head)
+    groups = job_calls.data["group"].take(head)
     columns = {
-        "worker": pa.array([data.names[w] for w in seen.worker[head].tolist()], pa.string()),
-        **{key: seen.data[key].take(head).combine_chunks() for key in keys},
+        "worker": pa.array([data.names[w] for w in job_calls.worker[head].tolist()], pa.string()),
+        **{key: job_calls.data[key].take(head).combine_chunks() for key in keys},
         "group_description": pa.array([described.get(name, "") for name in groups.to_pylist()], pa.string()),
         "calls": pa.array(calls),
         "matched": _known(matched, np.full(count, not data.alone)),
@@ -291,9 +291,9 @@ def _operations(data: JobData) -> pa.Table:
 
 
 def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float64]:
-    """For each of ``count`` places the bytes of its matched calls over their transfer time, and that times the factor.
+    """Algorithm and bus bandwidth of matched calls, for each of ``count`` places.
 
-    Bytes per second; NaN where a size, a factor or a group size that they need is unknown.
+    Bytes per second; NaN if a size, factor or group size is unknown.
     """
     m = seen.matched
     at, size = place[m], seen.bytes[m]
@@ -305,16 +305,16 @@ def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float
 
 
 def _singles(data: JobData) -> pa.Table:
-    seen, w = data.seen, data.seen.waiting
-    m, count, late, sure = seen.matched, len(seen.worker), seen.late, data.sure
-    wait = seen.end_ns - seen.start_ns - w.transfer_ns
-    algorithm, bus = _bandwidth(seen, np.arange(count), count)
+    calls, w = data.seen, data.seen.waiting
+    m, count, late, sure = calls.matched, len(calls.worker), calls.late, data.sure
+    wait = calls.end_ns - calls.start_ns - w.transfer_ns
+    algorithm, bus = _bandwidth(calls, np.arange(count), count)
     names = pa.array(data.names, pa.string())
     added = {
-        "bus_factor": _known(seen.factor, ~np.isnan(seen.factor)),
-        "match": _known(seen.match, m),
-        "match_kind": _worded(numbers_of(seen.data, "match_kind"), m, BY),
-        "inferred_group": seen.data["inferred_group"].combine_chunks(),
+        "bus_factor": _known(calls.factor, ~np.isnan(calls.factor)),
+        "match": _known(calls.match, m),
+        "match_kind": _worded(numbers_of(calls.data, "match_kind"), m, BY),
+        "inferred_group": calls.data["inferred_group"].combine_chunks(),
         "matched_workers": _known(w.workers, m),
         "timing": _worded(w.timing, m, TIMINGS),
         "wait_ns": _known(wait, m),
@@ -329,12 +329,12 @@ def _singles(data: JobData) -> pa.Table:
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
         "bus_bandwidth": _known(bus, ~np.isnan(bus)),
     }
-    columns = {"worker": names.take(pa.array(seen.worker)), **{key: seen.data[key] for key in CALL}, **added}
+    columns = {"worker": names.take(pa.array(calls.worker)), **{key: calls.data[key] for key in CALL}, **added}
     return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
 
 
 def _of_several(seen: JobCalls) -> Bool:
-    """Calls of groups that are not known to have one rank alone."""
+    """Calls of groups that may have more than one rank."""
     found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
     return found
 
@@ -346,10 +346,9 @@ def _sums(place: Int64, values: Int64, count: int) -> Int64:
 
 
 def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:
-    """Null where not known."""
     return pa.array(values) if known.all() else pa.array(values, mask=~known)
 
 
 def _worded(place: Int64, known: Bool, words: Sequence[str]) -> pa.Array:
-    """One of a few words; null where not known."""
+    """Words for positions; null if unknown."""
     return pa.DictionaryArray.from_arrays(_known(place.astype(np.int8), known), pa.array(words, pa.string()))

@@ -1,4 +1,4 @@
-"""Which rank sent how much to which: transfers between two ranks, and all-to-alls that state what each place gets."""
+"""Bytes from rank to rank: transfers, and all-to-alls with reported splits."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from tb_plugin.views.distributed.metrics import METRICS
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# pairs of ranks in the table; the largest are kept
 MOST_PAIRS = 1 << 16
-"""Pairs of ranks of the table; those that moved most are kept."""
 
 
 def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None]) -> Frame | None:
-    """Returns the table of what went from rank to rank; None where no call says it.
+    """Returns the table of bytes from rank to rank; None without sized messages.
 
-    ``calls`` are those of all workers as ``joined`` has them, ``members`` the ranks of each ``group_code``, ``ranks`` the
-    rank of each worker. A message counts once though both of its ends are here: what its sender states. One whose size or
-    ends nobody states is not there.
+    ``calls`` are those of all workers after ``join``, ``members`` the ranks of each ``group_code``, ``ranks`` the rank of
+    each worker. A message with both ends loaded counts once, as reported by its sender. Messages with unknown size or ends
+    are left out.
     """
-    here = _ranks(calls, ranks)
-    own = here[numbers_of(calls, "worker")]
-    found = [_Messages.none(), *_transfers(calls, own, here), *_splits(calls, members, own, here)]
+    known_ranks = _ranks(calls, ranks)
+    own = known_ranks[numbers_of(calls, "worker")]
+    found = [_Messages.none(), *_transfers(calls, own, known_ranks), *_splits(calls, members, own, known_ranks)]
     every = _Messages(*(np.concatenate([getattr(one, each.name) for one in found]) for each in fields(_Messages)))
     if not len(every.size):
         return None
     group = texts_of(calls, "group")
-    named = group[0][every.row]
-    code = codes(named, every.source, every.target)
+    group_of = group[0][every.row]
+    code = codes(group_of, every.source, every.target)
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     size, messages, differing = (np.zeros(len(first), np.int64) for _ in range(3))
     np.add.at(size, place, every.size)
@@ -53,7 +53,7 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
     data = {
         "source_rank": pa.array(every.source[first][order]),
         "destination_rank": pa.array(every.target[first][order]),
-        "group": pa.array([group[1][each] for each in named[first][order].tolist()], pa.string()),
+        "group": pa.array([group[1][each] for each in group_of[first][order].tolist()], pa.string()),
         "traffic_bytes": pa.array(size[order]),
         "messages": pa.array(messages[order]),
         "differing_messages": pa.array(differing[order]),
@@ -65,16 +65,16 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
 
 
 def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -> Series:
-    """Returns the map of bytes from row to column: of ranks, of more than ``MOST_DRAWN`` of their nodes, else of blocks.
+    """Returns the map of bytes from row to column: ranks, or above ``MOST_DRAWN`` ranks their nodes, else blocks of ranks.
 
-    ``nodes`` is the node of each rank, where it is known. Blocks are neighbouring ranks, as many in each, from rank 0 on.
+    ``nodes`` has the known nodes of ranks. Blocks contain equally many neighbouring ranks, starting at rank 0.
     """
     source, target, size = (frame.data[key].to_numpy() for key in ("source_rank", "destination_rank", "traffic_bytes"))
     ranks = np.unique(np.concatenate((source, target)))
     what, titles, row_of = _rows(ranks, nodes)
     cells = np.zeros((len(titles), len(titles)), np.int64)
     np.add.at(cells, tuple(row_of[np.searchsorted(ranks, each)] for each in (source, target)), size)
-    subtitle = f"from {what} (row) to {what} (column), as calls state it"
+    subtitle = f"from {what} (row) to {what} (column), as reported by the calls"
     if len(ranks) > len(titles):
         subtitle += f": sums of {len(ranks):,} ranks"
     metric, x = METRICS["traffic_bytes"], METRICS.metric("destination_rank", "To")
@@ -90,14 +90,14 @@ def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -
 
 
 def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64]:
-    """What a row of the map is, what each is called, and the row of each rank."""
+    """Kind of the map's rows, their titles, and the row of each rank."""
     if len(ranks) <= MOST_DRAWN:
         return "rank", [str(rank) for rank in ranks.tolist()], np.arange(len(ranks))
     named = [nodes.get(rank) for rank in ranks.tolist()]
     places = {name: at for at, name in enumerate(dict.fromkeys(name for name in named if name))}
     if None not in named and 1 < len(places) <= MOST_DRAWN:
         return "node", [*places], np.array([places[name] for name in named if name], np.int64)
-    # Powers of two are what nodes and groups of ranks mostly are.
+    # Nodes and groups mostly have a power of two of ranks.
     width = 1
     while int(ranks[-1]) // width - int(ranks[0]) // width >= MOST_DRAWN:
         width *= 2
@@ -108,7 +108,7 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
 
 @dataclass(frozen=True, eq=False)
 class _Messages:
-    """Messages as columns: the row of the call that says it, who sends, who receives, bytes, and whether the ends differ."""
+    """Messages as columns: row of the reporting call, sender, receiver, bytes, and whether the ends disagree."""
 
     row: Int64
     source: Int64
@@ -118,32 +118,30 @@ class _Messages:
 
     @staticmethod
     def none() -> _Messages:
-        """Returns no message."""
         empty = np.empty(0, np.int64)
         return _Messages(empty, empty, empty, empty, np.empty(0, np.bool_))
 
     def only(self, keep: Bool) -> _Messages:
-        """Returns some of them."""
         return _Messages(self.row[keep], self.source[keep], self.target[keep], self.size[keep], self.differs[keep])
 
 
 def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
-    """The rank of each worker, -1 = not known: as stated, else the one whose sends and receives it has."""
-    here = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
+    """The rank of each worker, -1 = unknown: as reported, else from its sends and receives."""
+    known_ranks = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
     worker, (collective, names) = numbers_of(calls, "worker"), texts_of(calls, "collective")
     for word, key in (("send", "source_rank"), ("recv", "destination_rank")):
         if word in names:
             end = numbers_of(calls, key)
-            rows = np.flatnonzero((collective == names.index(word)) & (end >= 0) & (here[worker] < 0))
-            here[worker[rows]] = end[rows]
-    return here
+            rows = np.flatnonzero((collective == names.index(word)) & (end >= 0) & (known_ranks[worker] < 0))
+            known_ranks[worker[rows]] = end[rows]
+    return known_ranks
 
 
-def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
-    """Messages between two ranks. A receive counts where its sender is not here, or lacks calls that the receiver has.
+def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
+    """Messages between two ranks. A receive counts if its sender is not loaded, or lacks calls.
 
-    Of two ranks those calls that nothing was matched with are as many messages as the end says that has more of them: no
-    message is of two sends, or of two receives.
+    Unmatched calls of two ranks count as many messages as the end with more of them has, since a message never consists of
+    two sends or two receives.
     """
     collective, names = texts_of(calls, "collective")
     is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
@@ -153,24 +151,23 @@ def _transfers(calls: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
     match, size = numbers_of(calls, "match")[rows], numbers_of(calls, "comm_bytes")[rows]
     sends = is_send[rows]
     source, target = numbers_of(calls, "source_rank")[rows], numbers_of(calls, "destination_rank")[rows]
-    other, there, received = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
-    # Of a pair the other end is known, whatever the call itself says.
-    mine, theirs = own[rows], np.where(there, own[rows][other], -1)
+    other, has_other, received = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
+    # The other end of a matched pair is known, even if the call does not report it.
+    mine, theirs = own[rows], np.where(has_other, own[rows][other], -1)
     source = np.where(source >= 0, source, np.where(sends, mine, theirs))
     target = np.where(target >= 0, target, np.where(sends, theirs, mine))
-    whole = np.where(size >= 0, size, np.where(there, size[other], -1))
-    differs = there & (size >= 0) & (size[other] >= 0) & (size != size[other])
-    counts = np.where(received, ~sends, sends | (~there & ~np.isin(source, here)))
+    whole = np.where(size >= 0, size, np.where(has_other, size[other], -1))
+    differs = has_other & (size >= 0) & (size[other] >= 0) & (size != size[other])
+    counts = np.where(received, ~sends, sends | (~has_other & ~np.isin(source, known_ranks)))
     keep = counts & (source >= 0) & (target >= 0) & (whole >= 0)
     return [_Messages(rows[keep], source[keep], target[keep], whole[keep], differs[keep])]
 
 
 def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool, Bool]:
-    """For each send and receive the place of its other end, and whether there is one; ``ends`` are codes of both, if known.
+    """Position of the other end of each send and receive, whether it exists; ``ends`` are codes of both ranks, if ``known``.
 
-    And which are left without one between two ranks of which the receiver has more such calls. Where of the calls between
-    two ranks as many sends as receives are left without a match, these are pairs in their order: their sizes differ, else
-    they would have been matched.
+    Also marks calls without another end, if the receiver has more of them. If two ranks have equally many unmatched sends and
+    receives, they are pairs in order: their sizes differ, otherwise they would be matched.
     """
     left = (match < 0) & known
     code = match + 1
@@ -183,55 +180,56 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
     order = np.argsort(code, kind="stable")
     ordered = code[order]
     pair = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] > 0))
-    other, there = np.zeros(len(match), np.int64), np.zeros(len(match), np.bool_)
+    other, has_other = np.zeros(len(match), np.int64), np.zeros(len(match), np.bool_)
     for one, two in ((order[pair], order[pair + 1]), (order[pair + 1], order[pair])):
-        other[one], there[one] = two, True
-    return other, there, left & (many[0] < many[1])[ends]
+        other[one], has_other[one] = two, True
+    return other, has_other, left & (many[0] < many[1])[ends]
 
 
-def _splits(calls: pa.Table, members: pa.Table, own: Int64, here: Int64) -> list[_Messages]:
-    """Messages of all-to-alls that state how much each place gets. What is received counts where its sender says nothing."""
+def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
+    """Messages of all-to-alls with reported splits. A received part counts if its sender reports nothing."""
     unit = _units(calls)
-    sent, got = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
-    if not len(sent.row) and not len(got.row):
+    sent, received_parts = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
+    if not len(sent.row) and not len(received_parts.row):
         return []
     match = numbers_of(calls, "match")
     rows, source, target = (
-        np.concatenate([getattr(one, k) for one in (sent, got)]) for k in ("row", "source", "target")
+        np.concatenate([getattr(one, k) for one in (sent, received_parts)]) for k in ("row", "source", "target")
     )
     unmatched = match[rows] < 0
     label = np.where(unmatched, match.max(initial=0) + 1 + rows, match[rows])
     key = codes(label, source, target)
     mine, theirs = key[: len(sent.row)], key[len(sent.row) :]
     _, first, second = np.intersect1d(mine, theirs, return_indices=True)
-    sent.differs[first] = sent.size[first] != got.size[second]
-    is_sent, alone = np.arange(len(rows)) < len(sent.row), np.ones(len(rows), np.bool_)
-    alone[first] = alone[len(sent.row) + second] = False
-    received = _of_more(
-        codes(numbers_of(calls, "group_code")[rows], source, target), is_sent & alone, ~is_sent & unmatched
+    sent.differs[first] = sent.size[first] != received_parts.size[second]
+    is_sent, is_single = np.arange(len(rows)) < len(sent.row), np.ones(len(rows), np.bool_)
+    is_single[first] = is_single[len(sent.row) + second] = False
+    received = _more_received(
+        codes(numbers_of(calls, "group_code")[rows], source, target), is_sent & is_single, ~is_sent & unmatched
     )
-    keep = np.where(is_sent, ~(alone & received), alone & (~unmatched | received | ~np.isin(source, here)))
-    # What a rank keeps goes nowhere.
+    keep = np.where(
+        is_sent, ~(is_single & received), is_single & (~unmatched | received | ~np.isin(source, known_ranks))
+    )
+    # Data that stays on a rank is no traffic.
     keep &= source != target
-    return [one.only(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (got, keep[~is_sent]))]
+    return [one.only(kept & (one.size > 0)) for one, kept in ((sent, keep[is_sent]), (received_parts, keep[~is_sent]))]
 
 
-def _of_more(ends: Int64, sent: Bool, got: Bool) -> Bool:
-    """Between which ends more messages were received without a match than sent without one.
+def _more_received(ends: Int64, sent: Bool, received: Bool) -> Bool:
+    """Ends with more unmatched received messages than unmatched sent ones.
 
-    Of a call without a match nobody knows which call of another worker here is its other end. So that no message counts
-    twice, those count of the end that has more of them.
+    The other end of an unmatched call is unknown. To count no message twice, the end with more of them counts.
     """
-    gave, took = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, got))
-    found: Bool = (gave < took)[ends]
+    sent_count, received_count = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, received))
+    found: Bool = (sent_count < received_count)[ends]
     return found
 
 
 def _units(calls: pa.Table) -> Int64:
-    """The bytes of what splits count, of each call: an element, or a row of several, 0 where nobody knows the type.
+    """Bytes per unit of each call's splits: an element, or a row of elements; 0 for unknown types.
 
-    A program may state rows: then what a call sends is so many times larger than its splits add up to. All ranks of a
-    collective have rows of one size.
+    A program may report rows: then a call sends a multiple of the sum of its splits. All ranks of a collective have rows of
+    one size.
     """
     dtype, names = texts_of(calls, "dtype")
     width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
@@ -251,13 +249,13 @@ def _units(calls: pa.Table) -> Int64:
 
 
 def _lengths(lists: pa.Array) -> Int64:
-    """How many values each list has; 0 for null."""
+    """Lengths of lists; 0 for null."""
     found: Int64 = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 
 
 def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
-    """What each place of a group gets or gives, of calls whose group, rank and type are known."""
+    """Parts per group position that calls send or receive, if group, rank and type are known."""
     if key not in calls.column_names:
         return _Messages.none()
     lists = calls[key].combine_chunks()

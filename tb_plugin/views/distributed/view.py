@@ -1,4 +1,4 @@
-"""Distributed: what the workers of a run did together, who waited for whom, and how fast the data moved."""
+"""Distributed: steps, waits and transfers of all workers of a run."""
 
 from __future__ import annotations
 
@@ -55,29 +55,28 @@ _STEP_PARTS = (
     ("exposed_communication_ns", "communication"),
     ("step_other_ns", "other"),
 )
-_BOUNDED = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
+_BOUND_TITLES = {"wait_ns": "Wait (min)", "transfer_ns": "Transfer (max)"}
 
 
 class Distributed(DeclaredView, entry=VIEW):
     """The view of all workers of a run and span."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns nothing to tell parts apart: one serves every question, steps are chosen in ``answer``."""
+        """Returns a constant: one part serves all parameters, since ``answer`` selects the steps."""
         return ()
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns what one worker contributes. Raises BadRequest for unknown steps."""
+        """Returns the data of one worker. Raises BadRequest for unknown steps."""
         return profile_part(trace, params)
 
     def join(self, parts: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-        """Returns the parts of all workers as one, matched; ``beside`` are those of flight recorders."""
+        """Merges the parts of all workers; ``beside`` are those of flight recorders."""
         return join(parts, beside)
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the view of all parts together, or one page of one table; also of one part that ``join`` made.
+        """Returns the page, or a page of one table, from all parts or from the result of ``join``.
 
-        With the parameter ``measure`` it is the map of that measure and its bands alone, with ``of`` what is said of one
-        worker.
+        With the parameter ``measure`` only the map and the bands of that measure, with ``of`` the sentence about one worker.
         """
         joined = parts[0] if is_merged(parts) else join_again(parts)
         if params.table == PARTNERS:
@@ -88,14 +87,14 @@ class Distributed(DeclaredView, entry=VIEW):
             heat, spread = pictures(data, measure)
             return View(self.id, self.title, coverage, {"heat": heat, "spread": spread})
         if params.table is None and (worker := params.get(OF)):
-            told_of_one = verdict(data, worker)
-            return View(self.id, self.title, coverage, {told_of_one.name: told_of_one})
+            sentence = verdict(data, worker)
+            return View(self.id, self.title, coverage, {sentence.name: sentence})
         if params.table == MEETINGS:
-            found = {MEETINGS: _meetings(data, params)}
-            return answer_view(self, Part(coverage, frames=found), params)
+            meeting_tables = {MEETINGS: _meetings(data, params)}
+            return answer_view(self, Part(coverage, frames=meeting_tables), params)
         rows, staged, sent = worker_rows(data), pipeline(data), _traffic(joined, data)
-        made = frames(data)
-        tables = {**operation_kinds(data, made["operations"].data), **made}
+        base_tables = frames(data)
+        tables = {**operation_kinds(data, base_tables["operations"].data), **base_tables}
         tables |= {**bandwidth_frames(data), **kind_frames(data), **sent}
         if (worst := worst_frame(data, rows)) is not None:
             tables["worst"] = worst
@@ -104,7 +103,7 @@ class Distributed(DeclaredView, entry=VIEW):
         if data.alone:
             tables.pop("stragglers")
         tables |= job_frames(data.stated)
-        told = findings(data, rows, _repeated(joined), params)
+        notices = findings(data, rows, _repeated(joined), params)
         more = [*slow_nodes(data), *([] if data.stated else nothing_called(joined.frames[CALLS].data))]
         if DUMPS in joined.frames:
             dumps = joined.frames[DUMPS].data
@@ -112,8 +111,8 @@ class Distributed(DeclaredView, entry=VIEW):
             tables[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
         if data.stated:
             more += [*job_findings(data.stated), *job_notices(data.stated)]
-        told = sorted([*told, *more], key=lambda notice: get_args(Severity).index(notice.severity))
-        payloads = _payloads(data, rows, told, tables["operations"])
+        notices = sorted([*notices, *more], key=lambda notice: get_args(Severity).index(notice.severity))
+        payloads = _payloads(data, rows, notices, tables["operations"])
         payloads |= {f"map_{name}": traffic_map(each, rank_nodes(data)) for name, each in sent.items()}
         if staged is not None:
             payloads["stages"] = staged[0]
@@ -130,43 +129,42 @@ def _meetings(data: JobData, params: Params) -> Frame:
     within = stretches_of(params.values(WITHIN))
     calls = frames(data)["collectives"].data
     found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
-    return frame(MEETINGS, "Meetings", found, ("match", "worker"), "collective")
+    return frame(MEETINGS, "Collectives", found, ("match", "worker"), "collective")
 
 
 def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
-    """The chosen steps; where workers were opened as windows, those that all of them hold. Raises BadRequest."""
+    """The selected steps; for windows, the steps common to all workers. Raises BadRequest."""
     if params.steps is not None or joined.coverage.window is None:
         return params.steps
     common = tuple(joined.frames[COMMON].data["step"].to_pylist())
     if not common and joined.steps:
         raise BadRequest(
-            "The windows of the workers have no step in common.", "window", "Choose a step for all of them."
+            "The windows of the workers have no step in common.", "window", "Choose a step that all of them contain."
         )
     return common or None
 
 
 def _traffic(joined: Part, data: JobData) -> dict[str, Frame]:
-    """The table of what went from rank to rank, where calls say it."""
     ranks = joined.frames[RANKS].data["rank"].to_pylist()
     found = traffic_frame(data.seen.data, joined.frames[MEMBERS].data, ranks)
     return {} if found is None else {found.name: found}
 
 
 def _repeated(joined: Part) -> list[Notice]:
-    held = joined.payloads[REPEATED]
-    return held.notices if isinstance(held, Notices) else []
+    payload = joined.payloads[REPEATED]
+    return payload.notices if isinstance(payload, Notices) else []
 
 
-def _payloads(data: JobData, rows: list[Row], told: list[Notice], operations: Frame) -> dict[str, Payload]:
+def _payloads(data: JobData, rows: list[Row], notices: list[Notice], operations: Frame) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {
         "headline": _headline(data, rows, operations),
         FACTS: job_facts(data, rows, operations),
-        "findings": Notices("findings", "Findings", "training", told),
+        "findings": Notices("findings", "Findings", "training", notices),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
     if not data.alone:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
-        titles = _BOUNDED if total_of(rows, "bounded") else {}
+        titles = _BOUND_TITLES if total_of(rows, "bounded") else {}
         payloads["waiting"] = _bars(data, in_steps(data, rows), "waiting", "Wait and transfer", parts, titles)
     payloads |= {series.name: series for series in bandwidth_series(data)}
     payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
@@ -177,9 +175,9 @@ def _payloads(data: JobData, rows: list[Row], told: list[Notice], operations: Fr
 
 
 def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
-    figures_of_slow = [] if data.alone else _slow(data)
+    figures_of_slow = [] if data.alone else _slowest_rank(data)
     first = figures_of_slow or _exposed(data, rows)
-    figures = [*first, METRICS.figure("workers", len(data.names)), _size(data)]
+    figures = [*first, METRICS.figure("workers", len(data.names)), _world_size(data)]
     if not data.alone:
         figures += [
             METRICS.figure(
@@ -187,8 +185,8 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
                 wait_share(data),
                 "Wait share (min)" if total_of(rows, "bounded") else "",
             ),
-            # Beside who is to blame it is a detail: of all groups together, which links of several kinds may carry.
-            *([] if figures_of_slow else _fast(operations)),
+            # With a straggler this is a detail: a mean over all groups, which may use different links.
+            *([] if figures_of_slow else _bus_bandwidth(operations)),
         ]
         if lost := total_of(rows, "unmatched"):
             figures.append(METRICS.figure("unmatched", lost))
@@ -198,13 +196,13 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 
 
 def _exposed(data: JobData, rows: list[Row]) -> list[Figure]:
-    """The part of the steps in which communication is all that happens, of the workers of which that is known."""
+    """Share of exposed communication in the steps of the workers with known kernels."""
     share = exposed_share([row for row in rows if row["worker"] not in data.stated.cut])
     return [] if share is None else [METRICS.figure("communication_exposed", share)]
 
 
 def _latency(data: JobData, rows: list[Row]) -> Figure:
-    """How long the only worker communicates, in the mean step where it has steps."""
+    """Communication time of a single worker, per step if it has steps."""
     count = int(data.step_counts[0])
     whole = total_of(in_steps(data, rows), "latency_ns")
     if not count:
@@ -217,34 +215,34 @@ def _latency(data: JobData, rows: list[Row]) -> Figure:
     )
 
 
-def _slow(data: JobData) -> list[Figure]:
-    """Who costs the others most, where somebody does: how much of a step, and why."""
-    told = blame(data)
-    if not told.costly:
+def _slowest_rank(data: JobData) -> list[Figure]:
+    """The slowest rank with cost and cause, if there is a straggler."""
+    report = blame(data)
+    if not report.costly:
         return []
-    worst = told.costly[0]
-    lost = told.lost(worst)[1]
-    most = lost >= max(told.lost(worker)[1] for worker in told.costly)
-    title, there = "Costs the others most" if most else "Late again and again", []
-    if told.is_once(worst):
-        step, lost_there, share = told.worst_step(worst)
+    worst = report.costly[0]
+    lost = report.lost(worst)[1]
+    most = lost >= max(report.lost(worker)[1] for worker in report.costly)
+    title, worst_step_figures = "Slowest rank" if most else "Repeatedly late", []
+    if report.is_once(worst):
+        step, lost_there, share = report.worst_step(worst)
         title = "Late once"
-        there = [
+        worst_step_figures = [
             METRICS.figure("worst_lost_ns", lost_there, f"Cost in step {step}"),
             METRICS.figure("worst_lost_share", share),
         ]
     return [
         METRICS.figure("worker", data.names[worst], title),
-        *there,
+        *worst_step_figures,
         METRICS.figure("lost_ns", lost, "Cost per step"),
-        METRICS.figure("lost_share", lost / told.mean_ns),
-        METRICS.figure("step_total_ns", round(told.mean_ns), "Step"),
-        METRICS.figure("late_cause", str(why(told, worst).get("late_cause") or "not known")),
+        METRICS.figure("lost_share", lost / report.mean_ns),
+        METRICS.figure("step_total_ns", round(report.mean_ns), "Step"),
+        METRICS.figure("late_cause", str(why(report, worst).get("late_cause") or "not known")),
     ]
 
 
-def _fast(operations: Frame) -> list[Figure]:
-    """The bus bandwidth of the operation that moves most, of those that have one."""
+def _bus_bandwidth(operations: Frame) -> list[Figure]:
+    """The bus bandwidth of the collective with most bytes."""
     collective, bandwidth = largest(operations)
     return (
         [METRICS.figure("bus_bandwidth", bandwidth, f"Bus bandwidth of {collective}, mean")]
@@ -253,7 +251,7 @@ def _fast(operations: Frame) -> list[Figure]:
     )
 
 
-def _size(data: JobData) -> Figure:
+def _world_size(data: JobData) -> Figure:
     at_least = data.world_size is None and data.size is not None
     return METRICS.figure("world_size", data.size, "World size (min)" if at_least else "")
 
@@ -266,7 +264,7 @@ def _bars(
     parts: tuple[tuple[str, str], ...],
     titles: Mapping[str, str] = MappingProxyType({}),
 ) -> Series:
-    """A bar per worker: mean of the chosen steps."""
+    """A bar per worker: mean of the selected steps."""
     steps = np.maximum(data.step_counts, 1).tolist()
     lines = [
         Line(

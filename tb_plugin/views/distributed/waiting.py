@@ -1,4 +1,4 @@
-"""Of matched calls: who arrived last, how long the data moved, how long was waited, and how sure that is."""
+"""Wait and transfer of matched calls, with their accuracy."""
 
 from __future__ import annotations
 
@@ -14,41 +14,37 @@ from tb_plugin.views.distributed.matching.match import Calls
 Int64 = npt.NDArray[np.int64]
 
 MEASURED, BOUND, ESTIMATED = "measured", "bound", "estimated"
+# MEASURED: every rank of the group is loaded. BOUND: a rank is missing and may have arrived later, so transfer is an upper
+# and wait a lower bound. ESTIMATED: a loaded worker lacks the call, and the shortest call of the others is longer than
+# usual for complete ones (_usual), so that worker probably arrived last; transfer is the median of complete ones.
 TIMINGS = (MEASURED, BOUND, ESTIMATED)
-"""How sure waiting and transfer are. ``measured``: every rank of the group is here. ``bound``: a rank is missing; it may
-have arrived later than those that are here, so transfer is at most, waiting at least what stands there. ``estimated``: a
-worker that is here lacks the call, and the shortest of the others' calls is longer than that of the same collective ever is
-by chance where no worker lacks it (``_usual``), so it probably arrived last: transfer is the median of those.
-"""
+# complete collectives of a kind; with fewer the variance is unknown, so the limit is 2 times the median, or 1.5 times if
+# they are alike
 FEWEST_USUAL = 4
-"""Fewer collectives of a kind that nobody lacks hardly say how much such times vary: then twice as long is long, half as long
-again where they are alike."""
-ALIKE_SHARE = 10
-"""Few are alike where the longest exceeds the median by no more than half of one in so many of it."""
-LEAST_SHARE = 20
-"""Longer than usual is by more than one in so many of the usual time, however alike the others are."""
+# few are alike if the longest exceeds the median by no more than half of 1/n of it
+MAX_SPREAD_PART = 10
+# minimum excess of unusual times: 1/n of the usual time
+MIN_EXCESS_PART = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Of n calls; -1 and 0 for calls without a match."""
+    """Times of n calls; -1 and 0 for unmatched calls."""
 
     workers: Int64
-    """How many workers have the collective."""
+    """Number of workers with the collective."""
     last: Int64
-    """The worker that arrived last: its call is the shortest, it waits for nobody. Of an estimated one the worker that
-    lacks the call; -1 where several do."""
+    """The worker that arrived last: its call is the shortest. For estimates the one without it; -1 if several lack it."""
     transfer_ns: Int64
-    """At the end of the call; the rest of it is waiting."""
+    """At the end of the call; the rest of the call is wait."""
     timing: Int64
-    """Position in TIMINGS."""
 
 
 def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_here: bool) -> Waiting:
     """Returns the times of matched calls.
 
-    ``label`` is what ``match`` returned, ``group_size`` the ranks of each call's group (-1 = not recorded: then the group is
-    what takes part in it here if ``all_here``, else it is not known to be complete).
+    ``label`` is the result of ``match``, ``group_size`` the number of ranks of each call's group (-1 = unknown: then the
+    group is complete if ``all_here``).
     """
     rows = np.flatnonzero(label >= 0)
     order = rows[np.lexsort((calls.worker[rows], dur_ns[rows], label[rows]))]
@@ -64,9 +60,12 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
     usual, most = _usual(codes(calls.group[shortest], calls.kind[shortest]), transfer, none_lacks_it)
     late = ~complete & ~none_lacks_it & (transfer > most)
     if len(first):
-        here, all_of_group = np.add.reduceat(calls.worker[order], first), np.zeros(int(calls.group.max()) + 1, np.int64)
+        present_sum, all_of_group = (
+            np.add.reduceat(calls.worker[order], first),
+            np.zeros(int(calls.group.max()) + 1, np.int64),
+        )
         np.add.at(all_of_group, calls.group[pairs], calls.worker[pairs])
-        lacking = np.where(taking_part == workers + 1, all_of_group[calls.group[shortest]] - here, -1)
+        lacking = np.where(taking_part == workers + 1, all_of_group[calls.group[shortest]] - present_sum, -1)
     else:
         lacking = shortest
     by_match = {
@@ -84,11 +83,11 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
 
 
 def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
-    """For each match the median transfer of the sound ones with its signature, and the longest that is still usual.
+    """Median transfer of complete matches with the same signature, and the largest usual transfer, per match.
 
-    That is the largest of: the median and three standard deviations (by the median of the distances from it), the median and
-    twice the way from there to what 95 of 100 do not exceed, and the median and its twentieth; of few sound ones twice the
-    median at least, 1.5 times where they are alike. Of a single one, or none, no time is unusual.
+    The largest of: median plus three standard deviations (by the median of distances), median plus twice the distance to the
+    95th percentile, and 1.05 times the median. With few complete matches at least 2 times the median, or 1.5 times if they
+    are alike. With one match or none, no time is unusual.
     """
     _, of = np.unique(signature, return_inverse=True)
     kinds = int(of.max(initial=-1)) + 1
@@ -97,21 +96,21 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
     away = quantile_by(key, np.abs(known - median[key]), kinds, 50)
     high = quantile_by(key, known, kinds, 95) - median
     scatter = np.maximum(np.ceil(3 * MAD_TO_DEVIATION * away).astype(np.int64), 2 * high)
-    most = median + np.maximum(scatter, median // LEAST_SHARE)
+    most = median + np.maximum(scatter, median // MIN_EXCESS_PART)
     count = np.bincount(key, minlength=kinds)
-    alike = 2 * high <= median // ALIKE_SHARE
+    alike = 2 * high <= median // MAX_SPREAD_PART
     most = np.where(count < FEWEST_USUAL, np.maximum(most, median + np.where(alike, median // 2, median)), most)
     most[count < 2] = np.iinfo(np.int64).max
     return median[of], most[of]
 
 
 def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns waits: the worker that causes each, the key in which others wait, and how long, nanoseconds.
+    """Returns waits: the worker that causes each, the key in which others wait, and the length, ns.
 
-    Of each key (a worker in a step) they are the union of the waits that a worker causes there, less what is transfer
-    of another call. Rows are calls: they wait from ``start`` to ``moving`` for worker ``last`` and move data until ``end``.
+    Per key (a worker in a step) the union of the waits caused by a worker, minus the transfer of other calls. Rows are calls:
+    they wait from ``start`` to ``moving`` for worker ``last`` and transfer until ``end``.
     """
-    # One axis of places on which the keys lie apart; ``time`` says when a place is.
+    # All keys on one axis of disjoint places; ``time`` is the time of a place.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))
     order = order_within(keys, times)
     fresh = (np.diff(keys[order], prepend=-1) != 0) | (np.diff(times[order], prepend=0) != 0)
@@ -119,7 +118,7 @@ def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) 
     place[order] = np.cumsum(fresh) - 1
     time = times[order][fresh]
     begin, middle, finish = np.split(place, 3)
-    # How much of each key is no transfer up to each place. Between two keys it is nonsense, and no wait reaches there.
+    # Cumulative time without transfer up to each place. Values between keys are meaningless and unused.
     depth = np.zeros(len(time) + 1, np.int64)
     np.add.at(depth, middle, 1)
     np.add.at(depth, finish, -1)

@@ -92,7 +92,7 @@ class ExecutionNodes(DeclaredView, entry=VIEW):
         return tuple(params.get(key) for key in _ASKED)
 
     def part(self, trace: ExecutionTrace, params: Params) -> Part:
-        """Returns all nodes; with ``function_id`` or ``node_number`` one of them. Raises BadRequest, NotFound."""
+        """Returns all nodes; with ``function_id`` or ``node_number`` one of them. Raises BadRequest, NotFoundError."""
         coverage = CoverageInfo(complete=trace.report.complete)
         if (row := _asked(trace, params)) is not None:
             payloads, frames = _one(trace, row)
@@ -136,7 +136,7 @@ def _nodes(trace: ExecutionTrace) -> Frame:
 
 
 def _asked(trace: ExecutionTrace, params: Params) -> int | None:
-    """The place of the node that is asked for, None where none is. Raises BadRequest, NotFound."""
+    """The place of the node that is asked for, None where none is. Raises BadRequest, NotFoundError."""
     for key, (column, what) in _ASKED.items():
         asked = int_param(params, key)
         if asked is None:

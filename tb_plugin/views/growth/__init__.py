@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def _missing(snapshot: Snapshot) -> Missing | None:
     from tb_plugin.analysis.snapshot.device_levels import devices_of
 
-    if any(held.count for held in devices_of(snapshot)):
+    if any(device.count for device in devices_of(snapshot)):
         return None
     return Missing("The snapshot contains no event history.", snapshot.recorder.todo("view.growth"))
 
@@ -29,14 +29,13 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device`, `stack` (the `stack_number` to draw; default: the fastest-growing stack, else "
-            "all), `at`, `against` (event numbers of the two moments to compare, in any order; default: "
-            "the ends of the first and the last step, or the whole history without steps)."
+            "`device`, `stack` (a `stack_number` for the curve; default: the one that grows most, else all), `at`, "
+            "`against` (numbers of events; the two moments after them are compared, in any order; default: the ends "
+            "of the first and the last step, or the whole history without steps)."
         ),
         payloads=(
-            "For memory snapshots. `answer` (Notices about `answer`), `summary` (Figures), `live` "
-            "(Series, lines; absent without steps), `compared` (Figures: both moments), `devices` "
-            "(Figures, one per device)."
+            "For memory snapshots. `answer` (Notices about `answer`), `summary` (Figures), `live` (Series, lines; "
+            "absent without steps), `compared` (Figures: both moments), `devices` (Figures, one per device)."
         ),
         tables="`growth_stacks`, `changed_stacks`, `changed_blocks` (the largest 100,000), `growth_steps`.",
     ),

@@ -1,4 +1,4 @@
-"""Tables of growth: by stack over the steps, and the difference of two moments by stack and block by block."""
+"""Tables of growth over steps and between two moments."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tb_plugin.payloads import Sort
 
 Int64 = npt.NDArray[np.int64]
 
+# Largest blocks first; there may be millions.
 MOST_BLOCKS = 100_000
-"""Rows of the table of blocks, the largest first: nobody reads on, and there may be millions."""
 
 
-def growth_frame(held: DeviceLevels) -> Frame:
-    """Returns what each stack keeps from step to step, that with most bytes a step times confidence first."""
-    growth = growth_of(held)
+def growth_frame(device: DeviceLevels) -> Frame:
+    """Returns the bytes that each stack retains per step, most bytes times confidence first."""
+    growth = growth_of(device)
     rows = growth.ranked()
-    words, stack = stack_words(held.snapshot), growth.stack[rows]
+    words, stack = stack_words(device.snapshot), growth.stack[rows]
     step_bytes, confidence = growth.step_bytes[rows], growth.confidence[rows]
     table = pa.table(
         {
@@ -67,12 +67,12 @@ def growth_frame(held: DeviceLevels) -> Frame:
     )
 
 
-def changes_frame(held: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns what became of the allocated blocks from one moment to another, by stack, the largest change first."""
-    change = change_of(held, first, second)
+def changes_frame(device: DeviceLevels, first: int, second: int) -> Frame:
+    """Returns the allocated blocks of two moments by stack, largest change first."""
+    change = change_of(device, first, second)
     delta = change.second_bytes - change.first_bytes
     rows = np.lexsort((change.stack, -np.abs(delta)))
-    words, stack = stack_words(held.snapshot), change.stack[rows]
+    words, stack = stack_words(device.snapshot), change.stack[rows]
     table = pa.table(
         {
             "allocation_line": texts_of(words.line, stack),
@@ -109,23 +109,23 @@ def changes_frame(held: DeviceLevels, first: int, second: int) -> Frame:
     )
 
 
-def blocks_frame(held: DeviceLevels, first: int, second: int) -> Frame:
-    """Returns the blocks that are allocated at one of two moments or at both, the largest first."""
-    begin, freed, size = (held.block(column) for column in ("begin", "freed", "size"))
+def blocks_frame(device: DeviceLevels, first: int, second: int) -> Frame:
+    """Returns the blocks allocated at one of two moments or at both, largest first."""
+    begin, freed, size = (device.block(column) for column in ("begin", "freed", "size"))
     one, other = ((begin <= at) & (freed > at) for at in (first, second))
     rows = np.flatnonzero(one | other)
     rows = rows[np.argsort(-size[rows], kind="stable")][:MOST_BLOCKS]
-    words, stack = stack_words(held.snapshot), held.block("stack")[rows]
+    words, stack = stack_words(device.snapshot), device.block("stack")[rows]
     state = np.where(one[rows] & other[rows], 0, np.where(one[rows], 1, 2))
-    there = np.array(["still there", "gone", "appears"])[state]
+    changes = np.array(["still there", "gone", "appears"])[state]
     table = pa.table(
         {
             "allocation_line": texts_of(words.line, stack),
-            "block_change": pa.array(there.tolist(), pa.string()),
+            "block_change": pa.array(changes.tolist(), pa.string()),
             "block_size_bytes": pa.array(size[rows]),
-            "address": address_texts(held.block("address")[rows]),
+            "address": address_texts(device.block("address")[rows]),
             "begin_event": pa.array(begin[rows], mask=begin[rows] == MISSING),
-            "end_event": pa.array(freed[rows], mask=freed[rows] >= held.count),
+            "end_event": pa.array(freed[rows], mask=freed[rows] >= device.count),
             "allocation_stack": texts_of(words.text, stack),
             "stack_number": pa.array(stack.astype(np.int64)),
             "block_row": pa.array(rows),
@@ -142,9 +142,9 @@ def blocks_frame(held: DeviceLevels, first: int, second: int) -> Frame:
     )
 
 
-def steps_frame(held: DeviceLevels, steps: Steps, labels: Sequence[str]) -> Frame:
-    """Returns the moments of the steps: what is allocated when each begins, and when the last one ends."""
-    live = live_of(held, steps, None) if len(steps) else None
+def steps_frame(device: DeviceLevels, steps: Steps, labels: Sequence[str]) -> Frame:
+    """Returns the memory allocated at the start of each step and at the end of the last."""
+    live = live_of(device, steps, None) if len(steps) else None
     none = np.empty(0, np.int64)
     table = pa.table(
         {

@@ -1,4 +1,4 @@
-"""Growth: what a device holds at the same phase of successive steps, and what changed between two moments."""
+"""Growth view: retained memory per step, and changes between two moments."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from tb_plugin.views.growth import VIEW
 from tb_plugin.views.growth.tables import blocks_frame, changes_frame, growth_frame, steps_frame
 
 OWN = ("device", "stack", "at", "against")
+# Label of the last moment, the end of the last step.
 END = "end"
-"""What the last moment is called: the end of the last step."""
 
 
 class GrowthAnalysis(DeclaredView, entry=VIEW):
-    """What grows, and what is different between two moments."""
+    """Growth from step to step, and the difference of two moments."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the chosen stack and both moments."""
+        """Returns the device, the chosen stack and both moments."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns growth by stack, the live bytes of the chosen one, and the difference of both moments.
+        """Returns growth by stack, live bytes of the chosen stack, and the difference of both moments.
 
-        Raises BadRequest for an unknown device or a moment that is no number, NotFound for an unknown stack.
+        Raises BadRequest for an unknown device or moment, NotFoundError for an unknown stack.
         """
-        held = levels_of_device(snapshot, params)
-        steps = steps_of(held)
-        first, second = _moments(held, steps, params)
+        device = levels_of_device(snapshot, params)
+        steps = steps_of(device)
+        first, second = _moments(device, steps, params)
         payloads: dict[str, Payload] = {
-            "answer": Notices("answer", "Answer", "answer", [_answer(held, steps)]),
-            "summary": _summary(held, steps),
+            "answer": Notices("answer", "Answer", "answer", [_answer(device, steps)]),
+            "summary": _summary(device, steps),
         }
         if len(steps):
-            payloads["live"] = _live(held, steps, params)
+            payloads["live"] = _live(device, steps, params)
         payloads["compared"] = Figures(
             "compared",
             "Compared",
@@ -56,10 +56,10 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
         payloads["devices"] = Figures("devices", "Devices", "", [METRICS.figure("history_events", each.count, each.name)
                                                                 for each in devices_of(snapshot)])  # fmt: skip
         frames = {
-            "growth_stacks": growth_frame(held),
-            "changed_stacks": changes_frame(held, first, second),
-            "changed_blocks": blocks_frame(held, first, second),
-            "growth_steps": steps_frame(held, steps, [*steps.labels, END] if len(steps) else []),
+            "growth_stacks": growth_frame(device),
+            "changed_stacks": changes_frame(device, first, second),
+            "changed_blocks": blocks_frame(device, first, second),
+            "growth_steps": steps_frame(device, steps, [*steps.labels, END] if len(steps) else []),
         }
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, (*payloads, *frames))
 
@@ -68,21 +68,24 @@ class GrowthAnalysis(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _moments(held: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
-    """Both moments, the earlier one first: by default after the first step and after the last one, else the whole history."""
+def _moments(device: DeviceLevels, steps: Steps, params: Params) -> tuple[int, int]:
+    """Returns both moments, the earlier one first.
+
+    The default is from the end of the first step to the end of the last, or the whole history without steps.
+    """
     known = len(steps) > WARM_UP
-    at, against = moment_of(held, params), moment_of(held, params, "against")
+    at, against = moment_of(device, params), moment_of(device, params, "against")
     if at is None:
-        at = int(steps.moments[-1]) if known else held.count - 1
+        at = int(steps.moments[-1]) if known else device.count - 1
     if against is None:
         against = int(steps.moments[WARM_UP]) if known else MISSING
     return min(at, against), max(at, against)
 
 
-def _summary(held: DeviceLevels, steps: Steps) -> Figures:
-    growth = growth_of(held)
+def _summary(device: DeviceLevels, steps: Steps) -> Figures:
+    growth = growth_of(device)
     leaks = growth.leaks()
-    live = live_of(held, steps, None).bytes if len(steps) else np.zeros(2, np.int64)
+    live = live_of(device, steps, None).bytes if len(steps) else np.zeros(2, np.int64)
     change = int(live[-1] - live[WARM_UP]) if len(steps) > WARM_UP else None
     figures = [
         METRICS.figure("snapshot_steps", len(steps), note=steps.source),
@@ -90,40 +93,40 @@ def _summary(held: DeviceLevels, steps: Steps) -> Figures:
         METRICS.figure("growing_stacks", len(leaks)),
         METRICS.figure("step_growth_bytes", float(growth.step_bytes[leaks].sum()) if len(steps) else None),
     ]
-    return Figures("summary", held.name, "", figures, "headline")
+    return Figures("summary", device.name, "", figures, "headline")
 
 
-def _answer(held: DeviceLevels, steps: Steps) -> Notice:
-    growth = growth_of(held)
+def _answer(device: DeviceLevels, steps: Steps) -> Notice:
+    growth = growth_of(device)
     leaks = growth.leaks()
     if not len(steps):
-        text = "No steps were recorded. Choose two moments to compare: their difference is below."
+        text = "No steps were recorded. Choose two moments below to compare them."
         return Notice("growth", "info", text, "")
     if not len(leaks):
-        change = _summary(held, steps).figures[1]
-        rise = rise_of(held)
+        change = _summary(device, steps).figures[1]
+        rise = rise_of(device)
         if rise is not None:
-            text = "Nothing that stays grows from step to step, but the peaks of the steps rise by {peak_growth_bytes} each, "
+            text = "Retained memory does not grow, but peak memory rises by {peak_growth_bytes} per step, "
             text += "from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} steps."
             return Notice("growth", "info", text, "", rise.figures)
-        text = "Nothing grows from step to step."
-        text += (
-            " From the end of the first step to that of the last one the allocated bytes change by {delta_live_bytes}."
+        text = "No stack grows from step to step."
+        text += " Allocated memory changes by {delta_live_bytes} from the end of the first step to the end of the last step."
+        return Notice(
+            "growth", "info", text if change.value is not None else text.partition(" Allocated")[0], "", [change]
         )
-        return Notice("growth", "info", text if change.value is not None else text.partition(" From")[0], "", [change])
     row = int(leaks[0])
     stack = int(growth.stack[row])
     counted = int(growth.counted[row])
-    text = "{allocation_line} grows by {step_growth_bytes} a step: {left_bytes} in {counted_steps} "
+    text = "{allocation_line} grows by {step_growth_bytes} per step: {left_bytes} in {counted_steps} "
     text += f"{noun(counted, 'step')}."
     figures = [
-        METRICS.figure("allocation_line", stack_words(held.snapshot).line[stack].as_py() or NO_STACK),
+        METRICS.figure("allocation_line", stack_words(device.snapshot).line[stack].as_py() or NO_STACK),
         METRICS.figure("step_growth_bytes", float(growth.step_bytes[row])),
         METRICS.figure("left_bytes", int(growth.left_bytes[row])),
         METRICS.figure("counted_steps", counted),
     ]
     if len(leaks) > 1:
-        text += " It leads {growing_stacks} stacks that grow."
+        text += " It is the largest of {growing_stacks} growing stacks."
         figures.append(METRICS.figure("growing_stacks", len(leaks)))
     return Notice(
         "growth",
@@ -135,16 +138,16 @@ def _answer(held: DeviceLevels, steps: Steps) -> Notice:
     )
 
 
-def _live(held: DeviceLevels, steps: Steps, params: Params) -> Series:
-    """The bytes of the chosen stack (by default that which grows most) at all moments of the steps."""
-    growth = growth_of(held)
-    asked = int_param(params, "stack")
+def _live(device: DeviceLevels, steps: Steps, params: Params) -> Series:
+    """Returns the bytes of the chosen stack (by default the one that grows most) at the steps."""
+    growth = growth_of(device)
+    requested = int_param(params, "stack")
     leaks = growth.leaks()
-    stack = asked if asked is not None else int(growth.stack[leaks[0]]) if len(leaks) else None
-    if stack is not None and not (held.block("stack") == stack).any():
-        raise NotFoundError(f"No block has the stack {stack}.", "stack", "Choose one of the table growth_stacks.")
-    live = live_of(held, steps, stack)
-    words = "all stacks" if stack is None else stack_words(held.snapshot).line[stack].as_py() or NO_STACK
+    stack = requested if requested is not None else int(growth.stack[leaks[0]]) if len(leaks) else None
+    if stack is not None and not (device.block("stack") == stack).any():
+        raise NotFoundError(f"No block has the stack {stack}.", "stack", "Choose one from the table growth_stacks.")
+    live = live_of(device, steps, stack)
+    words = "all stacks" if stack is None else stack_words(device.snapshot).line[stack].as_py() or NO_STACK
     metric = METRICS.metric("live_bytes_at_step")
-    return Series("live", "Live at the begin of each step", words, METRICS.metric("snapshot_step"),
+    return Series("live", "Live memory at the start of each step", words, METRICS.metric("snapshot_step"),
                   [*steps.labels, END], [Line(metric, "kernel", live.bytes.tolist())], "lines")  # fmt: skip

@@ -23,35 +23,32 @@ VIEW = ViewEntry(
     "Memory",
     order=170,
     model=TRACE,
-    traits=Traits("Memory", whole="Memory stays allocated after the phase that allocates it."),
+    traits=Traits("Memory", whole="Memory outlives the phase that allocates it."),
     missing=_missing,
     http=ViewText(
         parameters=(
-            "`device` (such as `cuda:0`; default: the first accelerator on the page, all devices in "
-            "tables), `start_ns`, `end_ns` (within the selected steps), `at_ns` (moment for "
-            "`memory_peak` and the bars; default: the peak), `width` (columns of the curves, default "
-            "800), `allocator` (the allocator of `allocator_curve`; default: reserved bytes of each "
-            "allocator), `zeros` (1: also empty components)."
+            "`device` (such as `cuda:0`; default of the page: the first accelerator, of tables: all), `start_ns`, "
+            "`end_ns` (within the selected steps), `at_ns` (moment of `memory_peak` and the bars; default: the "
+            "peak), `width` (columns of the curves, default 800), `allocator` (for `allocator_curve`; default: "
+            "reserved memory of each allocator), `zeros` (1: include components that never held memory)."
         ),
         payloads=(
-            "`summary` (Figures), `curve` (Series, lines; null between selected steps that are not "
-            "adjacent), `out_of_memory` (Series: times and bytes of failed requests; absent without "
-            "any), `live_operators` and `live_outermost` (Breakdown: by innermost and by top-level "
-            "operator), `live_categories` (absent without totals, addresses or a forward pass), "
-            "`live_modules`, `live_frames` (by line of Python) and `live_phases` (Breakdown; absent when "
-            "not recorded), `block_states` (Breakdown: blocks by state), `driver_calls` (Figures), "
-            "`advice` and `data_quality` (Notices), `devices` (Figures, one per device), `allocators`, "
-            "`allocator_devices`, `allocator_peaks` and `component_counts` (Figures), `allocator_curve` "
-            "(Series), `memory_allocators` and `memory_components` (Tables; these if the profile "
-            "[reports totals](../concepts/memory.md#memory)), `memory_operators` (Table), "
-            "`memory_shapes` (Table; if input shapes change between steps). Without memory events only "
-            "tables."
+            "`summary` (Figures), `curve` (Series, lines; null between selected steps that are not adjacent), "
+            "`out_of_memory` (Series: times and bytes of failed requests; absent without any), `live_operators` and "
+            "`live_outermost` (Breakdown: by innermost and by top-level operator), `live_categories` (absent without "
+            "totals, addresses or a forward pass), `live_modules`, `live_frames` (by Python line) and `live_phases` "
+            "(Breakdown; absent if not recorded), `block_states` (Breakdown: blocks by state), `driver_calls` "
+            "(Figures), `advice` and `data_quality` (Notices), `devices` (Figures, one per device), `allocators`, "
+            "`allocator_devices`, `allocator_peaks` and `component_counts` (Figures), `allocator_curve` (Series), "
+            "`memory_allocators` and `memory_components` (Tables; if the profiler [reports "
+            "totals](../concepts/memory.md#memory)), `memory_operators` (Table), `memory_shapes` (Table; if input "
+            "shapes change from step to step). Without memory events there are only tables."
         ),
         tables=(
-            "`memory_operators`, `memory_operators_outermost`, `memory_events` (blocks; the page filters "
-            "them with `min_block_bytes`, `max_block_bytes`, `min_lifetime_ns`, `max_lifetime_ns`), "
-            "`memory_peak` (live blocks), `memory_steps` (memory that outlives its step), "
-            "`memory_shapes`, `memory_allocators`, `memory_components`."
+            "`memory_operators`, `memory_operators_outermost`, `memory_events` (blocks; filtered by "
+            "`min_block_bytes`, `max_block_bytes`, `min_lifetime_ns`, `max_lifetime_ns`), `memory_peak` (live "
+            "memory), `memory_steps` (blocks that outlive the step that allocated them), `memory_shapes`, "
+            "`memory_allocators`, `memory_components`."
         ),
     ),
 )

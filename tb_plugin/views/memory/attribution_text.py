@@ -1,4 +1,4 @@
-"""Who did it, in a sentence: the operator of an event, its module and its line of Python, as far as they are known."""
+"""Operator, module and Python line of an event in a sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def operator_and_place(scene: Scene, event: int) -> list[Figure]:
-    """Returns the operator of an event of the trace, and its module and line of Python as far as they are known."""
+    """Returns the operator, module and Python line of an event, as far as they are known."""
     at = np.array([event])
     name = int(scene.owners.names(scene.trace, at)[0])
     texts = {
@@ -32,6 +32,6 @@ def sentence_of(who: list[Figure]) -> str:
 
 
 def filter_of(who: list[Figure]) -> str:
-    """Returns the filter of a table that the most telling of these figures is: the line, else the operator."""
+    """Returns a table filter by line, or by operator if the line is unknown."""
     figure = who[-1] if who[-1].metric.key == "allocation_frame" else who[0]
     return f"{figure.metric.key}:{figure.value}"

@@ -1,4 +1,4 @@
-"""The table of blocks: who got each, from where, and how long it lived."""
+"""The table of memory blocks."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 STATES = ("released", "released later", "never released", "allocated before", "unpaired")
+# A trace that was opened as a window: later events were not read.
 STATES_OF_PART = (*STATES[:2], "released later or never", *STATES[3:])
-"""States in a trace that was opened as a window: what comes after it was not read."""
 RELEASED, LATER, KEPT, OLDER, UNPAIRED = range(5)
 
 
 def every_block(trace: TraceTable, owners: Owners, origins: Origins, devices: Sequence[Device]) -> pa.Table:
-    """Returns all blocks of some devices, the largest first: what ``block_frame`` chooses from, and ``paired``."""
+    """Returns all blocks of the devices, largest first, with the extra column ``paired``."""
     found = [
         _numbers(trace, device, place) for place, device in enumerate(sorted(devices, key=lambda device: device.name))
     ]
     none = _Numbers(*(np.empty(0, np.int64) for _ in fields(_Numbers)))
     columns = zip(*(vars(one).values() for one in (none, *found)), strict=True)
     every = _Numbers(*map(np.concatenate, columns))
-    # Texts are put in order last: each is fetched once.
+    # Texts are put in order last, so each is fetched once.
     order = np.lexsort((every.number, every.device, -every.bytes))
     names = sorted(device.name for device in devices)
     return _table(trace, owners, origins, _Numbers(*(column[order] for column in vars(every).values())), names)
 
 
 def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices: Sequence[Device]) -> Frame:
-    """Returns those of ``every_block`` that were allocated or released in the window on the devices."""
+    """Returns the blocks of ``every_block`` that were allocated or released in the window on the devices."""
     has_allocation, has_release = (_valid(blocks[key]) for key in ("allocated_at_ns", "released_at_ns"))
     begin, end = (pc.fill_null(blocks[key], 0).to_numpy() for key in ("allocated_at_ns", "released_at_ns"))
     begins, ends = has_allocation & window.holds(begin), has_release & window.holds(end)
@@ -61,7 +61,7 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
         name="memory_events",
         title="Memory blocks",
         columns=METRICS.columns(
-            *_told(blocks, origins),
+            *_recorded_columns(blocks, origins),
             hidden=("block_number", "module", *ORIGINS, "pooled_at_ns", "outlives_step", *hidden_of(devices)),
         ),
         data=table.select(_BLOCK_KEYS),
@@ -76,30 +76,25 @@ _BLOCK_KEYS = (
     "released_at_ns", "pooled_at_ns", "lifetime_ns", "block_state", "outlives_step", "block_number",
 )  # fmt: skip
 _STATED = ("pooled_at_ns", "signed_bytes")
-"""What only some profiles state."""
 _STANDING = tuple(key for key in _BLOCK_KEYS if key != "block_state")
-"""What a block has whatever the window."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Numbers:
-    """Blocks of some devices, one number each."""
-
     device: Int64
     number: Int64
     event: Int64
-    """The allocation among the trace's events; without one the release."""
+    """Row of the allocation among the trace's events, or of the release if no allocation was recorded."""
     begin: Int64
-    """Nanoseconds, -1 = not recorded; so is the end."""
+    """Nanoseconds, -1 = not recorded; the same holds for ``end``."""
     end: Int64
     bytes: Int64
     paired: Int64
     pooled: Int64
-    """When its memory was back in the pool, -1 = nobody says."""
+    """Nanoseconds at which the memory returned to the pool, -1 = unknown."""
 
 
-def _told(blocks: pa.Table, origins: Origins) -> list[str]:
-    """The columns of which the trace tells anything."""
+def _recorded_columns(blocks: pa.Table, origins: Origins) -> list[str]:
     empty = {key for key in _STATED if blocks[key].null_count == blocks.num_rows}
     return [key for key in origins.told(_BLOCK_KEYS) if key not in empty]
 
@@ -110,19 +105,21 @@ def _numbers(trace: TraceTable, device: Device, place: int) -> _Numbers:
     return _Numbers(
         device=np.full(len(blocks.bytes), place),
         number=np.arange(len(blocks.bytes)),
-        event=_at(device.record, np.where(has_allocation, blocks.allocation, blocks.release)),
-        begin=_at(device.time_ns, blocks.allocation),
-        end=_at(device.time_ns, blocks.release),
+        event=_take(device.record, np.where(has_allocation, blocks.allocation, blocks.release)),
+        begin=_take(device.time_ns, blocks.allocation),
+        end=_take(device.time_ns, blocks.release),
         bytes=blocks.bytes,
         paired=blocks.paired.astype(np.int64),
-        pooled=_at(pooled, _at(device.record, blocks.release)) if len(pooled) else np.full(len(blocks.bytes), MISSING),
+        pooled=_take(pooled, _take(device.record, blocks.release))
+        if len(pooled)
+        else np.full(len(blocks.bytes), MISSING),
     )
 
 
 def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, names: Sequence[str]) -> pa.Table:
     event, paired = of.event, of.paired.astype(np.bool_)
     has_allocation, has_release = of.begin != MISSING, of.end != MISSING
-    # A release that stands alone is its own operator's.
+    # A release without an allocation belongs to its own operator.
     known = has_allocation | ~paired
     step = np.where(has_allocation, origins.step.of[event], MISSING)
     lasts = outlives_step(trace, of.end, step)
@@ -149,7 +146,7 @@ def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, na
 
 
 def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
-    """Sizes with the sign that a profile gives them; null where it gives none to any."""
+    """Returns sizes with the sign that the profile gives them; null if it gives none."""
     older = of.begin == MISSING
     if not len(trace.stated_memory.name) or not older.any():
         return pa.nulls(len(of.bytes), pa.int64())
@@ -157,9 +154,9 @@ def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
 
 
 def outlives_step(trace: TraceTable, released_ns: Int64, step: Int32) -> Bool:
-    """Returns whether each block was still there when the step ended in which it was allocated.
+    """Returns whether each block was live at the end of the step that allocated it.
 
-    ``released_ns`` is -1 where no release was recorded, ``step`` a position among the trace's steps.
+    ``released_ns`` is -1 for blocks without a recorded release; ``step`` is a position among the trace's steps.
     """
     lasts: Bool = (released_ns == MISSING) | (released_ns >= np.append(trace.steps.host_end_ns, 0)[step])
     return lasts
@@ -170,6 +167,6 @@ def _valid(values: pa.ChunkedArray) -> Bool:
     return flags
 
 
-def _at(values: Int64, position: Int64) -> Int64:
-    """Values at positions, -1 for -1."""
+def _take(values: Int64, position: Int64) -> Int64:
+    """Returns the values at positions, -1 for position -1."""
     return np.append(values, MISSING)[position]

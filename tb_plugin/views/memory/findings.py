@@ -1,4 +1,4 @@
-"""What follows from the memory of a trace: the rules of this view, in the order in which they are told."""
+"""Findings about the memory of a trace."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def findings_of(
     calls: DriverCalls,
     failures: Failures,
 ) -> Notices:
-    """Returns what to do about the memory of these devices, what matters most first."""
+    """Returns findings about these devices, most important first."""
     driver = driver_notice(calls, scene.trace.recorder, Link("timeline", {}, "Show in timeline"))
     found: list[Notice | None] = [notice_of(scene.trace, failures)] if len(failures.row) else []
     found += [driver if devices and not devices[0].is_host else None]
@@ -37,11 +37,11 @@ def findings_of(
         for device, peak, blocks, varying in zip(devices, peaks, steps, shapes, strict=True):
             found += growth_of(scene, device, blocks)
             if device.allocator:
-                continue  # what to do about reserved memory is said of the framework's allocator
+                continue  # advice on reserved memory is for the framework's allocator
             found.append(fragmentation_of(scene, device, blocks))
             found.append(oscillation_of(scene, device, calls))
             found.append(shapes_notice(scene, device, varying))
             found.append(spike_of(scene, device, peak))
             found.append(room_notice(scene.trace, device, scene.window))
-    told = [notice for notice in found if notice is not None]
-    return Notices("advice", "Notes", "training", sorted(told, key=lambda notice: _ORDER.index(notice.severity)))
+    notices = [notice for notice in found if notice is not None]
+    return Notices("advice", "Notes", "training", sorted(notices, key=lambda notice: _ORDER.index(notice.severity)))

@@ -1,4 +1,4 @@
-"""What grows from step to step: blocks that every step leaves behind, and caches that are filled and never emptied."""
+"""Memory leaks and caches that grow from step to step."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from tb_plugin.views.memory.surviving_blocks import StepBlocks
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-LEAST_GROWTH = 64 * 1024
-"""Bytes a step. What grows slower does not fill 64 GiB in a million steps: no training ends by it."""
-LEAST_STEPS = 3
-"""The last step is left out, for the next one may release what it got, and one step alone is no growth."""
-STEADY = 0.5
-"""What grows in every step grows by about as much; where the least is below half of the most, it is no rule of each step."""
-REPLACED = 0.5
-"""Where at least half as much from before the trace was released, and all that is allocated grew by less than half: it takes
-the place of the older, as in a queue."""
+# Bytes per step. Slower growth takes a million steps to fill 64 GiB.
+MIN_GROWTH_BYTES = 64 * 1024
+# Without the last step, whose blocks the next one may still release, two steps remain.
+MIN_STEPS = 3
+# Smallest step by largest step. Below this, not every step contributes to the growth.
+MIN_STEADY_RATIO = 0.5
+# Share of the older memory that was released while the total grew by less than half: a queue.
+MIN_REPLACED_SHARE = 0.5
+# From this many steps on, growth of similar size is no coincidence.
 SURE_STEPS = 4
-"""From so many steps on growth of about the same size is no chance."""
 SURE_STEADY = 0.9
 
 
 LEAK = Check(
     "memory_growth",
-    detects="Every step leaves blocks of one operator, module and line behind that nothing releases.",
+    detects="Every step leaves unreleased blocks of one operator, module and line.",
     threshold="64 KiB per step or more (`growth_bytes`, `growth_blocks`); the smallest step leaves half of the largest.",
     severity="Low if `growth_confidence` is low, else medium.",
     notes=f"""
-        `growth_steps` steps are compared: all but the last one, which may still need its blocks. Of {SURE_STEPS}
-        steps or more the first one does not count either: it sets up what stays. {LEAST_STEPS} steps are needed.
+        `growth_steps` steps are compared. The last step does not count: it may still need its blocks. From
+        {SURE_STEPS} steps on, the first one does not count either: it allocates lasting memory. {MIN_STEPS} steps
+        are needed.
 
-        Blocks that replace older memory are no growth, as in a queue. This holds if half as many bytes from before
-        the trace were released, and all allocated memory grew by less than half. It also holds if an alike block
-        outlived its step and was released, and had lasted as long as the oldest that stays. A queue that is longer
-        than the trace still looks like a leak.
+        Blocks that replace older memory, as in a queue, are no growth. There are two signs of this. Half as many bytes
+        from before the trace were released, and allocated memory grew by less than half. Or a similar block outlived
+        its step and was released after at least the age of the oldest remaining one. A queue that is longer than the
+        trace still looks like a leak.
 
         The finding names the operator, module and line that grow most (`owner_growth_bytes`). `growth_confidence` is
-        high from {SURE_STEPS} compared steps on if the smallest growth is 90 % of the largest, medium from
-        {LEAST_STEPS} steps on, else low.
+        high from {SURE_STEPS} compared steps on if the smallest growth is 90 % of the largest. It is medium from
+        {MIN_STEPS} steps on, else low.
     """,
 )
 CACHE = Check(
@@ -59,30 +59,29 @@ CACHE = Check(
     detects="A cache is filled and never emptied.",
     threshold="One operator, module and line keeps blocks of the first step and of two later ones, more than it releases.",
     severity="Low.",
-    notes="It is measured like `memory_growth`, and is no leak. `cache_bytes` is its size when the last step starts.",
+    notes="Measured like `memory_growth`, but not a leak. `cache_bytes` is its size when the last step starts.",
 )
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
-    """What stays, in (owner, step) pairs; of the last step nothing, for the next one may still need it."""
+class _Remaining:
+    """Blocks that outlive their step, in (owner, step) pairs. The last step has none: the next one may still need them."""
 
     owner: Int64
     step: Int64
-    """From 0 on."""
     blocks: Int64
     bytes: Int64
     lasted: Int64
-    """So many steps the oldest of them has stayed."""
+    """Age in steps of the oldest of these blocks."""
     life: Int64
-    """Longest life in steps of what outlived its step and was released, for each owner; 0 where nothing was."""
+    """By owner: longest life in steps of a released block that outlived its step; 0 = none."""
     gone: Int64
-    """Blocks that were released, for each owner."""
+    """By owner: number of released blocks."""
     steps: int
     grew: int
-    """By so many bytes all that is allocated grew in the steps that count for growth."""
+    """Growth of all allocated memory, bytes, over the compared steps."""
     replaced: int
-    """So many bytes from before the trace were released in them."""
+    """Bytes from before the trace that were released in the compared steps."""
 
     @property
     def first(self) -> int:
@@ -90,28 +89,28 @@ class _Kept:
         return _first(self.steps)
 
     def by_owner(self, values: Int64, some: Bool) -> Int64:
-        """Returns sums over the pairs that are meant, for each owner."""
+        """Returns sums over the selected pairs, by owner."""
         return sum_by(self.owner[some], values[some], len(self.gone))
 
 
 def _first(steps: int) -> int:
-    """The first that counts: of three or more steps not the one that also sets up what stays."""
-    return 1 if steps >= LEAST_STEPS else 0
+    """Returns the first step that counts. With three steps or more the first is skipped: it also allocates lasting memory."""
+    return 1 if steps >= MIN_STEPS else 0
 
 
 def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
-    """Returns what every step leaves behind, and what some steps add to; nothing where the steps are too few to tell."""
+    """Returns the findings on leaks and caches; none if there are too few steps."""
     steps = _whole_steps(scene)
-    if len(steps) < LEAST_STEPS or not of.stays.any() or not scene.window.is_end_known:
+    if len(steps) < MIN_STEPS or not of.stays.any() or not scene.window.is_end_known:
         return []
-    kept = _kept(scene, device, of, steps)
+    kept = _remaining(scene, device, of, steps)
     leaks = _leaks(kept)
     found = {LEAK: leaks, CACHE: _caches(kept) & ~leaks}
     return [_notice(scene, device, of, kept, owners, check) for check, owners in found.items() if owners.any()]
 
 
 def _whole_steps(scene: Scene) -> Int64:
-    """Positions of the recorded steps that lie in the window from begin to end; none where others lie between them."""
+    """Returns positions of the recorded steps that lie wholly in the window; none if they are not adjacent."""
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded:
         return np.empty(0, np.int64)
@@ -119,7 +118,7 @@ def _whole_steps(scene: Scene) -> Int64:
     return chosen if len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1 else chosen[:0]
 
 
-def _kept(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Kept:
+def _remaining(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Remaining:
     count = len(steps) - 1
     step = of.step - steps[0]
     counted = np.flatnonzero((step >= 0) & (step < count) & of.stays)
@@ -131,7 +130,7 @@ def _kept(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Kept:
     life = np.zeros(len(of.owner), np.int64)
     left = of.outlives & ~of.stays
     np.maximum.at(life, of.owner.of[left], of.lasted[left])
-    return _Kept(
+    return _Remaining(
         owner=of.owner.of[counted][pairs.first],
         step=step[counted][pairs.first].astype(np.int64),
         blocks=pairs.count(),
@@ -145,45 +144,48 @@ def _kept(scene: Scene, device: Device, of: StepBlocks, steps: Int64) -> _Kept:
     )
 
 
-def _leaks(kept: _Kept) -> Bool:
-    """Owners of which every step keeps about as much."""
+def _leaks(kept: _Remaining) -> Bool:
+    """Returns the owners that retain a similar amount in every step."""
     later = kept.step >= kept.first
     ones = np.ones(len(kept.step), np.int64)
     low = np.full(len(kept.gone), np.iinfo(np.int64).max)
     high = np.zeros(len(kept.gone), np.int64)
     np.minimum.at(low, kept.owner[later], kept.bytes[later])
     np.maximum.at(high, kept.owner[later], kept.bytes[later])
-    return _grew(kept, (kept.by_owner(ones, later) == kept.steps - kept.first) & (low >= STEADY * high))
+    return _growing_owners(
+        kept, (kept.by_owner(ones, later) == kept.steps - kept.first) & (low >= MIN_STEADY_RATIO * high)
+    )
 
 
-def _caches(kept: _Kept) -> Bool:
-    """Owners that keep what the first step got, and more in two later ones, and let go of less than they keep."""
+def _caches(kept: _Remaining) -> Bool:
+    """Returns the owners that retain blocks of the first step and of two later ones, and release fewer than they retain."""
     ones = np.ones(len(kept.step), np.int64)
     first, later = kept.step == 0, kept.step > 0
     stays = kept.by_owner(kept.blocks, first | later)
-    return _grew(kept, (kept.by_owner(ones, first) > 0) & (kept.by_owner(ones, later) > 1) & (stays > kept.gone))
+    return _growing_owners(
+        kept, (kept.by_owner(ones, first) > 0) & (kept.by_owner(ones, later) > 1) & (stays > kept.gone)
+    )
 
 
-def _grew(kept: _Kept, owners: Bool) -> Bool:
-    """Of these owners, those that add to what is allocated instead of replacing what was."""
+def _growing_owners(kept: _Remaining, owners: Bool) -> Bool:
+    """Returns which of these owners add to allocated memory instead of replacing older blocks."""
     later = kept.step >= kept.first
     size = kept.by_owner(kept.bytes, later)
     oldest = np.zeros(len(kept.life), np.int64)
     np.maximum.at(oldest, kept.owner[later], kept.lasted[later])
-    # What lasts some steps and is released then fills a queue: nothing of it is left that is older than that.
-    owners = owners & _adds(kept, size) & (oldest > kept.life)
+    # Blocks that last some steps and are then released fill a queue: none of the owner's blocks is older than that.
+    owners = owners & _adds_memory(kept, size) & (oldest > kept.life)
     total = size[owners].sum()
-    enough = total >= LEAST_GROWTH * (kept.steps - kept.first) and _adds(kept, total)
+    enough = total >= MIN_GROWTH_BYTES * (kept.steps - kept.first) and _adds_memory(kept, total)
     return owners if enough else np.zeros_like(owners)
 
 
-def _adds(kept: _Kept, size: Int64) -> Bool:
-    adds: Bool = (REPLACED * size <= kept.grew) | (kept.replaced < REPLACED * size)
+def _adds_memory(kept: _Remaining, size: Int64) -> Bool:
+    adds: Bool = (MIN_REPLACED_SHARE * size <= kept.grew) | (kept.replaced < MIN_REPLACED_SHARE * size)
     return adds
 
 
-def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: Bool, check: Check) -> Notice:
-    """A notice about all such owners, that names the one that grows most."""
+def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Remaining, owners: Bool, check: Check) -> Notice:
     steps = kept.steps - kept.first
     meant = owners[kept.owner] & (kept.step >= kept.first)
     size = kept.by_owner(kept.bytes, meant)
@@ -196,23 +198,23 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: B
         METRICS.figure("growth_steps", steps),
         *who,
     ]
-    by = "by "
+    by = "allocated by "
     if owners.sum() > 1:
         figures.append(METRICS.figure("owner_growth_bytes", int(size[largest]) / steps))
-        by = "{owner_growth_bytes} of it by "
+        by = "{owner_growth_bytes} of this by "
     if check is LEAK:
         sure = confidence_of(sum_by(kept.step[meant] - kept.first, kept.bytes[meant], steps))
         figures.append(METRICS.figure("growth_confidence", sure))
         text = (
-            "Each of {growth_steps} steps leaves {growth_bytes} behind on {device} that nothing releases (blocks: "
-            f"{{growth_blocks}}): {by}{sentence_of(who)}. Confidence that it is a leak: {{growth_confidence}}."
+            "Each of {growth_steps} steps leaves {growth_bytes} unreleased on {device} (blocks: {growth_blocks}), "
+            f"{by}{sentence_of(who)}. Confidence that this is a leak: {{growth_confidence}}."
         )
     else:
         sure = "low"
         figures.append(METRICS.figure("cache_bytes", int(kept.bytes[owners[kept.owner]].sum())))
         text = (
-            "A cache on {device} is filled and not emptied: what the first step allocated stays, {growth_steps} later ones "
-            f"add {{growth_bytes}} each on average, it holds {{cache_bytes}}: {by}{sentence_of(who)}."
+            "A cache on {device} grows and is never emptied; it contains {cache_bytes}. {growth_steps} steps after the "
+            f"first one add {{growth_bytes}} each on average, {by}{sentence_of(who)}."
         )
     return Notice(
         rule=check.id,
@@ -221,7 +223,7 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: B
         todo=scene.trace.recorder.todo(check.advice_key()),
         figures=figures,
         measure="growth_bytes",
-        threshold=LEAST_GROWTH,
+        threshold=MIN_GROWTH_BYTES,
         evidence=Link(
             "memory", {"device": device.name, "group": "memory_steps", "where": filter_of(who)}, "Show by step"
         ),
@@ -230,7 +232,7 @@ def _notice(scene: Scene, device: Device, of: StepBlocks, kept: _Kept, owners: B
 
 
 def confidence_of(by_step: Int64) -> str:
-    """Returns how sure it is that what grew by these bytes in steps is no chance: high, medium or low."""
+    """Returns the confidence that growth of these bytes per step is no coincidence: high, medium or low."""
     if len(by_step) >= SURE_STEPS and by_step.min() >= SURE_STEADY * by_step.max():
         return "high"
-    return "medium" if len(by_step) >= LEAST_STEPS else "low"
+    return "medium" if len(by_step) >= MIN_STEPS else "low"

@@ -1,4 +1,4 @@
-"""What was live at a moment, by who allocated it and from where."""
+"""Live memory at a moment, by operator and origin."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _LIVE = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class Live:
-    """What was live on a device after one event: sums by who allocated it, and from where. They sum to ``total``."""
+    """Live bytes of a device after one event, by operator and origin. The rows sum to ``total``."""
 
     table: pa.Table
     total: int
 
 
 def live_at(scene: Scene, device: Device, at: int) -> Live:
-    """Blocks live after the event at a position, and the rest, which was allocated before the trace."""
+    """Returns the blocks that are live after the event at a position, and the rest, which is older than the trace."""
     total = device.level(at)
     blocks = device.blocks
     alive = np.flatnonzero(blocks.told(at))
@@ -70,7 +70,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
 
 
 def live_frame(scene: Scene, found: Sequence[Live], when: str) -> Frame:
-    """Returns what was live at the peak, or at the chosen moment."""
+    """Returns the memory that was live at the peak or at the chosen moment."""
     keys = ("name", "outermost_operator", "module", "allocation_frame", "allocation_phase")
     table = pa.concat_tables(
         [_LIVE.append(pa.field("device", pa.string())).empty_table(), *(one.table for one in found)]

@@ -1,4 +1,4 @@
-"""Step functions of a device at the level of detail that a screen resolves, and where chosen steps leave gaps."""
+"""Step functions at screen resolution, with gaps between selected steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """Moments to draw: the value at each is that after the event ``at`` (-1: before the first), where it is known."""
+    """Moments to draw. The value at each is the one after event ``at`` (-1: before the first), if it is known."""
 
     time_ns: Int64
     at: Int64
@@ -25,9 +25,9 @@ class Outline:
 
 
 def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
-    """Returns the moments of some of the events, and the bounds of each part of a window.
+    """Returns the moments of some events and the bounds of each part of a window.
 
-    What does not count (the time between chosen steps that are not adjacent) is unknown at both of its ends.
+    Values are unknown at both ends of the time between selected steps that are not adjacent.
     """
     parts = window.parts
     gaps = subtract(union(np.array([window.start_ns]), np.array([window.end_ns])), parts)
@@ -35,7 +35,7 @@ def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
     def last(times: Int64) -> Int64:
         return np.searchsorted(time_ns, times, side="right").astype(np.int64) - 1
 
-    # At one moment: the end of a gap, the level at the begin of a part, its events, its end, the begin of a gap.
+    # Order at one moment: end of a gap, level at the start of a part, its events, its end, start of a gap.
     groups = [
         (gaps.end, None),
         (parts.start, last(parts.start - 1)),
@@ -51,19 +51,19 @@ def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:
 
 
 def values_of(values: Int64, known: Bool) -> list[int | float | None]:
-    """Returns values as they go on the wire, null where they are not known."""
-    shown = values.astype(object)
-    shown[~known] = None
-    found: list[int | float | None] = shown.tolist()
+    """Returns values for JSON, null if unknown."""
+    objects = values.astype(object)
+    objects[~known] = None
+    found: list[int | float | None] = objects.tolist()
     return found
 
 
 def detail_of(time_ns: Int64, curves: Sequence[Int64], window: MemoryRange, width: int) -> Int64:
-    """Returns positions to draw: first, last, lowest and highest of each of ``width`` columns, for each of the curves."""
+    """Returns positions to draw: first, last, lowest and highest of each of ``width`` columns, for each curve."""
     if len(time_ns) <= 4 * width:
         return np.arange(len(time_ns))
     span = max(1, window.end_ns - window.start_ns)
-    # Floats would do for the columns, but integers cannot surprise: spans of days times a width still fit.
+    # Integers are exact: spans of days times a width still fit.
     column = (time_ns - window.start_ns) // (span // width + 1)
     first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
     of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(time_ns))))

@@ -1,4 +1,4 @@
-"""What of the memory page stands on totals that a profile states itself; nothing where it states none."""
+"""Payloads from allocator totals that the profiler reports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WIDTH = 800
 
 @dataclass(frozen=True, eq=False)
 class ReportedTotals:
-    """Facts, payloads and tables of totals that a profile states."""
+    """Facts, payloads and tables of reported totals."""
 
     facts: Mapping[str, Number] = field(default_factory=dict)
     payloads: Mapping[str, Payload] = field(default_factory=dict)
@@ -44,14 +44,14 @@ class ReportedTotals:
 
 
 def reported_devices(trace: TraceTable) -> set[str]:
-    """Returns the names of the devices of which totals are stated."""
+    """Returns the names of the devices with reported totals."""
     return {one.device for one in (*totals_of(trace), *components_of(trace))}
 
 
 def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> ReportedTotals:
-    """Returns the totals of all devices (or of the one asked for), and the curves of one. Raises BadRequest."""
-    totals = _chosen(totals_of(trace), params.get("device"))
-    components = _chosen(components_of(trace), params.get("device"))
+    """Returns the totals of all devices (or of the requested one), and the curves of one. Raises BadRequest."""
+    totals = _totals_of_device(totals_of(trace), params.get("device"))
+    components = _totals_of_device(components_of(trace), params.get("device"))
     span = _span(components, params, window)
     payloads: dict[str, Payload] = {}
     frames = {}
@@ -70,27 +70,29 @@ def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> R
 
 
 def reported_notices(scene: Scene, device: Device) -> list[Notice]:
-    """Returns what follows for a device from a profile that names who asked for blocks; nothing where it names nobody."""
+    """Returns notices about a profile that reports the allocating operators; none for other profiles."""
     trace, blocks = scene.trace, device.blocks
     if not len(trace.stated_memory.name):
         return []
     event = device.record[blocks.allocation[blocks.allocation != MISSING]]
     named = event[trace.stated_memory.name[event] != MISSING]
-    alone = int((scene.owners.operator[named] == MISSING).sum())
+    without_call = int((scene.owners.operator[named] == MISSING).sum())
     notices = []
     if len(named):
-        which = "{blocks} of them have" if alone < len(named) else "They have"
-        more = f" {which} no recorded call of that name: what is around it is not known." if alone else ""
+        which = "{blocks} of them have" if without_call < len(named) else "They have"
+        more = (
+            f" {which} no recorded call of that name, so the operators around it are unknown." if without_call else ""
+        )
         figures = [
             METRICS.figure("allocations", len(named)),
-            *([METRICS.figure("blocks", alone)] if 0 < alone < len(named) else []),
+            *([METRICS.figure("blocks", without_call)] if 0 < without_call < len(named) else []),
         ]
         notices.append(
             Notice(
                 rule="memory_named",
                 severity="info",
-                text="The profile itself names who asked for {allocations} blocks of {device}, and nobody who released them: "
-                f"all releases stand outside of operators.{more}",
+                text="The profiler reports the operator that allocated {allocations} blocks of {device}, but not the "
+                f"operator that released them. All releases are outside operators.{more}",
                 todo="",
                 figures=[*figures, METRICS.figure("device", device.name)],
             )
@@ -101,8 +103,8 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
             Notice(
                 rule="memory_older",
                 severity="info",
-                text="{blocks} blocks of {device}, {block_bytes} in all, were allocated before the recording and released in "
-                "it: their recorded sizes are negative, and they count as releases alone.",
+                text="{blocks} blocks of {device} ({block_bytes}) were allocated before recording started and released "
+                "during it. Their recorded sizes are negative; they count as releases only.",
                 todo="",
                 figures=[
                     METRICS.figure("blocks", len(older)),
@@ -115,23 +117,23 @@ def reported_notices(scene: Scene, device: Device) -> list[Notice]:
 
 
 def without_blocks(trace: TraceTable) -> Notices:
-    """Returns that no block is recorded, and how blocks are."""
+    """Returns the notice that no block is recorded, with the advice to record blocks."""
     what = " and ".join(
-        word for word, of in (("totals of allocators", trace.totals), ("what components hold", trace.components))
+        word for word, of in (("allocator totals", trace.totals), ("component totals", trace.components))
         if len(of.time_ns)
     )  # fmt: skip
-    text = f"Only {what} are recorded, and no blocks: what was allocated by whom is not known."
+    text = f"Only {what} are recorded, and no blocks. The allocating operators are unknown."
     notice = Notice(rule="memory_totals_only", severity="info", text=text, todo=trace.recorder.todo("view.memory"))
     return Notices("data_quality", "About these numbers", "data", [notice])
 
 
-def _chosen(every: Sequence[Totals], device: str) -> list[Totals]:
-    """Those of a device; blocks of another allocator of it are about the device as well."""
+def _totals_of_device(every: Sequence[Totals], device: str) -> list[Totals]:
+    """Returns the totals of a device, including those of its other allocators."""
     return [one for one in every if not device or device == one.device or device.startswith(f"{one.device} ")]
 
 
 def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> MemoryRange:
-    """The time of what components hold, unless a part was asked for: a sampler may begin before everything else."""
+    """Returns the time span of component totals, unless a part was requested: a sampler may start before all else."""
     if not components or params.steps is not None or params.get("start_ns") or params.get("end_ns"):
         return window
     times = np.concatenate([one.time_ns for one in components])

@@ -1,4 +1,4 @@
-"""Reserved memory, and who is behind it: how much lies idle and why, and whether it comes and goes."""
+"""Findings about reserved memory: unused share and oscillation."""
 
 from __future__ import annotations
 
@@ -27,34 +27,31 @@ from tb_plugin.views.memory.thresholds import NEAR, least_bytes, severity_near
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Share of reserved memory. Allocators cache more than is requested; a fifth is more than rounding.
 UNUSED_SHARE = 0.2
-"""A share of what is reserved. An allocator that caches holds more than is asked for; a fifth is more than rounding."""
-GAPS_SHARE = 0.5
-"""A share of what lies idle. From here on growth beside enough free bytes explains it."""
+# Share of unused bytes. From here on, growth despite enough free bytes explains it.
+MIN_GAP_GROWTH_SHARE = 0.5
+# Share of bytes that steps allocate in sizes that not every step has: then shapes change.
 VARYING_SHARE = 0.1
-"""A share of the bytes that steps allocate, in blocks of sizes that not every step has: then shapes change."""
 
 
 CHECK = Check(
     "memory_fragmentation",
-    detects="Much of the reserved memory was never allocated while as much was reserved.",
+    detects="Much of the reserved memory is never allocated, even while reserved memory is at its peak.",
     threshold=f"`unused_reserved_bytes` is {percent(UNUSED_SHARE)} of the peak or more (`unused_reserved_ratio`).",
     severity=f"Medium if the peak is {percent(NEAR)} of the device or more, else low.",
     notes="""
         `fragmentation_cause` is the first of these. *Reserved before*: an earlier higher peak, and the cache has not
         shrunk since. *Changing sizes* (`varying_sizes_ratio`) or *gaps between blocks* (`distinct_sizes`): reserved
         memory grew `gap_growths` times, by `gap_growth_bytes`, although enough bytes were free. *One large block*: it
-        last grew for a block of half of the unused bytes or more. Else *more than was asked for*.
+        last grew for a block of half of the unused bytes or more. Else *more than was requested*.
     """,
     cases=("before", "shapes", "sizes", "large", "other"),
 )
 
 
 def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
-    """Returns the peak of reserved, and how much of it was not allocated at any moment at which as much was reserved.
-
-    None where the trace does not tell.
-    """
+    """Returns the reserved peak and its bytes that were never allocated while it lasted; None if unknown."""
     peak = reserved_peak_of(device, window)
     if peak is None or peak.value <= 0 or not device.has_totals:
         return None
@@ -67,14 +64,12 @@ def unused_of(device: Device, window: MemoryRange) -> tuple[Peak, int] | None:
 
 @dataclass(frozen=True)
 class _Growth:
-    """How reserved grew in the window."""
-
     times: int
     beside_free: int
-    """So often although as many bytes lay free as were asked for."""
+    """Number of times it grew although enough bytes were free."""
     beside_free_bytes: int
     last: int
-    """Position of the event with which it came to its peak, -1 = none in the window."""
+    """Position of the event that led to its peak, -1 = none in the window."""
 
 
 def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
@@ -90,7 +85,7 @@ def _growth(device: Device, window: MemoryRange, peak: Peak) -> _Growth:
 
 
 def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice | None:
-    """Returns how much of what is reserved lies idle, and what it comes from; None where it is not worth a word."""
+    """Returns the finding on unused reserved memory and its cause; None if it is insignificant."""
     found = unused_of(device, scene.window)
     if found is None:
         return None
@@ -101,8 +96,8 @@ def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice 
     return Notice(
         rule=CHECK.id,
         severity=severity_near(scene.trace, device, peak.value),
-        text="{unused_reserved_bytes} of the {peak_reserved_bytes} that are reserved on {device} "
-        f"({{unused_reserved_ratio}}) were never allocated while as much was reserved. {text}",
+        text="On {device}, {unused_reserved_bytes} of the {peak_reserved_bytes} reserved ({unused_reserved_ratio}) are "
+        f"never allocated during that peak. {text}",
         todo=scene.trace.recorder.todo(CHECK.advice_key(cause)),
         figures=[
             METRICS.figure("unused_reserved_ratio", unused / peak.value),
@@ -114,7 +109,9 @@ def fragmentation_of(scene: Scene, device: Device, steps: StepBlocks) -> Notice 
         ],
         measure="unused_reserved_ratio",
         threshold=UNUSED_SHARE,
-        evidence=Link("memory", {"device": device.name, "at_ns": str(peak.time_ns)}, "Show what was allocated then"),
+        evidence=Link(
+            "memory", {"device": device.name, "at_ns": str(peak.time_ns)}, "Show the allocations at that time"
+        ),
         references=references_of(scene.trace.recorder, CHECK.id),
     )
 
@@ -124,19 +121,18 @@ CAUSES = {
     "shapes": "changing sizes",
     "sizes": "gaps between blocks",
     "large": "one large block",
-    "other": "more than was asked for",
+    "other": "more than was requested",
 }
 
 
 def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: int) -> tuple[str, str, list[Figure]]:
-    """What it looks like: its name, a sentence, and the figures of that."""
     growth = _growth(device, scene.window, peak)
     if growth.last == MISSING:
-        return "before", "It was reserved before, for a higher peak, and the cache has not shrunk since.", []
-    if growth.beside_free_bytes >= GAPS_SHARE * unused:
+        return "before", "It was reserved earlier for a higher peak, and the cache has not shrunk since.", []
+    if growth.beside_free_bytes >= MIN_GAP_GROWTH_SHARE * unused:
         grown = (
-            "{gap_growths} times the allocator asked the driver for more, {gap_growth_bytes} in all, although as much lay "
-            "free as was asked for"
+            "The allocator requested more memory from the driver {gap_growths} times ({gap_growth_bytes}), although enough "
+            "bytes were free"
         )
         figures = [
             METRICS.figure("gap_growths", growth.beside_free),
@@ -144,21 +140,21 @@ def _cause(scene: Scene, device: Device, steps: StepBlocks, peak: Peak, unused: 
         ]
         varying = varying_share(steps)
         if varying >= VARYING_SHARE:
-            text = f"{grown}: {{varying_sizes_ratio}} of what steps allocate is of sizes that not every step has."
+            text = f"{grown}. {{varying_sizes_ratio}} of the bytes allocated in steps have sizes that differ between steps."
             return "shapes", text, [*figures, METRICS.figure("varying_sizes_ratio", varying)]
         sizes = np.unique(device.blocks.bytes[device.blocks.live(peak.at)])
-        text = f"{grown}: the gaps between the blocks, of {{distinct_sizes}} sizes then, were too small."
+        text = f"{grown}. The gaps between blocks were too small (distinct block sizes: {{distinct_sizes}})."
         return "sizes", text, [*figures, METRICS.figure("distinct_sizes", len(sizes))]
-    asked = max(int(device.bytes[growth.last]), 0)
-    if asked >= GAPS_SHARE * unused:
+    requested = max(int(device.bytes[growth.last]), 0)
+    if requested >= MIN_GAP_GROWTH_SHARE * unused:
         who = operator_and_place(scene, int(device.record[growth.last]))
-        text = f"It last grew for {{block_bytes}} at once, by {sentence_of(who)}, which found no room in what lay free."
-        return "large", text, [METRICS.figure("block_bytes", asked), *who]
-    return "other", "It grew by more than what was recorded as asked for.", []
+        text = f"It last grew for one block of {{block_bytes}}, by {sentence_of(who)}: no free gap was large enough."
+        return "large", text, [METRICS.figure("block_bytes", requested), *who]
+    return "other", "It grew by more than the recorded requests.", []
 
 
 def varying_share(steps: StepBlocks) -> float:
-    """Returns the share of the bytes that steps allocate in blocks of sizes that not every one of them allocates."""
+    """Returns the share of bytes that steps allocate in sizes that not every step has."""
     count = len(np.unique(steps.step))
     total = int(steps.bytes.sum())
     if count < 2 or not total:
@@ -170,10 +166,10 @@ def varying_share(steps: StepBlocks) -> float:
 
 
 def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
-    """Returns the note on that, with who asks for most after a fall; None where there is none."""
+    """Returns the finding on reserved memory that drops and rises, with the largest requester; None if there is none."""
     swings = swings_of(device, scene.window)
     if swings is None:
         return None
     who = operator_and_place(scene, int(device.record[swings.rises[np.argmax(device.bytes[swings.rises])]]))
-    asks = f"The largest request after a fall is by {sentence_of(who)}."
+    asks = f"The largest request after a drop comes from {sentence_of(who)}."
     return swings_notice(scene.trace, device, swings, calls, asks, who)

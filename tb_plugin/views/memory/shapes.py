@@ -1,4 +1,4 @@
-"""Input shapes that change from step to step: what is allocated for them, and what the driver was called for."""
+"""Driver calls for input shapes that change from step to step."""
 
 from __future__ import annotations
 
@@ -31,50 +31,50 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
-MOST_CALLS = 0.5
-"""A share of the time of driver calls. From half on the changing shapes are what to look at first."""
-LEAST_CALLS = 3
-"""One or two calls for a shape that comes for the first time are how an allocator that caches works."""
+# Share of the time of driver calls. From half on, changing shapes are their main cause.
+MIN_CALLS_SHARE = 0.5
+# A caching allocator needs one or two calls for a new shape.
+MIN_CALLS = 3
 
 
 @remembered
 def shaped_operator(trace: TraceTable) -> Int32:
-    """Returns for each row the operator with a shape that it is or stands in (the innermost), -1 = none.
+    """Returns for each row the innermost operator with a shape around it (or itself), -1 = none.
 
-    A shape without a number tells nothing: scalars have none.
+    Shapes without a number are skipped: scalars have none.
     """
     ids = np.unique(trace.operators.shapes[trace.operators.shapes != MISSING])
-    told = np.zeros(len(trace.strings) + 1, np.bool_)
-    told[ids] = pc.match_substring_regex(trace.strings.take(ids), r"\d").to_numpy(zero_copy_only=False)
+    has_number = np.zeros(len(trace.strings) + 1, np.bool_)
+    has_number[ids] = pc.match_substring_regex(trace.strings.take(ids), r"\d").to_numpy(zero_copy_only=False)
     own = np.full(len(trace), MISSING, np.int32)
-    rows = trace.operators.row[told[trace.operators.shapes]]
+    rows = trace.operators.row[has_number[trace.operators.shapes]]
     own[rows] = rows
     return inherit(own, trace.operator)
 
 
 @dataclass(frozen=True, eq=False)
 class Varying:
-    """Allocations of a device in operators with shapes, in the steps that are compared, by operator and shape."""
+    """Allocations of a device by operator and input shape, over the compared steps."""
 
     name: Int32
-    """String id of the operator of each pair of operator and shape."""
+    """By pair of operator and shape: string id of the operator."""
     varies: Bool
-    """Not every step has the shape, and every step has the operator."""
+    """Every step has the operator, but not every step has the shape."""
     allocations: Int64
     bytes: Int64
     calls: Int64
     """Memory allocation calls to the driver in operators of this name with this shape."""
     calls_ns: Int64
     every_call_ns: int
-    """Time of all such calls in these steps."""
+    """Time of all such calls in these steps, nanoseconds."""
     steps: int
 
 
-def varying_shapes(scene: Scene, device: Device, times: Ranges, alone: bool) -> Varying | None:
-    """Returns the shapes of the whole steps in ``times``; None where the trace has no shapes or too few steps.
+def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: bool) -> Varying | None:
+    """Returns the shapes of the whole steps in ``times``; None if the trace has no shapes or too few steps.
 
-    Of three steps or more the first is left out: it also sets up what stays. Driver calls name no device: they are counted
-    where it stands ``alone``.
+    With three steps or more the first is skipped: it also allocates lasting memory. Driver calls name no device, so they
+    count only if the trace has one (``is_only_device``).
     """
     trace = scene.trace
     if not trace.steps.recorded or not (trace.operators.shapes != MISSING).any():
@@ -89,12 +89,12 @@ def varying_shapes(scene: Scene, device: Device, times: Ranges, alone: bool) -> 
     row = shaped[owner]
     counted = (device.bytes > 0) & (row != MISSING) & np.isin(step, compared) & scene.window.holds(device.time_ns)
     row, step, size = row[counted], step[counted], device.bytes[counted]
-    calls = usual_calls(trace, times) if alone else np.empty(0, np.int64)
+    calls = usual_calls(trace, times) if is_only_device else np.empty(0, np.int64)
     calls = calls[np.isin(step_at(trace, trace.start_ns[calls]), compared)]
     within = shaped[trace.operator[calls]]
     shape = np.full(len(trace) + 1, MISSING, np.int32)
     shape[trace.operators.row] = trace.operators.shapes
-    # Pairs of operator and shape that allocated; a driver call without an allocation of its own belongs to none.
+    # Pairs of operator and shape that allocated; a driver call without an allocation belongs to none.
     both = np.concatenate((row, within[within != MISSING]))
     pairs = group(trace.name[both], shape[both]) if len(both) else Groups(*(np.empty(0, np.int64),) * 2)
     of, called = pairs.of[: len(row)], pairs.of[len(row) :]
@@ -115,7 +115,7 @@ def varying_shapes(scene: Scene, device: Device, times: Ranges, alone: bool) -> 
 
 
 def _steps_of(of: Int64, step: Int32, count: int) -> Int64:
-    """In how many steps each of so many groups occurs."""
+    """Returns the number of steps in which each of ``count`` groups occurs."""
     if not len(of):
         return np.zeros(count, np.int64)
     once = group(of, step).first
@@ -126,13 +126,13 @@ _SUMS = ("shapes", "varying_shapes", "varying_allocations", "varying_bytes", "va
 
 
 def shape_frame(trace: TraceTable, devices: Sequence[Device], every: Sequence[Varying | None]) -> Frame:
-    """Returns a row per operator some of whose shapes not every step has."""
+    """Returns a row per operator with shapes that not every step has."""
     schema = pa.schema({"name": pa.large_string(), "device": pa.string(), **dict.fromkeys(_SUMS, pa.int64())})
     found = [_rows(trace, device, varying, schema) for device, varying in zip(devices, every, strict=True) if varying]
     order = [("varying_calls_ns", "descending"), ("varying_bytes", "descending")]
     return Frame(
         name="memory_shapes",
-        title="Shapes that change",
+        title="Changing shapes",
         columns=METRICS.columns("name", "device", *_SUMS, hidden=hidden_of(devices), share=("varying_bytes",)),
         data=pa.concat_tables([schema.empty_table(), *found]).sort_by(
             [*order, ("device", "ascending"), ("name", "ascending")]
@@ -162,18 +162,18 @@ def _rows(trace: TraceTable, device: Device, of: Varying, schema: pa.Schema) -> 
 CHECK = Check(
     "memory_shapes",
     detects="Input shapes that change from step to step cause driver calls for memory.",
-    threshold=f"{LEAST_CALLS} driver calls or more, and {percent(MOST_CALLS)} or more of their time (`varying_calls_ratio`).",
+    threshold=f"{MIN_CALLS} driver calls or more, {percent(MIN_CALLS_SHARE)} of their time or more (`varying_calls_ratio`).",
     severity="Low.",
     notes="It needs recorded shapes.",
 )
 
 
 def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | None:
-    """Returns that shapes which change are what the driver is called for; None where they are not."""
+    """Returns the finding that changing shapes cause driver calls; None if they do not."""
     if of is None or device.is_host:
         return None
     calls, spent = int(of.calls[of.varies].sum()), int(of.calls_ns[of.varies].sum())
-    if calls < LEAST_CALLS or spent < MOST_CALLS * of.every_call_ns:
+    if calls < MIN_CALLS or spent < MIN_CALLS_SHARE * of.every_call_ns:
         return None
     names = group(of.name)
     worst = int(np.argmax(names.sum(of.calls_ns * of.varies)))
@@ -182,9 +182,8 @@ def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | 
     return Notice(
         rule=CHECK.id,
         severity="low",
-        text="{varying_calls} of the driver's calls for memory ({varying_calls_ns}, {varying_calls_ratio} of their time) are "
-        "made in operators whose input shapes change from step to step, most in {name}, with {shapes} shapes in "
-        "{growth_steps} steps.",
+        text="{varying_calls} driver calls for memory ({varying_calls_ns}, {varying_calls_ratio} of their time) come from "
+        "operators with changing input shapes. Most come from {name}, with {shapes} shapes in {growth_steps} steps.",
         todo=scene.trace.recorder.todo(CHECK.advice_key()),
         figures=[
             METRICS.figure("varying_calls_ratio", spent / of.every_call_ns),
@@ -196,7 +195,7 @@ def shapes_notice(scene: Scene, device: Device, of: Varying | None) -> Notice | 
             METRICS.figure("growth_steps", of.steps),
         ],
         measure="varying_calls_ratio",
-        threshold=MOST_CALLS,
+        threshold=MIN_CALLS_SHARE,
         evidence=Link("operators", {"group": "operators_by_shape", "where": f"name:{name}"}, "Show its shapes"),
         references=references_of(scene.trace.recorder, "driver_memory_calls"),
     )

@@ -1,4 +1,4 @@
-"""A peak that one short-lived block makes: whose it is, and how high the rest would be."""
+"""Peaks caused by one short-lived block."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from tb_plugin.views.memory.thresholds import NEAR, least_bytes, severity_near
 
 Int64 = npt.NDArray[np.int64]
 
+# Share of a step. Longer-lived blocks are part of the step's working set.
 SHORT_LIFE = 0.1
-"""A share of a step. What lives longer is no temporary: the step is built on it."""
+# Share of the peak. A smaller drop hardly allows one more sample in a batch of ten.
 SPIKE_SHARE = 0.1
-"""A peak that is lower by less than that allows hardly another sample in a batch of ten."""
-MOST_TRIED = 4
-"""So many of the largest blocks are tried: with more of one size at the peak, none of them makes it alone."""
+# Largest blocks to try: with more of one size at the peak, no single block causes it.
+MAX_TRIED_BLOCKS = 4
 
 
 CHECK = Check(
     "memory_spike",
-    detects="One temporary block makes the peak.",
-    threshold=f"Without it, and blocks like it, the peak is {percent(SPIKE_SHARE)} lower or more (`peak_drop_ratio`).",
+    detects="One temporary block causes the peak.",
+    threshold=f"Without it and similar blocks, the peak is {percent(SPIKE_SHARE)} lower or more (`peak_drop_ratio`).",
     severity=f"Medium if the peak is {percent(NEAR)} of the device or more, else low.",
     notes=f"""
         A block is temporary if it lives for {percent(SHORT_LIFE)} of a mean step or less (without steps: of the
-        recording). Blocks like it have its size, operator, module and line. `peak_without_bytes` is the peak without
-        them. If other temporary blocks are at the peak as well, none of them makes it.
+        recording). Similar blocks have the same size, operator, module and line. `peak_without_bytes` is the peak
+        without them. If other temporary blocks are live at the peak as well, there is no finding.
     """,
 )
 
 
 def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
-    """Returns the block without whose like the peak would be clearly lower; None where there is none."""
+    """Returns the finding on the block that causes the peak; None if there is none."""
     blocks = device.blocks
     if not device.has_totals or peak.from_before or peak.value <= 0:
         return None
     least = max(SPIKE_SHARE * peak.value, least_bytes(scene.trace, device))
     life = np.append(device.time_ns, 0)[blocks.release] - np.append(device.time_ns, 0)[blocks.allocation]
-    there = blocks.paired & (blocks.allocation != MISSING) & (blocks.release != MISSING) & blocks.live(peak.at)
-    found = np.flatnonzero(there & (blocks.bytes >= least) & (life <= SHORT_LIFE * _step_ns(scene)))
-    found = found[np.argsort(-blocks.bytes[found], kind="stable")][:MOST_TRIED]
+    is_at_peak = blocks.paired & (blocks.allocation != MISSING) & (blocks.release != MISSING) & blocks.live(peak.at)
+    found = np.flatnonzero(is_at_peak & (blocks.bytes >= least) & (life <= SHORT_LIFE * _step_ns(scene)))
+    found = found[np.argsort(-blocks.bytes[found], kind="stable")][:MAX_TRIED_BLOCKS]
     rest = [(_rest(scene, device, peak, int(block)), int(block)) for block in found]
     lower, block = min(rest, default=(peak.value, MISSING))
     if peak.value - lower < least:
@@ -58,8 +58,8 @@ def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
     return Notice(
         rule=CHECK.id,
         severity=severity_near(scene.trace, device, peak.value),
-        text="One temporary block makes the peak of {device}: {block_bytes} for {lifetime_ns}, allocated by "
-        f"{sentence_of(who)}. Without it (and those like it) the peak of {{peak_allocated_bytes}} would be "
+        text="One temporary block causes the peak of {device}: {block_bytes} for {lifetime_ns}, allocated by "
+        f"{sentence_of(who)}. Without it and similar blocks the peak of {{peak_allocated_bytes}} would be "
         "{peak_without_bytes}, {peak_drop_ratio} lower.",
         todo=scene.trace.recorder.todo(CHECK.advice_key()),
         figures=[
@@ -83,7 +83,7 @@ def spike_of(scene: Scene, device: Device, peak: Peak) -> Notice | None:
 
 
 def _step_ns(scene: Scene) -> float:
-    """How long a step takes, of a recording without steps all of it."""
+    """Returns the mean step, nanoseconds; for a recording without steps its whole length."""
     steps, window = scene.trace.steps, scene.window
     if not steps.recorded or not len(steps.host_start_ns):
         return float(window.end_ns - window.start_ns)
@@ -91,7 +91,7 @@ def _step_ns(scene: Scene) -> float:
 
 
 def _rest(scene: Scene, device: Device, peak: Peak, block: int) -> int:
-    """The peak without this block and those like it: of the same size, operator, module and line. No two may make it."""
+    """Returns the peak without this block and all blocks of the same size, operator, module and line."""
     blocks, trace = device.blocks, scene.trace
     same = np.flatnonzero((blocks.bytes == blocks.bytes[block]) & (blocks.allocation != MISSING) & blocks.paired)
     event = device.record[blocks.allocation[same]]

@@ -1,4 +1,4 @@
-"""The figures of a device, the driver's share, what was live as bars, and what follows from it."""
+"""Figures, bars and notices of a device."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Breakdown, Figure, Figures, Link, Metric, Notice, Notices, Slice
 from tb_plugin.views.memory.live_blocks import Live
 
-_NOBODY = {
-    "module": "no module", "allocation_frame": "no line of Python", "allocation_phase": "no phase"
+# Labels for memory without a known owner, by column.
+_NO_OWNER = {
+    "module": "no module", "allocation_frame": "no Python line", "allocation_phase": "no phase"
 }  # fmt: skip
-"""What is left of a bar where nobody of a kind is known to have allocated it."""
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
-    """Returns the operator that led to the peak, with the outermost around it, and its module ("" = none)."""
+    """Returns the operator that led to the peak, with its top-level operator, and its module ("" = none)."""
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
     event = device.record[[peak.at]]
@@ -41,7 +41,7 @@ def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
 
 
 def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
-    """Allocations in the window, and bytes that they got and that were never given back."""
+    """Returns the number of allocations in the window and their bytes that were never released."""
     inside = window.holds(device.time_ns)
     blocks = device.blocks
     kept = (blocks.allocation != MISSING) & (blocks.end == MISSING) & blocks.paired
@@ -50,7 +50,7 @@ def counts_of(device: Device, window: MemoryRange) -> tuple[int, int]:
 
 
 def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Number]:
-    """Returns the device's lines of the report."""
+    """Returns the report facts of the device."""
     allocations, unreleased = counts_of(device, window)
     reserved = reserved_peak_of(device, window)
     facts: dict[str, Number] = {
@@ -64,20 +64,20 @@ def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Nu
 
 
 def has_levels_only(device: Device) -> bool:
-    """Returns whether only levels are recorded, and no allocations."""
+    """Returns whether the trace has levels but no allocations."""
     return device.has_totals and not device.bytes.any()
 
 
 def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
-    """Returns the headline of a device."""
+    """Returns the headline figures of a device."""
     facts = {key.rpartition(".")[2]: value for key, value in facts_of(device, scene.window, peak).items()}
     if has_levels_only(device):
         whose = "machine" if device.is_host else "device"
         figures = [
-            METRICS.figure("in_use_bytes", facts["peak_allocated_bytes"], note="by all programs together"),
+            METRICS.figure("in_use_bytes", facts["peak_allocated_bytes"], note="by all programs"),
             METRICS.figure("peak_time_ns", facts["peak_time_ns"]),
         ]
-        return Figures("summary", device.name, f"of the whole {whose}, whoever uses it", figures, "headline")
+        return Figures("summary", device.name, f"whole {whose}, all programs", figures, "headline")
     name, module = peak_names(scene, device, peak)
     entering = int(device.each_at(scene.window.begins[:1] - 1)[0])
     figures = [
@@ -106,11 +106,11 @@ def summary_of(scene: Scene, device: Device, peak: Peak) -> Figures:
 
 
 def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, Breakdown]:
-    """Returns what was live by operator and outermost operator, and as far as known by module, line and phase.
+    """Returns live memory by operator and top-level operator, and if known by module, line and phase.
 
-    Each sums to the total.
+    Each bar sums to the total.
     """
-    outermost = _bar("live_outermost", f"Live {when} by outermost operator", "outermost_operator", device, live)
+    outermost = _bar("live_outermost", f"Live {when} by top-level operator", "outermost_operator", device, live)
     bars = {
         "live_operators": _bar("live_operators", f"Live {when} by operator", "name", device, live),
         "live_outermost": outermost,
@@ -122,7 +122,7 @@ def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, 
     }
     for key, (name, there) in known.items():
         if there:
-            bars[name] = _bar(name, f"Live {when} by {_NOBODY[key].removeprefix('no ')}", key, device, live)
+            bars[name] = _bar(name, f"Live {when} by {_NO_OWNER[key].removeprefix('no ')}", key, device, live)
     return bars
 
 
@@ -140,7 +140,7 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
         parts.append(Slice(Metric(text, text, "bytes", definition.definition), f"slice{i}", value, link))
         left -= value
     if left:
-        none = _NOBODY.get(key, NO_OPERATOR.strip("()"))
+        none = _NO_OWNER.get(key, NO_OPERATOR.strip("()"))
         text = f"{len(named) - SLICES} others" if len(named) > SLICES else none
         parts.append(Slice(Metric("rest", text, "bytes", "All other rows."), "rest", left))
     if outside:
@@ -151,7 +151,7 @@ def _bar(name: str, title: str, key: str, device: Device, live: Live) -> Breakdo
 
 
 def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
-    """Returns how many blocks of the device are in each state: what the page offers to filter them by."""
+    """Returns the number of blocks in each state, for the filter of the page."""
     states = blocks["block_state"].filter(pc.equal(blocks["device"], device.name))
     counts = [(row["values"], row["counts"]) for row in pc.value_counts(states.combine_chunks()).to_pylist()]
     about = METRICS["block_state"].definition
@@ -168,7 +168,7 @@ def states_bar(device: Device, blocks: pa.Table) -> Breakdown:
 
 
 def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
-    """Returns which devices there are, each with its peak: what a picker offers."""
+    """Returns the devices with their peaks, for the device picker."""
     about = METRICS["peak_allocated_bytes"]
     figures = [
         Figure(Metric(f"device.{d.name}", d.name, "bytes", about.definition, about.window),
@@ -179,7 +179,7 @@ def devices_figures(devices: list[Device], peaks: list[Peak]) -> Figures:
 
 
 def driver_figures(calls: DriverCalls) -> Figures:
-    """Returns how often the allocator asked the driver."""
+    """Returns number and time of the allocator's driver calls."""
     keys = ["malloc_calls", "malloc_ns", "free_calls", "free_ns"]
     if calls.setup_calls:
         keys += ["setup_calls", "setup_ns"]
@@ -188,18 +188,18 @@ def driver_figures(calls: DriverCalls) -> Figures:
 
 
 def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Notices:
-    """Returns what the trace or the window leaves out."""
+    """Returns notices about data that the trace or the window lacks."""
     notices = []
     start = trace.steps.host_start_ns
-    apart = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())
-    if apart and trace.steps.recorded:
+    skipped_steps = int(((start >= window.start_ns) & (start < window.end_ns) & ~window.holds(start)).sum())
+    if skipped_steps and trace.steps.recorded:
         notices.append(
             Notice(
                 rule="steps_apart",
                 severity="info",
-                text="Steps shown but not chosen: {affected}. The curve is left out there, and no number counts them.",
+                text="Steps in view but not selected: {affected}. The curve and all numbers exclude them.",
                 todo="",
-                figures=[METRICS.figure("affected", apart, "Steps")],
+                figures=[METRICS.figure("affected", skipped_steps, "Steps")],
             )
         )
     missing = [
@@ -211,8 +211,8 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
             Notice(
                 rule="memory_levels_only",
                 severity="info",
-                text=f"Of {device.name} only levels are recorded, and no allocations: what is in use of all memory of "
-                f"{whose}, also by others.",
+                text=f"For {device.name} the trace contains levels only, no allocations: memory in use on {whose} by all "
+                "programs.",
                 todo=trace.recorder.todo("memory_levels_only"),
             )
         )
@@ -225,7 +225,7 @@ def data_notices(trace: TraceTable, device: Device, window: MemoryRange) -> Noti
             Notice(
                 rule="memory_incomplete",
                 severity="info",
-                text=f"The memory events of {device.name} hold no {' and no '.join(missing)}: "
+                text=f"The memory events of {device.name} contain no {' and no '.join(missing)}: "
                 f"{', and '.join(lost[key] for key in missing)}.",
                 todo=trace.recorder.todo("memory_incomplete"),
             )

@@ -1,4 +1,4 @@
-"""Blocks that outlive the step that allocated them: what each step leaves behind, and whose it is."""
+"""Blocks that outlive the step that allocated them."""
 
 from __future__ import annotations
 
@@ -25,30 +25,28 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class StepBlocks:
-    """Blocks of a device that were allocated in a step of the window, and the groups of those that one place allocated.
+    """Blocks of a device that were allocated in a step of the window, grouped by owner.
 
-    A block without an address, or with an event that contradicts it, is left out: nobody knows how long it lived.
+    Blocks without an address, or with contradicting events, are excluded: their lifetime is unknown.
     """
 
     block: Int64
     """Positions among the device's blocks."""
     event: Int64
-    """Their allocations, among all events of the trace."""
+    """Their allocations, as positions among all events of the trace."""
     step: Int32
-    """Position of the step among the trace's."""
+    """Position among the trace's steps."""
     bytes: Int64
     outlives: Bool
-    """It was still there when the step ended."""
     stays: Bool
-    """No event releases it."""
     lasted: Int64
-    """So many steps began until it was released; where it stays, until the last one."""
+    """Steps that started before the release, or before the end of the trace."""
     owner: Groups
-    """By operator, module and line of Python."""
+    """By operator, module and Python line."""
 
 
 def step_blocks(scene: Scene, device: Device) -> StepBlocks:
-    """Returns the blocks of the steps that the window holds."""
+    """Returns the blocks allocated in the steps of the window."""
     blocks, trace, origins = device.blocks, scene.trace, scene.origins
     known = np.flatnonzero((blocks.allocation != MISSING) & blocks.paired)
     time = device.time_ns[blocks.allocation[known]]
@@ -77,18 +75,18 @@ _SUMS = ("kept_blocks", "kept_bytes", "kept_to_end_blocks", "kept_to_end_bytes")
 
 
 def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBlocks]) -> Frame:
-    """Returns a row per step and place that allocated in it what outlived it."""
+    """Returns a row per step and owner of blocks that outlive their step."""
     text = pa.large_string()
     schema = pa.schema(
         {"allocation_step": text, **dict.fromkeys(_OWNER, text), "device": pa.string(),
          **dict.fromkeys(_SUMS, pa.int64())}
     )  # fmt: skip
-    found = [_kept(scene, device, blocks, schema) for device, blocks in zip(devices, every, strict=True)]
+    found = [_survivors(scene, device, blocks, schema) for device, blocks in zip(devices, every, strict=True)]
     keys = scene.origins.told(("allocation_step", *_OWNER, "device"))
     order = [("kept_to_end_bytes", "descending"), ("kept_bytes", "descending")]
     return Frame(
         name="memory_steps",
-        title="Kept by each step",
+        title="Retained per step",
         columns=METRICS.columns(
             *scene.origins.told(("name", "allocation_step", "module", "allocation_frame", "device", *_SUMS)),
             hidden=hidden_of(devices),
@@ -101,12 +99,12 @@ def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBloc
     )
 
 
-def _kept(scene: Scene, device: Device, of: StepBlocks, schema: pa.Schema) -> pa.Table:
+def _survivors(scene: Scene, device: Device, of: StepBlocks, schema: pa.Schema) -> pa.Table:
     kept = np.flatnonzero(of.outlives)
     groups = group(of.step[kept], of.owner.of[kept])
     event, step = of.event[kept][groups.first], of.step[kept][groups.first]
     stays = of.stays[kept].astype(np.int64)
-    # What comes after the last step, or after a part of a trace, may release it: nobody knows.
+    # Steps after the last one, or after a part of a trace, may release it.
     unknown = (step == len(scene.trace.steps.label) - 1) | (not scene.window.is_end_known)
     data = {
         "allocation_step": scene.origins.step.texts_of(step),

@@ -1,4 +1,4 @@
-"""What is worth a word: how many bytes matter on a device, and how close to its end it came."""
+"""Thresholds of significance for memory findings."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from tb_plugin.analysis.device_memory.records import Device, memory_of
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Severity
 
-LEAST_BYTES = 256 << 20
-"""Allocators round segments to 2 and 20 MiB, and caches of libraries take some tens: less is no finding anywhere."""
-LEAST_SHARE = 0.02
-"""A share of a device's memory. Less decides over no batch size."""
+# Allocators round segments to 2 and 20 MiB, and library caches take tens of MiB.
+MIN_BYTES = 256 << 20
+# Share of a device's memory. Less does not change the feasible batch size.
+MIN_MEMORY_SHARE = 0.02
+# Share of a device's memory. From here on, wasted memory limits the next larger input.
 NEAR = 0.8
-"""A share of a device's memory. From here on what is wasted is what the next larger input lacks."""
 
 
 def least_bytes(trace: TraceTable, device: Device) -> int:
-    """Returns how many bytes are worth a finding."""
-    return max(LEAST_BYTES, int(LEAST_SHARE * (memory_of(trace, device) or 0)))
+    """Returns the smallest number of bytes that is significant on the device."""
+    return max(MIN_BYTES, int(MIN_MEMORY_SHARE * (memory_of(trace, device) or 0)))
 
 
 def severity_near(trace: TraceTable, device: Device, most: int) -> Severity:
-    """Returns how loud a finding about a level is: it matters where the memory is nearly used up."""
+    """Returns the severity of a finding at this level: medium near the device's memory size, else low."""
     memory = memory_of(trace, device)
     return "medium" if memory and most >= NEAR * memory else "low"

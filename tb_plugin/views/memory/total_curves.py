@@ -1,4 +1,4 @@
-"""Totals that a profile states for each of several allocators: their curves, their peaks, and what software holds."""
+"""Curves and peaks of reported totals by allocator and component."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from tb_plugin.views.memory.outline import detail_of, outline_of, values_of
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Reported levels of an allocator, with the colour of their curves.
 LEVELS = {"allocated": "kernel", "active": "slice1", "reserved": "memcpy"}
-"""What is stated of an allocator, and the colour of its curve."""
 
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Totals of one allocator, or of one part of the software, on a device, by time."""
+    """Totals of one allocator or component on a device, by time."""
 
     name: str
     device: str
     time_ns: Int64
     levels: Mapping[str, Int64]
-    """By the keys of LEVELS, those that it has: -1 = not stated then."""
+    """By key of LEVELS; -1 = not reported at that time."""
 
     def peak(self, key: str, window: MemoryRange) -> tuple[int | None, int | None]:
-        """Returns the most in a window and when it was first reached there; None where nothing is stated of it."""
+        """Returns the maximum in a window and the time it was first reached; None if nothing is reported."""
         values = self.levels.get(key)
         if values is None:
             return None, None
@@ -61,13 +61,13 @@ class Totals:
 
 @remembered
 def totals_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns the totals of each device and allocator, what reserved most first on each device."""
+    """Returns the totals of each device and allocator; the largest reserved total of each device comes first."""
     return tuple(_totals(trace, trace.totals))
 
 
 @remembered
 def components_of(trace: TraceTable) -> tuple[Totals, ...]:
-    """Returns what parts of the software of each device hold, in the order of the file."""
+    """Returns the totals of the components of each device, in file order."""
     return tuple(_totals(trace, trace.components))
 
 
@@ -97,7 +97,7 @@ def _devices(every: Sequence[Totals]) -> list[str]:
 
 
 def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
-    """Returns a row per device and allocator: its peaks, and when each was first reached."""
+    """Returns a row per device and allocator with its peaks and their times."""
     peaks = {key: [one.peak(key, window) for one in every] for key in LEVELS}
     data = {
         "allocator": pa.array([one.name for one in every], pa.large_string()),
@@ -118,9 +118,9 @@ def totals_frame(window: MemoryRange, every: Sequence[Totals]) -> Frame:
 
 
 def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: bool) -> Frame:
-    """Returns a row per device and part of the software: most that it held, and when that was first reached.
+    """Returns a row per device and component with its peak and the time of the peak.
 
-    ``zeros``: also of those that never held anything.
+    ``zeros`` includes components that never held memory.
     """
     found = [(one, one.peak("reserved", window)) for one in every]
     found = [(one, peak) for one, peak in found if zeros or peak[0] != 0]
@@ -150,7 +150,7 @@ def components_frame(every: Sequence[Totals], window: MemoryRange, *, zeros: boo
 
 
 def components_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns how many parts of the software held anything, held nothing, or were only seen to release."""
+    """Returns the number of components that held memory, held none, or only released memory."""
     peaks = [one.peak("reserved", window)[0] for one in every]
     only = sum(bool(one.levels) and bool((one.levels["reserved"] == ONLY_RELEASED).all()) for one in every)
     zero = sum(peak == 0 for peak in peaks)
@@ -176,7 +176,7 @@ def facts_of(every: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
 
 
 def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[str, Number]:
-    """Returns the peaks of those parts of the software that held anything."""
+    """Returns the peaks of the components that held memory."""
     peaks = {one: one.peak("reserved", window)[0] for one in components}
     return {
         f"memory.{one.device}.component.{one.name}.peak_reserved_bytes": most
@@ -186,7 +186,7 @@ def component_facts(components: Sequence[Totals], window: MemoryRange) -> dict[s
 
 
 def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns the largest of each allocator's levels that is stated: what a picker of allocators offers."""
+    """Returns the peak of each allocator, for the allocator picker."""
     figures = []
     for one in every:
         key = "reserved" if "reserved" in one.levels else "allocated"
@@ -199,7 +199,7 @@ def peaks_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
-    """Returns which devices totals are stated of, each with the most that any of its allocators reserved."""
+    """Returns the devices with reported totals, each with the most that any allocator reserved."""
     about = METRICS["stated_peak_reserved_bytes"]
     figures = []
     for device in _devices(every):
@@ -210,7 +210,7 @@ def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
-    """Returns the peaks of one allocator and when they were reached, or what each of all reserved at most."""
+    """Returns the peaks of one allocator with their times, or the reserved peak of each allocator."""
     device = every[0].device if every else ""
     if not chosen:
         return structs.replace(peaks_figures(every, window), name="allocator_peaks", title="Peaks", subtitle=device)
@@ -226,15 +226,15 @@ def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) ->
 
 
 def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, width: int) -> Series:
-    """Returns the curves of one allocator, or what each of all has reserved. Raises BadRequest for an unknown one.
+    """Returns the curves of one allocator, or the reserved curve of each. Raises BadRequest for an unknown one.
 
-    Every extreme of every pixel column is kept.
+    The extremes of every pixel column are included.
     """
     some = [one for one in every if not chosen or one.name == chosen]
     if not some:
         known = ", ".join(one.name for one in every)
         raise BadRequest(
-            f"No totals are stated of an allocator {chosen[:40]}.", "allocator", f"Of these they are: {known}."
+            f"The trace has no totals of an allocator {chosen[:40]}.", "allocator", f"It has totals of: {known}."
         )
     lines = [
         (one, key)
@@ -251,19 +251,19 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
     inside = np.flatnonzero(window.holds(time))
     kept = inside[detail_of(time[inside], [level[inside] for level in levels], window, width)]
     drawn = outline_of(time, window, kept)
-    made = []
+    curves = []
     for i, ((one, key), level) in enumerate(zip(lines, levels, strict=True)):
         values = np.append(level, MISSING)[drawn.at]
         colour = LEVELS[key] if chosen else f"slice{i}"
-        made.append(Line(_title(one, key, chosen), colour, values_of(values, drawn.known & (values >= 0))))
-    title = f"{chosen} over time" if chosen else "Reserved by each allocator"
+        curves.append(Line(_title(one, key, chosen), colour, values_of(values, drawn.known & (values >= 0))))
+    title = f"{chosen} over time" if chosen else "Reserved per allocator"
     return Series(
-        "allocator_curve", title, some[0].device, METRICS.metric("moment_ns"), drawn.time_ns.tolist(), made, "lines"
+        "allocator_curve", title, some[0].device, METRICS.metric("moment_ns"), drawn.time_ns.tolist(), curves, "lines"
     )
 
 
 def _latest(mine: int, owner: Int64, place: Int64, values: Int64) -> Int64:
-    """The last stated value of one among the rows of several, after each of these rows; -1 before the first."""
+    """Returns the last reported value of one allocator after each of the merged rows; -1 before the first."""
     at = np.where((owner == mine) & (values[np.where(owner == mine, place, 0)] >= 0), np.arange(len(owner)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
     return np.where(last < 0, MISSING, values[np.where(last < 0, 0, place[last])])

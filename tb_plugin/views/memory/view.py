@@ -1,4 +1,4 @@
-"""Memory: what was allocated and reserved on each device, by whom, for how long, and what was live at the peak."""
+"""Memory view: allocated and reserved bytes, owners, lifetimes and the peak."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from tb_plugin.views.memory.reported_totals import reported_devices, reported_no
 from tb_plugin.views.memory.shapes import Varying, shape_frame, varying_shapes
 from tb_plugin.views.memory.surviving_blocks import StepBlocks, step_blocks, step_frame
 
+# Columns of the curve unless the client requests another width.
 WIDTH = 800
-"""Columns of the curve unless the client names another width."""
 _WINDOW = ("device", "start_ns", "end_ns")
 OWN = (*_WINDOW, "at_ns", "width", "allocator", "zeros")
 
@@ -54,13 +54,13 @@ class Memory(DeclaredView, entry=VIEW):
     """The memory view."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps, the device, the window, the moment, the width, the allocator and ``zeros``."""
+        """Returns the selected steps and the view's own parameters."""
         return (params.steps, *(params.get(key) for key in OWN))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Tables of all devices (or of the one asked for), curve and bars of one. Raises BadRequest."""
-        asked = tuple((key, params.get(key)) for key in _WINDOW)
-        seen = _seen(trace, Params(steps=params.steps, extra=asked))
+        """Returns tables of all devices (or of the requested one), and curve and bars of one. Raises BadRequest."""
+        requested = tuple((key, params.get(key)) for key in _WINDOW)
+        seen = _prepare(trace, Params(steps=params.steps, extra=requested))
         scene, every, devices = seen.scene, seen.every, seen.devices
         peaks = seen.peaks
         facts: dict[str, Number] = {}
@@ -78,15 +78,15 @@ class Memory(DeclaredView, entry=VIEW):
             failures = _failures(trace, seen)
             if len(failures.row):
                 payloads["out_of_memory"] = marks_of(trace, failures)
-            if devices[0].bytes.any():  # else levels alone are recorded
+            if devices[0].bytes.any():  # otherwise only levels are recorded
                 payloads |= summary.live_bars(scene, devices[0], live[0], when)
                 payloads |= category_bar(scene, devices[0], at[0], when)
                 payloads["block_states"] = summary.states_bar(devices[0], seen.frames["memory_events"].data)
             payloads["driver_calls"] = summary.driver_figures(seen.calls)
             payloads["advice"] = findings_of(scene, devices, peaks, seen.steps, seen.shapes, seen.calls, failures)
             notes = summary.data_notices(trace, devices[0], scene.window)
-            told = (*notes.notices, *reported_notices(scene, devices[0]))
-            payloads["data_quality"] = structs.replace(notes, notices=list(told))
+            all_notices = (*notes.notices, *reported_notices(scene, devices[0]))
+            payloads["data_quality"] = structs.replace(notes, notices=list(all_notices))
             payloads["devices"] = summary.devices_figures(every, [peak_of(d, scene.window) for d in every])
         frames = {**seen.frames, "memory_peak": live_frame(scene, live, when)}
         stated = reported_totals(trace, params, scene.window)
@@ -96,31 +96,31 @@ class Memory(DeclaredView, entry=VIEW):
             payloads["data_quality"] = without_blocks(trace)
         frames |= stated.frames
         changing = ["memory_shapes"] if frames["memory_shapes"].data.num_rows else []
-        # Of levels alone nobody knows a block: tables of them would be empty.
+        # Without recorded blocks these tables would be empty.
         is_bare = all(map(summary.has_levels_only, devices)) and (devices or stated.frames)
         tables = [] if is_bare else ["memory_operators", *changing]
         return Part(seen.coverage, facts, frames, payloads, (*payloads, *tables, *stated.frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of one device (the first unless one is named), or one of its tables."""
+        """Returns the page of one device (by default the first), or one of its tables."""
         first = parts[0].payloads.get("summary")
         if params.table is None and isinstance(first, Figures):
-            # Curve and table of a page speak of one device.
+            # Curve and table of a page are about the same device.
             params = replace(params, where=(*params.where, ("device", first.title)))
         return answer_view(self, parts[0], params)
 
 
-def _failures(trace: TraceTable, seen: _Seen) -> Failures:
-    """The failed requests of the shown device, and of those without a curve of their own."""
+def _failures(trace: TraceTable, seen: _Prepared) -> Failures:
+    """Returns the failed requests of the displayed device, and of devices without a curve."""
     charted = {device.name for device in seen.every} - {seen.devices[0].name}
     failures = failures_of(trace)
-    apart = np.array([name in charted for name in failures.device], np.bool_)
-    return failures.of(seen.scene.window.holds(trace.start_ns[failures.row]) & ~apart)
+    has_own_curve = np.array([name in charted for name in failures.device], np.bool_)
+    return failures.of(seen.scene.window.holds(trace.start_ns[failures.row]) & ~has_own_curve)
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """What does not change when somebody points at another moment of the curve."""
+class _Prepared:
+    """Results that do not depend on the chosen moment."""
 
     coverage: CoverageInfo
     scene: Scene
@@ -135,17 +135,16 @@ class _Seen:
 
 @remembered
 def _records(trace: TraceTable) -> tuple[Owners, Origins, list[Device], pa.Table]:
-    """What depends on the trace alone."""
     owners, devices = owners_of(trace), allocators_of(trace)
     origins = origins_of(trace, owners)
     return owners, origins, devices, every_block(trace, owners, origins, devices)
 
 
 @remembered
-def _seen(trace: TraceTable, params: Params) -> _Seen:
-    """``params`` has the steps and what _WINDOW names, nothing else. Raises BadRequest."""
+def _prepare(trace: TraceTable, params: Params) -> _Prepared:
+    """Returns the results for ``params``, which contain the steps and ``_WINDOW`` only. Raises BadRequest."""
     owners, origins, every, blocks = _records(trace)
-    devices = _chosen(trace, every, params.get("device"))
+    devices = _select_devices(trace, every, params.get("device"))
     scene = Scene(trace, owners, origins, window_of(trace, params))
     peaks = [peak_of(device, scene.window) for device in devices]
     steps = [step_blocks(scene, device) for device in devices]
@@ -157,10 +156,10 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
     }
     times = intersect(step_time(trace.steps), scene.window.parts)
     calls = driver_calls(trace, times)
-    alone = sum(not device.is_host for device in every) == 1
-    shapes = [varying_shapes(scene, device, times, alone and not device.is_host) for device in devices]
+    is_only_device = sum(not device.is_host for device in every) == 1
+    shapes = [varying_shapes(scene, device, times, is_only_device and not device.is_host) for device in devices]
     frames["memory_shapes"] = shape_frame(trace, devices, shapes)
-    return _Seen(
+    return _Prepared(
         coverage=select_rows(trace, params.steps).coverage,
         scene=scene,
         every=every,
@@ -173,20 +172,22 @@ def _seen(trace: TraceTable, params: Params) -> _Seen:
     )
 
 
-def _chosen(trace: TraceTable, devices: list[Device], name: str) -> list[Device]:
+def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list[Device]:
     if not name:
         return devices
     found = [device for device in devices if device.name == name]
     if not found and name not in (stated := reported_devices(trace)):
         known = ", ".join(sorted({device.name for device in devices} | stated)) or "none"
-        raise BadRequest(f"The trace has no memory events of {name[:40]}.", "device", f"It has them of: {known}.")
+        raise BadRequest(
+            f"The trace has no memory events of {name[:40]}.", "device", f"It has memory events of: {known}."
+        )
     return found
 
 
 def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
-    """Returns allocated and reserved bytes over the window: every extreme of every pixel column is kept.
+    """Returns allocated and reserved bytes over the window, with the extremes of every pixel column.
 
-    What does not count (the time between chosen steps that are not adjacent) is null at both of its ends.
+    Values are null at both ends of the time between selected steps that are not adjacent.
     """
     inside = np.flatnonzero(window.holds(device.time_ns))
     levels = (device.allocated[inside], device.reserved[inside])
@@ -195,7 +196,7 @@ def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
     level = METRICS.metric("allocated_bytes" if device.has_totals else "change_bytes")
     lines = [Line(level, "kernel", values_of(np.append(device.allocated, device.before)[at], drawn.known))]
     if (device.reserved > 0).any():
-        reserved = device.reserved[np.maximum(at, 0)]  # before the first event as after it: nothing else is known
+        reserved = device.reserved[np.maximum(at, 0)]  # unknown before the first event: draw the level after it
         known = drawn.known & (reserved != MISSING)
         lines.append(Line(METRICS.metric("reserved_bytes"), "memcpy", values_of(reserved, known)))
     x = drawn.time_ns.tolist()

@@ -14,16 +14,14 @@ VIEW = ViewEntry(
     traits=Traits("Memory", whole="A memory flow has no phases.", tables=("tensors_at", "flow_producers")),
     http=ViewText(
         parameters=(
-            "`start_ns`, `end_ns` (time range to draw), `low`, `high` (positions to draw, on the axis of "
-            "`flow`), `at_ns` (moment for figures and tables; default: the peak), `width` (columns of "
-            "the curve, default 800)."
+            "`start_ns`, `end_ns` (range of time), `low`, `high` (range on the address axis of `flow`), `at_ns` "
+            "(moment of figures and tables; default: the peak), `width` (columns of the curve, default 800)."
         ),
         payloads=(
-            "For `memory_flow.svg`. `answer` (Notices), `summary` (Figures), `curve` (Series, lines), "
-            "`flow` (MemoryFlowMap: tensors of that range, at most 10,000, and positions of the others), "
-            "`moment` (Figures), `data_quality` (Notices), `tensors_at`, `flow_producers`, `tensors` "
-            "(Tables)."
+            "For `memory_flow.svg`. `answer` (Notices), `summary` (Figures), `curve` (Series, lines), `flow` "
+            "(MemoryFlowMap: up to 10,000 tensors of the part, and the positions of all others), `moment` (Figures), "
+            "`data_quality` (Notices), `tensors_at`, `flow_producers`, `tensors` (Tables)."
         ),
-        tables="`tensors_at` (live at that moment), `flow_producers`, `tensors` (all).",
+        tables="`tensors_at` (live at the moment), `flow_producers`, `tensors` (all).",
     ),
 )

@@ -1,4 +1,4 @@
-"""The metrics of a memory flow."""
+"""Metrics of a memory flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors as rectangles: those of the part of memory and time that is looked at, and how much was there when."""
+"""Tensors as rectangles over time and address."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tb_plugin.views.memory_flow.tensor_names import origins_of
 
 Int64 = npt.NDArray[np.int64]
 
-MOST = 10_000
-"""Tensors of one answer: about 1 MB of JSON, a tenth of it packed."""
-SCREEN = (1600, 500)
-"""Cells of time and memory that a screen tells apart: a tensor is as large as it is drawn."""
-CELLS = (400, 200)
-"""Cells in which it is told that there are tensors which are not listed."""
+# Tensors per answer: about 1 MB of JSON.
+MAX_TENSORS = 10_000
+# Resolution of a screen, cells of time by cells of memory.
+SCREEN_CELLS = (1600, 500)
+# Grid that marks tensors beyond the limit, cells of time by cells of memory.
+GRID_CELLS = (400, 200)
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is looked at: times and places, the ends included."""
+    """A range of times and addresses, both ends included."""
 
     start_ns: int
     end_ns: int
@@ -37,35 +37,35 @@ class Part:
 
 
 def part_of(flow: MemoryFlow, params: Params) -> Part:
-    """Returns the part asked for, by default all of it. Raises BadRequest."""
+    """Returns the requested part, by default everything. Raises BadRequest."""
     start, end = _within(params, ("start_ns", "end_ns"), flow.first_ns, flow.last_ns)
     low, high = _within(params, ("low", "high"), 0, flow.extent_bytes)
     return Part(start, end, low, high)
 
 
 def _within(params: Params, keys: tuple[str, str], first: int, last: int) -> tuple[int, int]:
-    asked = [int_param(params, key) for key in keys]
-    low = first if asked[0] is None else min(max(asked[0], first), last)
-    high = last if asked[1] is None else min(max(asked[1], first), last)
+    requested = [int_param(params, key) for key in keys]
+    low = first if requested[0] is None else min(max(requested[0], first), last)
+    high = last if requested[1] is None else min(max(requested[1], first), last)
     if high < low:
-        raise BadRequest(f"{keys[1]} lies before {keys[0]}.", keys[1], f"{keys[0]}={low}, {keys[1]}={high}.")
+        raise BadRequest(f"{keys[1]} is before {keys[0]}.", keys[1], f"{keys[0]}={low}, {keys[1]}={high}.")
     return low, high
 
 
 def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
-    """Returns the rectangles of a part. Of too many those that are drawn largest."""
+    """Returns the rectangles of a part; beyond the limit, those drawn largest."""
     offset = flow.offset
     seen = (flow.start_ns <= part.end_ns) & (flow.end_ns >= part.start_ns)
     seen &= (offset <= part.high) & (offset + flow.size >= part.low)
     rows = np.flatnonzero(seen)
     rest = rows[:0]
-    if len(rows) > MOST:
+    if len(rows) > MAX_TENSORS:
         wide = np.minimum(flow.end_ns[rows], part.end_ns) - np.maximum(flow.start_ns[rows], part.start_ns)
         high = np.minimum(offset[rows] + flow.size[rows], part.high) - np.maximum(offset[rows], part.low)
-        cell = (max(1, part.end_ns - part.start_ns) / SCREEN[0], max(1, part.high - part.low) / SCREEN[1])
+        cell = (max(1, part.end_ns - part.start_ns) / SCREEN_CELLS[0], max(1, part.high - part.low) / SCREEN_CELLS[1])
         drawn = np.maximum(wide / cell[0], 1) * np.maximum(high / cell[1], 1)
         order = np.argsort(-drawn, kind="stable")
-        rows, rest = np.sort(rows[order[:MOST]]), rows[order[MOST:]]
+        rows, rest = np.sort(rows[order[:MAX_TENSORS]]), rows[order[MAX_TENSORS:]]
     column, first, end = _cells(flow, part, rest)
     origins = origins_of(flow)
     tensors, tensor = _listed(flow, flow.name[rows])
@@ -96,8 +96,8 @@ def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
         operators=origins.operators,
         layouts=layouts,
         hidden=len(rest),
-        cell_columns=CELLS[0],
-        cell_rows=CELLS[1],
+        cell_columns=GRID_CELLS[0],
+        cell_rows=GRID_CELLS[1],
         cell_column=column.tolist(),
         cell_first=first.tolist(),
         cell_end=end.tolist(),
@@ -105,37 +105,36 @@ def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
 
 
 def _cells(flow: MemoryFlow, part: Part, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """Runs of cells in which some tensors lie: the column of each, its first row and the one behind its last."""
+    """Returns runs of cells with tensors: the column, the first row and the row after the last, each."""
     if not len(rows):
         return rows, rows, rows
     offset = flow.offset[rows]
     bounds = []
     for low, high, first, last, count in (
-        (flow.start_ns[rows], flow.end_ns[rows], part.start_ns, part.end_ns, CELLS[0]),
-        (offset, offset + flow.size[rows], part.low, part.high, CELLS[1]),
+        (flow.start_ns[rows], flow.end_ns[rows], part.start_ns, part.end_ns, GRID_CELLS[0]),
+        (offset, offset + flow.size[rows], part.low, part.high, GRID_CELLS[1]),
     ):
         scale = count / max(1, last - first)
         begin = np.clip(((low - first) * scale).astype(np.int64), 0, count - 1)
         bounds.append((begin, np.clip(np.ceil((high - first) * scale).astype(np.int64), begin + 1, count)))
     (left, right), (top, bottom) = bounds
-    # Each adds one at its corners: summed up both ways, every cell has the number of those that lie in it.
-    grid = np.zeros((CELLS[0] + 1, CELLS[1] + 1), np.int64)
+    # Each rectangle adds ±1 at its corners; sums along both axes count the rectangles per cell.
+    grid = np.zeros((GRID_CELLS[0] + 1, GRID_CELLS[1] + 1), np.int64)
     for x, y, sign in ((left, top, 1), (right, top, -1), (left, bottom, -1), (right, bottom, 1)):
         np.add.at(grid, (x, y), sign)
-    there = (np.cumsum(np.cumsum(grid, axis=0), axis=1) > 0).astype(np.int8)
-    edges = np.diff(there, axis=1, prepend=0)
+    is_occupied = (np.cumsum(np.cumsum(grid, axis=0), axis=1) > 0).astype(np.int8)
+    edges = np.diff(is_occupied, axis=1, prepend=0)
     column, first_row = np.nonzero(edges == 1)
     return column, first_row, np.nonzero(edges == -1)[1]
 
 
 def _listed(flow: MemoryFlow, ids: npt.NDArray[np.int32]) -> tuple[list[str], Int64]:
-    """Distinct texts, and the place of each."""
     used, place = np.unique(ids, return_inverse=True)
     return flow.strings.take(used).to_pylist(), place.reshape(-1)
 
 
 def curve_of(flow: MemoryFlow, part: Part, width: int = WIDTH) -> Series:
-    """Returns how many bytes were in use over the time that is looked at, at the detail that a screen resolves."""
+    """Returns the bytes in use over the time range, at screen resolution."""
     levels = levels_of(flow)
     first, end = levels.at(part.start_ns), levels.at(part.end_ns)
     times = np.clip(levels.time_ns[max(first, 0) : end + 1], part.start_ns, None)

@@ -1,4 +1,4 @@
-"""Tensors of a memory flow as tables: all, those that are there at a moment, and who made them."""
+"""Tables of tensors and their producers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame:
-    """Returns some tensors, the largest first."""
+    """Returns some tensors, largest first."""
     rows = rows[np.lexsort((rows, -flow.size[rows]))]
     origins, operator = origins_of(flow), flow.operator[rows]
     names = flow.strings.take(flow.name[rows])
@@ -50,18 +50,18 @@ def tensors_frame(flow: MemoryFlow, rows: Int64, name: str, title: str) -> Frame
 
 
 def used_by(flow: MemoryFlow, rows: Int64, of: Int64, count: int) -> Int64:
-    """Returns the bytes of the addresses at which some tensors lie, by what each is ``of``; shared ones count once."""
+    """Returns the bytes of the tensors' addresses by group ``of``; shared bytes count once per group."""
     return measure_by(of, flow.address[rows], flow.address[rows] + flow.size[rows], count)
 
 
 @remembered
 def all_tensors_frame(flow: MemoryFlow) -> Frame:
-    """Returns all tensors: the same for every part that is looked at."""
+    """Returns all tensors; the table does not depend on the selected part."""
     return tensors_frame(flow, np.arange(len(flow)), "tensors", "All tensors")
 
 
 def producers_frame(flow: MemoryFlow, alive: Int64) -> Frame:
-    """Returns who made tensors, with what of them is there at the moment."""
+    """Returns the producers of tensors, with their live bytes at the moment."""
     origins = origins_of(flow)
     count = len(origins.producers)
     then = used_by(flow, alive, origins.producer[alive], count)
@@ -80,7 +80,7 @@ def producers_frame(flow: MemoryFlow, alive: Int64) -> Frame:
     }
     return Frame(
         name="flow_producers",
-        title="Who made them",
+        title="Producers",
         columns=METRICS.columns(*columns, share=("producer_moment_bytes",)),
         data=pa.table(columns),
         row_key=("tensor_producer",),

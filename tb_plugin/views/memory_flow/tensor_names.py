@@ -1,4 +1,4 @@
-"""Names of tensors taken apart: scopes, operator, and the numbers that tell repeated calls apart."""
+"""Scopes, operators and producers from tensor names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS = re.compile(r"\[\d+\]|:\d+\Z")
 
 @dataclass(frozen=True, eq=False)
 class Origins:
-    """Who made the tensors. Places of texts are by tensor."""
+    """Producers of the tensors. Text positions are by tensor."""
 
     producers: list[str]
     producer: Int64
@@ -29,7 +29,7 @@ class Origins:
 
 @remembered
 def origins_of(flow: MemoryFlow) -> Origins:
-    """Returns producers and operators, those whose tensors took most memory for most time first."""
+    """Returns producers and operators, those with most bytes times lifetime first."""
     used = np.unique(flow.name)
     producers = [_NUMBERS.sub("", flow.strings[i]) or NO_NAME for i in used.tolist()]
     operators = [text.rpartition(".")[2] for text in producers]

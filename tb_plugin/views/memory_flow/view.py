@@ -1,4 +1,4 @@
-"""Memory flow: where tensors lay in memory and from when to when, how much was in use, and what was there at any moment."""
+"""Memory flow view: tensors over address and time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
     """The view of tensors over addresses and time."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the part that is looked at, the moment and the width."""
+        """Returns the selected part, the moment and the width."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, flow: MemoryFlow, params: Params) -> Part:
@@ -41,8 +41,8 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
         levels = levels_of(flow)
         peak_ns = int(levels.time_ns[levels.peak]) if levels.peak != MISSING else 0
         peak = int(levels.used[levels.peak]) if levels.peak != MISSING else 0
-        asked = int_param(params, "at_ns")
-        moment = peak_ns if asked is None else min(max(asked, flow.first_ns), flow.last_ns)
+        requested = int_param(params, "at_ns")
+        moment = peak_ns if requested is None else min(max(requested, flow.first_ns), flow.last_ns)
         alive = flow.alive_at(moment)
         width = min(max(int_param(params, "width") or WIDTH, 50), 5000)
         unreleased = int((~flow.is_released).sum())
@@ -70,7 +70,7 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
             "flow": map_of(flow, part),
             "moment": Figures(
                 "moment",
-                "At the peak" if asked is None else "At the chosen moment",
+                "At the peak" if requested is None else "At the chosen moment",
                 "",
                 [
                     METRICS.figure("flow_moment_ns", moment),
@@ -81,7 +81,7 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
             ),
             "data_quality": _data_notices(flow),
         }
-        when = "at the peak" if asked is None else "at the chosen moment"
+        when = "at the peak" if requested is None else "at the chosen moment"
         frames = {
             frame.name: frame
             for frame in (
@@ -99,7 +99,6 @@ class MemoryFlowAnalysis(DeclaredView, entry=VIEW):
 
 
 def _answer_of(flow: MemoryFlow) -> Notices:
-    """Returns the sentence: when most was in use, by how many tensors, and who made most of that."""
     levels = levels_of(flow)
     if levels.peak == MISSING or not levels.used[levels.peak]:
         return Notices("answer", "Answer", "answer", [])
@@ -109,10 +108,10 @@ def _answer_of(flow: MemoryFlow) -> Notices:
     by = used_by(flow, alive, origins.producer[alive], len(origins.producers))
     named = np.array([name != NO_NAME for name in origins.producers])
     most, unnamed = int(np.where(named, by, -1).argmax()), int(by[~named].sum())
-    parts = ["{producer_moment_bytes} of it made by {tensor_producer}"] if named[most] and by[most] else []
-    parts += ["{unnamed_bytes} in tensors without a name"] if unnamed else []
-    text = "Most memory was in use at {flow_peak_time_ns}: {flow_peak_bytes} by {flow_peak_tensors} "
-    text += f"{noun(len(alive), 'tensor')}; {', '.join(parts)}."
+    parts = ["{producer_moment_bytes} made by {tensor_producer}"] if named[most] and by[most] else []
+    parts += ["{unnamed_bytes} in unnamed tensors"] if unnamed else []
+    text = "Memory use peaks at {flow_peak_time_ns}: {flow_peak_bytes} in {flow_peak_tensors} "
+    text += f"{noun(len(alive), 'tensor')}, of which {' and '.join(parts)}."
     figures = [
         METRICS.figure("flow_peak_time_ns", at),
         METRICS.figure("flow_peak_bytes", int(levels.used[levels.peak])),
@@ -125,7 +124,6 @@ def _answer_of(flow: MemoryFlow) -> Notices:
 
 
 def _data_notices(flow: MemoryFlow) -> Notices:
-    """Returns what is to be known of these numbers."""
     notices = []
     levels = levels_of(flow)
     if unreleased := int((~flow.is_released).sum()):
@@ -133,20 +131,21 @@ def _data_notices(flow: MemoryFlow) -> Notices:
             Notice(
                 "flow_not_released",
                 "info",
-                f"{{flow_unreleased}} {noun(unreleased, 'tensor was', 'tensors were')} not released while recording: drawn "
-                "to its end.",
+                f"{{flow_unreleased}} {noun(unreleased, 'tensor was', 'tensors were')} not released during recording; "
+                "the chart draws them to its end.",
                 "",
                 [METRICS.figure("flow_unreleased", unreleased)],
             )
         )
     if not levels.is_exact:
         text = (
-            "There are too many pieces to tell what tensors share: memory in use is the sum of their sizes, and too high "
-            "where tensors are views of others."
+            "There are too many pieces to compute shared memory. Memory in use is the sum of tensor sizes; it is too high "
+            "if tensors are views of others."
         )
         notices.append(Notice("flow_not_exact", "low", text, ""))
     elif (levels.used != levels.tensors).any():
         shared = int((levels.tensors - levels.used).max())
-        text = "Up to {flow_most_shared_bytes} were shared at a time, as by views: memory in use counts them once."
+        text = "Tensors share up to {flow_most_shared_bytes} at a time, for example as views. "
+        text += "Memory in use counts these bytes once."
         notices.append(Notice("flow_shared", "info", text, "", [METRICS.figure("flow_most_shared_bytes", shared)]))
     return Notices("data_quality", "About these numbers", "data", notices)

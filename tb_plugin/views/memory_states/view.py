@@ -1,4 +1,4 @@
-"""Memory states: how much a rank holds of parameters, gradients and optimizer state, for views that compare ranks."""
+"""Parameters, gradients and optimizer state of a rank."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tb_plugin.views.memory_states import VIEW
 
 
 class MemoryStates(DeclaredView, entry=VIEW):
-    """The states of the training on the accelerator of a rank with most allocator events; without any on the host."""
+    """The training states on the rank's accelerator with most allocator events, or on its host without accelerators."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on nothing but the trace; the steps are said, not applied."""
+        """Returns the steps; they select nothing here and are only reported."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the blocks of each state by size; none where their categories are not known."""
+        """Returns the blocks of each state by size; none if their categories are unknown."""
         frame = _frame(trace)
         return Part(select_rows(trace, params.steps).coverage, {}, {frame.name: frame}, layout=(frame.name,))
 
@@ -39,7 +39,7 @@ class MemoryStates(DeclaredView, entry=VIEW):
 def _frame(trace: TraceTable) -> Frame:
     none = np.empty(0, np.int64)
     devices = devices_of(trace)
-    # Accelerators stand first.
+    # Accelerators come first.
     device = max(devices, key=lambda one: (not one.is_host, len(one.record)), default=None)
     if device is None or not device.has_addresses:
         return states_frame(none, none, none, none)
@@ -47,7 +47,7 @@ def _frame(trace: TraceTable) -> Frame:
     if not found.any_pass:
         return states_frame(none, none, none, none)
     blocks = device.blocks
-    # What contradicts itself may be gone.
-    told = (blocks.allocation == MISSING) | blocks.paired | (blocks.end != MISSING)
+    # Blocks with contradicting events may have been released.
+    is_certain = (blocks.allocation == MISSING) | blocks.paired | (blocks.end != MISSING)
     end = np.where(blocks.end == MISSING, len(device.record), blocks.end)
-    return states_frame(found.of[told], blocks.begin[told], end[told], blocks.bytes[told])
+    return states_frame(found.of[is_certain], blocks.begin[is_certain], end[is_certain], blocks.bytes[is_certain])

@@ -11,20 +11,18 @@ VIEW = ViewEntry(
     "Ranks",
     order=300,
     model=FLIGHT,
-    traits=Traits(
-        "Ranks", whole="A flight recorder dump has no phases.", tables=("matched_collectives", "rank_progress")
-    ),
+    traits=Traits("Ranks", whole="A flight recorder has no phases.", tables=("matched_collectives", "rank_progress")),
     scope="workers",
     http=ViewText(
         payloads=(
-            "For the flight recorder dumps of all workers of a run and span. `answer` (Notices about "
-            "`answer`: ranks that did not call a collective, called another one, or wait), `headline` "
-            "(Figures), `data_quality` (Notices: ranks without a dump; absent without any), "
-            "`matched_collectives`, `rank_progress` (Tables)."
+            "Covers the flight recorders of all workers of a run and span. `answer` (Notices about `answer`: ranks "
+            "that did not call a collective, called another one, or wait), `headline` (Figures), `data_quality` "
+            "(Notices: ranks without a dump; absent without notices), `matched_collectives`, `rank_progress` "
+            "(Tables)."
         ),
         tables=(
-            "`matched_collectives` (mismatches first; the first 1,000 with the ranks and fields that "
-            "differ), `rank_progress` (by rank and process group, furthest behind first)."
+            "`matched_collectives` (differing ones first; the first 1,000 of these list differences and ranks), "
+            "`rank_progress` (by rank and process group, furthest behind first)."
         ),
     ),
 )

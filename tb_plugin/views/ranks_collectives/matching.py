@@ -1,7 +1,7 @@
-"""Collectives of all ranks, matched by process group and number: who did not call one, who called another, who waits.
+"""Collectives of all ranks' flight recorders, matched by group and number.
 
-The buffer of a rank is a ring: what is numbered before the first call of a group that it holds may have been called, what
-is numbered behind it and is not there was not.
+The buffer of a rank is a ring: calls numbered before its first call of a group are unknown; missing ones after it were not
+made.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ Bool = npt.NDArray[np.bool_]
 
 FINISHED, UNFINISHED, NOT_CALLED, DIFFERS = range(4)
 VERDICTS = ("finished", "unfinished", "not called", "differs")
-_NAMED = 16
-"""So many ranks are named; the others are counted."""
+# ranks listed by name, the others are counted
+_MAX_NAMED = 16
 _LATEST = np.iinfo(np.int64).max
-_NOBODY = np.zeros(0, np.int64)
+_NO_WORKERS = np.zeros(0, np.int64)
 
+# positions of the workers of each process group by (name, description), if known
 Members = Mapping[tuple[str | None, str | None], Int64]
-"""Positions of the workers of each process group, by name and description, as far as that is known."""
 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Collectives, a row each, in the order in which they were first called; ``calls`` holds those of all ranks."""
+    """Collectives, a row each, in order of their first call; ``calls`` has those of all ranks."""
 
     calls: pa.Table
     rank: Int64
-    """Position of the worker that made each call."""
+    """Position of the worker of each call."""
     of: Int64
     """Number of the collective of each call."""
     usual: Int64
-    """For each collective a call that is like most."""
+    """A call of each collective with the most frequent properties."""
     group: Int64
     """Number of the process group of each collective."""
     sequence: Int64
@@ -49,10 +49,10 @@ class Matched:
     called: Int64
     finished: Int64
     missing: Int64
-    """How many ranks of the group did not call it."""
+    """Number of ranks of the group that did not call it."""
     differing: Int64
     differs: Bool
-    """Which calls are not the usual one."""
+    """Calls that differ from the usual one."""
     verdict: Int64
     first_ns: Int64
     last_ns: Int64
@@ -67,13 +67,13 @@ class Matched:
         return np.setdiff1d(self.progress.rank[known], self.rank[self.of == row])
 
     def differing_ranks(self, row: int) -> Int64:
-        """Returns the positions of the workers whose call is not the usual one."""
+        """Returns the positions of the workers whose call differs from the usual one."""
         return np.unique(self.rank[(self.of == row) & self.differs])
 
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """How far each rank came in each group: a row for both."""
+    """Progress of ranks: a row per group and rank."""
 
     group: Int64
     rank: Int64
@@ -82,11 +82,11 @@ class Progress:
     finished: Int64
     unfinished: Int64
     call: Int64
-    """A call in the group, of the rank where it made one."""
+    """A call in the group, by this rank if it made one."""
 
 
 def matched(tables: Sequence[pa.Table], members: Members) -> Matched:
-    """Returns the collectives of some ranks, each with a table of its calls."""
+    """Returns the collectives of all ranks, given a table of calls per rank."""
     calls = pa.concat_tables(tables).combine_chunks()
     rank = np.repeat(np.arange(len(tables)), [len(table) for table in tables]).astype(np.int64)
     code = group(_codes(calls["group"]), _codes(calls["group_description"])).of if len(calls) else rank
@@ -130,19 +130,19 @@ def matched(tables: Sequence[pa.Table], members: Members) -> Matched:
 
 
 def differences(found: Matched, row: int) -> str:
-    """Returns in what the calls of a collective are not alike, in words."""
+    """Returns the differences between the calls of a collective, in words."""
     mine = found.calls.take(pa.array(np.flatnonzero(found.of == row)))
     uneven = bool(set(mine["collective"].to_pylist()) & UNEVEN)
-    told = []
+    differing = []
     if not _is_one(mine["collective"]):
-        told.append("operation")
+        differing.append("operation")
     if not uneven and not (_is_one(mine["call_input_sizes"]) and _is_one(mine["call_output_sizes"])):
-        told.append("sizes")
+        differing.append("sizes")
     if not _is_one(mine["call_types"]):
-        told.append("types")
+        differing.append("types")
     if not _is_one(mine["call_finished"]):
-        told.append("state")
-    return ", ".join(told)
+        differing.append("state")
+    return ", ".join(differing)
 
 
 def _is_one(column: pa.ChunkedArray) -> bool:
@@ -150,9 +150,9 @@ def _is_one(column: pa.ChunkedArray) -> bool:
 
 
 def listed_workers(workers: Sequence[str], ranks: Int64) -> str:
-    """Returns workers by name, of many the first ones and how many more."""
-    names = [workers[rank] for rank in ranks[:_NAMED].tolist()]
-    return ", ".join(names) + (f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else "")
+    """Returns the names of workers, shortened if there are many."""
+    names = [workers[rank] for rank in ranks[:_MAX_NAMED].tolist()]
+    return ", ".join(names) + (f" and {len(ranks) - _MAX_NAMED} more" if len(ranks) > _MAX_NAMED else "")
 
 
 def _codes(column: pa.ChunkedArray) -> Int64:
@@ -163,7 +163,7 @@ def _codes(column: pa.ChunkedArray) -> Int64:
 
 
 def _ordinals(groups: Groups) -> Int64:
-    """Counts the rows of each group in their order, from 0 on."""
+    """Position of each row within its group, from 0."""
     order = stable_order(groups.of)
     start = np.cumsum(groups.count()) - groups.count()
     found = np.empty(len(order), np.int64)
@@ -172,9 +172,9 @@ def _ordinals(groups: Groups) -> Int64:
 
 
 def _usual(calls: pa.Table, keys: Groups) -> tuple[Int64, Bool]:
-    """For each collective a call that is like most, and which calls are not like it.
+    """The most frequent call of each collective, and the calls that differ from it.
 
-    Sizes of collectives in which ranks may give and take different amounts are not compared.
+    Sizes of uneven collectives are not compared.
     """
     if not len(calls):
         return keys.first, np.zeros(0, np.bool_)
@@ -190,24 +190,24 @@ def _usual(calls: pa.Table, keys: Groups) -> tuple[Int64, Bool]:
 
 
 def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.Table, members: Members) -> Progress:
-    """How far the ranks came, also those that called nothing in a group that they are members of."""
+    """Progress of the ranks, including group members without calls."""
     if not len(code):
         return Progress(*(np.zeros(0, np.int64) for _ in range(7)))
     groups = group(code, rank)
-    owner, there = code[groups.first], rank[groups.first]
+    owner, present = code[groups.first], rank[groups.first]
     silent: list[tuple[int, int, int]] = []
     kinds = group(owner)
     rows = pa.array(groups.first[kinds.first])
     names = zip(*(calls[key].take(rows).to_pylist() for key in ("group", "group_description")), strict=True)
     for kind, name in enumerate(names):
-        absent = np.setdiff1d(members.get(name, _NOBODY), there[kinds.of == kind])
+        absent = np.setdiff1d(members.get(name, _NO_WORKERS), present[kinds.of == kind])
         at = int(groups.first[kinds.first[kind]])
         silent += [(int(code[at]), int(each), at) for each in absent]
     more = np.array(silent, np.int64).reshape(-1, 3)
     none = np.full(len(more), -1, np.int64)
     return Progress(
         np.concatenate((owner, more[:, 0])),
-        np.concatenate((there, more[:, 1])),
+        np.concatenate((present, more[:, 1])),
         np.concatenate((groups.min(sequence), none)),
         np.concatenate((groups.max(sequence), none)),
         np.concatenate((groups.max(np.where(done, sequence, -1)), none)),
@@ -217,15 +217,15 @@ def _progress(code: Int64, rank: Int64, sequence: Int64, done: Bool, calls: pa.T
 
 
 def _missing(progress: Progress, code: Int64, sequence: Int64, part: Int64, count: Int64) -> Int64:
-    """For each collective how many ranks of its group did not call it, as far as their records reach."""
+    """Number of ranks of the group that did not call each collective, as far as their records reach."""
     found = np.zeros(len(code), np.int64)
     order, members = stable_order(code), stable_order(progress.group)
     kinds = np.unique(code)
     rows = np.split(order, np.searchsorted(code[order], kinds[1:])) if len(kinds) else []
     ranks = np.split(members, np.searchsorted(progress.group[members], kinds[1:])) if len(kinds) else []
-    for mine, there in zip(rows, ranks, strict=True):
-        # Of a rank whose first record is a later one nobody knows.
-        known = np.searchsorted(np.sort(progress.first[there]), sequence[mine], side="right")
+    for mine, members_of_group in zip(rows, ranks, strict=True):
+        # A rank is unknown for collectives before its first record.
+        known = np.searchsorted(np.sort(progress.first[members_of_group]), sequence[mine], side="right")
         found[mine] = known - count[mine]
-    # Which of several calls under one number a rank left out cannot be told.
+    # With several calls under one number, the missing one is unknown.
     return np.where(part == 0, np.maximum(found, 0), 0)

@@ -1,4 +1,4 @@
-"""Collectives of all ranks: who did not call one, who called another than the others, and who waits."""
+"""Flight recorders of all ranks: missing, differing and waiting calls."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ _PART = ("record_number", "group", "group_description", "sequence", "collective"
 _CALLS = "rank_calls"
 _MEMBERS = "group_members"
 _OVERWRITTEN = "flight.overwritten_calls"
-_TOLD = 1000
-"""Of so many collectives that are not alike it is said in what, and on which ranks."""
+# differing collectives that get details
+_MAX_DETAILED = 1000
+# replaces "finished" if group members have no dump
 FINISHED_HERE = "finished here"
-"""In place of finished where the group has members without a dump."""
+# name and description of a process group
 _Group = tuple[str | None, str | None]
-"""Name and description of a process group."""
 _RANK = re.compile(r"rank(\d{1,6})\Z")
 
 
 class RanksCollectives(DeclaredView, entry=VIEW):
-    """The view of the flight recorders of all ranks of a run."""
+    """The view of all flight recorders of a run."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns nothing to tell parts apart."""
+        """Returns a constant: one part serves all parameters."""
         return ()
 
     def part(self, flight: Flight, params: Params) -> Part:
-        """Returns the collectives of one rank, with the times of its clock, and who the members of its groups are."""
+        """Returns the collectives of one rank, with times of its clock, and the members of its groups."""
         data = calls_of(flight)
         data = data.append_column("called_at_ns", pc.add(data["call_created_ns"], flight.origin_ns)).select(_PART)
         data = data.filter(pc.is_valid(data["sequence"]))
@@ -84,12 +84,12 @@ class RanksCollectives(DeclaredView, entry=VIEW):
         place = {int(match[1]): i for i, worker in enumerate(workers) if (match := _RANK.search(worker))}
         members, without = _members(parts, place)
         found = matched([part.frames[_CALLS].data for part in parts], members)
-        gone = _gone(found, without)
+        without_dump = _ranks_without_dump(found, without)
         absent = tuple(sorted(set().union(*without.values())))
-        frames = {each.name: each for each in (_collectives(found, workers, gone), _progress(found, workers))}
+        frames = {each.name: each for each in (_collectives(found, workers, without_dump), _progress(found, workers))}
         payloads: dict[str, Payload] = {}
         if params.table is None:
-            payloads["answer"] = answered([*_answer(found, workers, gone)])
+            payloads["answer"] = answered([*_answer(found, workers, without_dump)])
             payloads["headline"] = _headline(found, workers, absent)
             if notes := [*left_out(params, METRICS), *_notes(workers, absent)]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
@@ -98,13 +98,13 @@ class RanksCollectives(DeclaredView, entry=VIEW):
 
 
 def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group, Int64], dict[_Group, tuple[int, ...]]]:
-    """Positions of the workers of each group whose buffers lost nothing, and its ranks without a dump."""
+    """Positions of each group's workers with complete buffers, and the ranks of the group without a dump."""
     ranks: dict[_Group, set[int]] = {}
     for part in parts:
         data = part.frames[_MEMBERS].data
         for *key, rank in zip(*(column.to_pylist() for column in data.columns), strict=True):
             ranks.setdefault((key[0], key[1]), set()).add(rank)
-    # A rank whose ring has turned may have called what it does not hold.
+    # A rank with a wrapped ring may have called collectives that it no longer records.
     whole = {i for i, part in enumerate(parts) if not part.facts[_OVERWRITTEN]}
     found = {
         key: np.array(sorted(place[rank] for rank in each if rank in place and place[rank] in whole), np.int64)
@@ -113,29 +113,29 @@ def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group,
     return found, {key: tuple(sorted(each - place.keys())) for key, each in ranks.items() if place}
 
 
-def _gone(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-    """Ranks without a dump by the number of their group."""
+def _ranks_without_dump(found: Matched, without: Mapping[_Group, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    """Ranks without a dump by group number."""
     codes, first = np.unique(found.group, return_index=True)
     calls = found.calls.take(pa.array(found.usual[first]))
     names = zip(*(calls[key].to_pylist() for key in ("group", "group_description")), strict=True)
     return {code: without.get(name, ()) for code, name in zip(codes.tolist(), names, strict=True)}
 
 
-def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Frame:
-    """All collectives: those that are not alike first, by time, then by when they were called, the last one first."""
+def _collectives(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Frame:
+    """All collectives: differing ones first, by time; then the last called one first."""
     rank = {DIFFERS: 0, NOT_CALLED: 0, UNFINISHED: 1, FINISHED: 2}
     severity = np.array([rank[code] for code in range(len(VERDICTS))])[found.verdict]
     at = np.arange(len(found))
     order = np.lexsort((np.where(severity == 2, -at, at), severity))
     usual = found.calls.take(pa.array(found.usual[order]))
-    told = order[severity[order] == 0][:_TOLD].tolist()
-    rest: list[str | None] = [None] * (len(order) - len(told))
+    detailed = order[severity[order] == 0][:_MAX_DETAILED].tolist()
+    rest: list[str | None] = [None] * (len(order) - len(detailed))
     texts = {
-        "differs_in": [differences(found, row) or None for row in told],
-        "missing_names": [listed_workers(workers, found.missing_ranks(row)) or None for row in told],
-        "differing_names": [listed_workers(workers, found.differing_ranks(row)) or None for row in told],
+        "differs_in": [differences(found, row) or None for row in detailed],
+        "missing_names": [listed_workers(workers, found.missing_ranks(row)) or None for row in detailed],
+        "differing_names": [listed_workers(workers, found.differing_ranks(row)) or None for row in detailed],
     }
-    absent = [gone[code] for code in found.group[order].tolist()]
+    absent = [without_dump[code] for code in found.group[order].tolist()]
     verdicts = [
         FINISHED_HERE if code == FINISHED and ranks else VERDICTS[code]
         for code, ranks in zip(found.verdict[order].tolist(), absent, strict=True)
@@ -168,14 +168,14 @@ def _collectives(found: Matched, workers: Sequence[str], gone: Mapping[int, tupl
 
 
 def _progress(found: Matched, workers: Sequence[str]) -> Frame:
-    """How far each rank came in each group: those that are furthest behind first."""
+    """Progress of each rank in each group, furthest behind first."""
     lag = found.progress
     groups = int(lag.group.max(initial=-1)) + 1
     top, bottom = np.full(groups, -1, np.int64), np.full(groups, np.iinfo(np.int64).max)
     np.maximum.at(top, lag.group, lag.last)
     called = lag.first >= 0
     np.minimum.at(bottom, lag.group[called], lag.first[called])
-    # A rank that called nothing misses all numbers that anybody recorded.
+    # A rank without calls misses all recorded numbers.
     behind = top[lag.group] - np.where(lag.last < 0, bottom[lag.group] - 1, lag.last)
     order = np.lexsort((lag.rank, lag.group, -behind))
     usual = found.calls.take(pa.array(lag.call[order]))
@@ -207,29 +207,27 @@ def _headline(found: Matched, workers: Sequence[str], absent: tuple[int, ...]) -
     return Figures("headline", "All ranks", "", figures, "headline")
 
 
-def _answer(found: Matched, workers: Sequence[str], gone: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
-    """What the job hangs in: the first collective that is not alike and that somebody waits in, else what is not finished."""
+def _answer(found: Matched, workers: Sequence[str], without_dump: Mapping[int, tuple[int, ...]]) -> Iterator[Notice]:
+    """The sentence about the hang: the first differing collective with waiting ranks, else the first unfinished one."""
     waiting = found.called - found.finished
     wrong = np.isin(found.verdict, (NOT_CALLED, DIFFERS))
     for rows in (wrong & (waiting > 0), found.verdict == UNFINISHED, wrong):
         if rows.any():
             row = int(np.flatnonzero(rows)[0])
-            yield _said(found, row, workers, gone[int(found.group[row])])
+            yield _hang_notice(found, row, workers, without_dump[int(found.group[row])])
             return
     if len(found):
-        text = (
-            "All {matched_count} collectives were called alike and are finished on the {workers} ranks that are here."
-        )
+        text = "All {matched_count} collectives match and are finished on the {workers} loaded ranks."
         figures = [METRICS.figure("matched_count", len(found)), METRICS.figure("workers", len(workers))]
-        yield Notice("flight_alike", "info", text if len(workers) > 1 else _ALONE, "", figures)
+        yield Notice("flight_alike", "info", text if len(workers) > 1 else _ONE_RANK_TEXT, "", figures)
 
 
-_ALONE = "All {matched_count} collectives of the one rank whose dump is here are finished."
+_ONE_RANK_TEXT = "All {matched_count} collectives of the only loaded rank are finished."
 _GROUP = "{collective} number {sequence} of group {group}"
 
 
-def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...]) -> Notice:
-    """What is to say of a collective; ``gone`` are the ranks of its group without a dump."""
+def _hang_notice(found: Matched, row: int, workers: Sequence[str], without_dump: tuple[int, ...]) -> Notice:
+    """The finding about a collective; ``without_dump`` are the ranks of its group without a dump."""
     call = found.calls.take(pa.array([found.usual[row]])).to_pylist()[0]
     waiting = int(found.called[row] - found.finished[row])
     figures = [
@@ -244,19 +242,19 @@ def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...
         figures.append(METRICS.figure("call_line", call["call_line"]))
         line = ", which others called in {call_line}"
     unknown = ""
-    if gone:
-        figures.append(METRICS.figure("absent_names", ranks_text(gone)))
-        unknown = f" There is no dump of {noun(len(gone), 'rank', 'ranks')} {{absent_names}}: nobody knows whether "
-        unknown += f"{noun(len(gone), 'it', 'they')} called it."
+    if without_dump:
+        figures.append(METRICS.figure("absent_names", ranks_text(without_dump)))
+        unknown = f" There is no dump of {noun(len(without_dump), 'rank', 'ranks')} {{absent_names}}, so "
+        unknown += f"it is unknown whether {noun(len(without_dump), 'it', 'they')} called it."
     verdict = int(found.verdict[row])
     if verdict == NOT_CALLED:
         ranks = found.missing_ranks(row)
         figures += [METRICS.figure("missing_names", listed_workers(workers, ranks))]
         text = f"{{missing_names}} did not call {_GROUP}{line}{waits}.{unknown}"
         if waiting:
-            todo = "Find out what these ranks did instead: their own pages say what they called last."
+            todo = "Open the pages of these ranks to see what they called last."
             return Notice("flight_missing", "high", text, todo, figures)
-        text = f"{{missing_names}} had not called {_GROUP} when the dump was written; nobody waits for it."
+        text = f"{{missing_names}} had not called {_GROUP} when the dump was written; no rank waits for it."
         return Notice("flight_missing", "info", text, "", figures)
     if verdict == DIFFERS:
         ranks = found.differing_ranks(row)
@@ -266,20 +264,18 @@ def _said(found: Matched, row: int, workers: Sequence[str], gone: tuple[int, ...
             METRICS.figure("differs_in", differences(found, row)),
             METRICS.figure("other_call", _shape_of(other)),
         ]
-        text = f"{{differing_names}} called {{other_call}} where most ranks called {_GROUP}{line}: they differ in "
+        text = f"{{differing_names}} called {{other_call}} where most ranks called {_GROUP}{line}. The calls differ in "
         text += f"{{differs_in}}{waits}.{unknown}"
         return Notice(
-            "flight_differs", "high", text, "Ranks must call the same collectives in the same order.", figures
+            "flight_differs", "high", text, "Make all ranks call the same collectives in the same order.", figures
         )
     line = line.replace("others", "they")
-    who = "All ranks that are here" if gone else "All ranks"
-    text = f"{who} called {_GROUP}{line}, and it is not finished on {{ranks_waiting}} of them."
-    if gone:
-        todo = "Find that dump, or what that rank did last: it may be the one that all others wait for."
+    who = "All loaded ranks" if without_dump else "All ranks"
+    text = f"{who} called {_GROUP}{line}, but it is not finished on {{ranks_waiting}} of them."
+    if without_dump:
+        todo = "Find the missing dump: that rank may be the one that all others wait for."
         return Notice("flight_unfinished_everywhere", "high", f"{text}{unknown}", todo, figures)
-    todo = (
-        "No rank is missing: look at devices and network of these ranks, and at what runs before it on their streams."
-    )
+    todo = "No rank is missing. Check the devices and the network of these ranks, and earlier work on their streams."
     return Notice("flight_unfinished_everywhere", "high", text, todo, figures)
 
 
@@ -289,9 +285,9 @@ def _shape_of(call: dict[str, object]) -> str:
 
 def _notes(workers: Sequence[str], absent: tuple[int, ...]) -> Iterator[Notice]:
     if absent:
-        text = f"{{ranks_absent}} {noun(len(absent), 'rank has', 'ranks have')} no dump here: {ranks_text(absent)}."
-        todo = "Put their dumps into the same folder: a rank that wrote none may be the one that hangs or ended."
+        text = f"{{ranks_absent}} {noun(len(absent), 'rank has', 'ranks have')} no dump: {ranks_text(absent)}."
+        todo = "Put their dumps into the same folder. A rank without a dump may be the one that hangs or crashed."
         yield Notice("flight_absent", "high", text, todo, [METRICS.figure("ranks_absent", len(absent))])
     elif len(workers) == 1:
-        text = "Only one worker is here: nothing can be compared."
+        text = "Only one rank is loaded, so nothing can be compared."
         yield Notice("one_worker", "info", text, "Put the dumps of all ranks into one run folder.")

@@ -32,16 +32,15 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "For the traces of all workers of a run and span. `answer` (Notices about `answer`: the "
-            "kernel with the largest difference in total per step, the kernel with the largest "
-            "difference in duration, the worker that is slowest most often; empty with one worker), "
-            "`slower_map` (Series, one line for each of the 12 kernels with the largest differences, x = "
-            "workers: mean duration relative to the fastest worker; absent with one worker), "
-            "`data_quality` (Notices; absent without any) and the tables."
+            "Covers the traces of all workers of a run and span. `answer` (Notices about `answer`: the kernel whose "
+            "total per step differs most, the one whose mean duration differs most, the worker that is slowest most "
+            "often; empty for one worker), `slower_map` (Series, a line for each of the 12 kernels that differ most, "
+            "x = workers: relative excess over the fastest worker; absent for one worker), `data_quality` (Notices; "
+            "absent without notices) and the tables."
         ),
         tables=(
-            "`kernels_across_ranks` (by name, input shapes and types; largest difference in total per "
-            "step first), `kernels_by_rank` (the same per worker)."
+            "`kernels_across_ranks` (by name, input shapes and types; the largest difference of totals per step "
+            "first), `kernels_by_rank` (the same per worker)."
         ),
     ),
 )

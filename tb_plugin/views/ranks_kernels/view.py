@@ -1,4 +1,4 @@
-"""Rank kernels: of which kernel the duration differs most from rank to rank, and which rank is the slow one."""
+"""Rank kernels: kernels whose duration differs most between ranks."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
+# kinds of kernels per rank, those with most time; the others are counted
 MOST_GROUPS = 2000
-"""So many kinds of kernels of a rank are kept, those with most time; the others are counted."""
-DRAWN = 12
-"""So many kinds of kernels are rows of the map."""
+# rows of the map
+MAX_MAP_ROWS = 12
+# kernel arguments of some profiles; others have shapes and types of the launching operator
 _SHAPES, _TYPES = "Input Shapes", "Input Data Types"
-"""Facts of kernels that some profiles record; others have shapes and types of the operator that launched it."""
 _LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
 _REST = "left_out"
 _KEY = ("name", "input_shape", "kernel_types")
@@ -100,7 +100,7 @@ class RanksKernels(DeclaredView, entry=VIEW):
     """The view of the kernels of all workers of a run and span."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the chosen steps: kernels are summed up for them."""
+        """Returns the selected steps, since kernels are summed over them."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -122,8 +122,8 @@ class RanksKernels(DeclaredView, entry=VIEW):
         payloads: dict[str, Payload] = {}
         if params.table is None:
             payloads["answer"] = Notices("answer", "Answer", "answer", [*_answer(kinds, len(parts))])
-            if told := [kind for kind in kinds[:DRAWN] if len(kind.workers) > 1]:
-                payloads["slower_map"] = _map(told, [part.worker for part in parts])
+            if drawn := [kind for kind in kinds[:MAX_MAP_ROWS] if len(kind.workers) > 1]:
+                payloads["slower_map"] = _map(drawn, [part.worker for part in parts])
             if notes := [*left_out(params, METRICS), *_notes(parts)]:
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notes)
         return answer_view(self, Part(coverage_of(parts, params), {}, frames, payloads, (*payloads, *frames)), params)
@@ -131,7 +131,7 @@ class RanksKernels(DeclaredView, entry=VIEW):
 
 @dataclass(frozen=True)
 class Kind:
-    """Kernels of one name, shapes and types; ``means`` and totals are of the workers on which they ran."""
+    """Kernels with equal name, shapes and types; ``means`` and totals refer to the workers that ran them."""
 
     key: tuple[str, str, str]
     workers: list[str]
@@ -139,58 +139,58 @@ class Kind:
     means: list[float]
     total_ns: int
     per_step: list[float]
-    """Total a step of each worker."""
+    """Total per step of each worker."""
     absent: bool = False
-    """Whether there is a worker on which it did not run."""
+    """Some worker did not run it."""
     only: str | None = None
-    """The worker on which alone it ran; None of several, and where another one may have left it out."""
+    """The only worker that ran it; None if several did or if skipped kinds hide others."""
 
     @property
     def variance(self) -> float:
-        """Returns the variance across workers of their mean durations, 0 of one worker."""
+        """Returns the variance of the mean durations over workers, 0 for one worker."""
         middle = sum(self.means) / len(self.means)
         return sum((mean - middle) ** 2 for mean in self.means) / len(self.means)
 
     @property
     def slowest(self) -> int:
-        """Returns the place of the worker with the largest mean."""
+        """Returns the position of the worker with the largest mean."""
         return max(range(len(self.means)), key=lambda place: self.means[place])
 
     @property
     def fastest(self) -> int:
-        """Returns the place of the worker with the smallest mean."""
+        """Returns the position of the worker with the smallest mean."""
         return min(range(len(self.means)), key=lambda place: self.means[place])
 
     @property
     def longest(self) -> int:
-        """Returns the place of the worker with the largest total a step."""
+        """Returns the position of the worker with the largest total per step."""
         return max(range(len(self.per_step)), key=lambda place: self.per_step[place])
 
     @property
     def shortest_ns(self) -> float:
-        """Returns the smallest total a step, 0 where it did not run on a worker."""
+        """Returns the smallest total per step, 0 if a worker did not run it."""
         return 0.0 if self.absent else min(self.per_step)
 
     @property
     def apart_ns(self) -> float:
-        """Returns the largest total a step less the smallest."""
+        """Returns the range of totals per step, ns."""
         return max(self.per_step) - self.shortest_ns
 
     @property
     def slower(self) -> float | None:
-        """Returns by which part the slowest is slower than the fastest; None where that took no time."""
+        """Returns the relative excess of the slowest over the fastest mean; None if the fastest is 0."""
         low = self.means[self.fastest]
         return self.means[self.slowest] / low - 1 if low > 0 else None
 
 
 def _kernels(trace: TraceTable, rows: Int64) -> Int64:
-    """Kernels that compute: how long communication lasts is up to the other ranks."""
+    """Compute kernels: the duration of communication depends on the other ranks."""
     found: Int64 = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]
     return found
 
 
 def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
-    """The kinds of kernels with most time, and number and time of the others."""
+    """Kinds of kernels with most time, and number and time of the others."""
     shapes, types = _facts(trace)
     groups = group(trace.name[rows], shapes[rows], types[rows])
     dur = trace.dur_ns[rows]
@@ -198,25 +198,25 @@ def _kinds(trace: TraceTable, rows: Int64) -> tuple[pa.Table, int, int]:
     mean = ratio(total, calls)
     deviation = np.sqrt(ratio(groups.sum_real((dur - mean[groups.of]) ** 2), calls))
     order = np.argsort(-total, kind="stable")
-    kept, first = order[:MOST_GROUPS], rows[groups.first[order[:MOST_GROUPS]]]
+    largest, first = order[:MOST_GROUPS], rows[groups.first[order[:MOST_GROUPS]]]
     data = pa.table(
         {
             "name": trace.strings.take(trace.name[first]),
             "input_shape": trace.strings.take(shapes[first]),
             "kernel_types": trace.strings.take(types[first]),
-            "calls": pa.array(calls[kept]),
-            "total_ns": pa.array(total[kept]),
-            "mean_ns": pa.array(mean[kept]),
-            "min_ns": pa.array(groups.min(dur)[kept]),
-            "max_ns": pa.array(groups.max(dur)[kept]),
-            "rank_deviation_ns": pa.array(deviation[kept]),
+            "calls": pa.array(calls[largest]),
+            "total_ns": pa.array(total[largest]),
+            "mean_ns": pa.array(mean[largest]),
+            "min_ns": pa.array(groups.min(dur)[largest]),
+            "max_ns": pa.array(groups.max(dur)[largest]),
+            "rank_deviation_ns": pa.array(deviation[largest]),
         }
     )
-    return data, len(order) - len(kept), int(total[order[MOST_GROUPS:]].sum())
+    return data, len(order) - len(largest), int(total[order[MOST_GROUPS:]].sum())
 
 
 def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
-    """Texts of shapes and types of each row: the kernel's own, else those of the operator that launched it."""
+    """Shapes and types of each row: the kernel's own, else those of the operator that launched it."""
     operator = trace.operator
     found = []
     for key, of_operators in ((_SHAPES, trace.operators.shapes), (_TYPES, trace.operators.types)):
@@ -232,14 +232,14 @@ def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
 
 def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
     found: dict[tuple[str, str, str], list[tuple[str, int, int, float]]] = defaultdict(list)
-    # Of a worker without any kernel they were not recorded: nobody knows that these did not run.
+    # Workers without any kernel did not record them, so they do not count as workers without a kernel.
     parts = [part for part in parts if part.frames[OF_RANK].data.num_rows]
     for part in parts:
         data, steps = part.frames[OF_RANK].data, max(len({*(params.steps or part.steps)}), 1)
         for *key, calls, total in zip(*(data[name].to_pylist() for name in (*_KEY, "calls", "total_ns")), strict=True):
             name, shape, types = (text or "" for text in key)
             found[name, shape, types].append((part.worker, calls, total, total / steps))
-    # A worker that left kinds out may have run what it does not list.
+    # A worker that skipped kinds may have run kernels that it does not list.
     lists_all = {part.worker for part in parts if not part.frames[_REST].data.num_rows}
     kinds = []
     for kind, rows in found.items():
@@ -293,7 +293,7 @@ def _frame_of_ranks(parts: Sequence[Part]) -> Frame:
 
 
 def _columns(data: pa.Table) -> list[Column]:
-    """Columns with the long texts behind the numbers; types where somebody asks for them."""
+    """Columns with long texts after the numbers; types are hidden by default."""
     texts = {*_KEY[1:], "only_worker"} & {*data.column_names}
     empty = tuple(key for key in texts if not any(data[key].to_pylist()))
     keys = [key for key in data.column_names if key not in _KEY[1:]]
@@ -307,16 +307,16 @@ def _texts(keys: Sequence[tuple[str, str, str]]) -> Mapping[str, pa.Array]:
 
 
 def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Which kernel takes most more time on one worker than on another, and which one's mean duration differs most."""
+    """The kernel whose total differs most between workers, and the one whose mean duration does."""
     if workers < 2 or not kinds:
         return
-    yield from _apart(kinds)
+    yield from _total_notice(kinds)
     kind = kinds[0]
     if len(kind.workers) < 2:
         return
     slower = kind.slower
     if not kind.variance or slower is None:
-        text = "Every kernel takes as long on all {workers} workers."
+        text = "Every kernel takes equally long on all {workers} workers."
         yield Notice("kernels_alike", "info", text, "", [METRICS.figure("workers", workers)])
         return
     figures = [
@@ -327,38 +327,36 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
         METRICS.figure("fastest_mean_ns", kind.means[kind.fastest]),
         METRICS.figure("slowest_ratio", slower),
     ]
-    text = (
-        "The duration of {name} differs by most time: on {slowest_worker} it takes {slowest_mean_ns}, {slowest_ratio} "
-    )
-    text += "longer than the {fastest_mean_ns} on {fastest_worker}."
+    text = "The mean duration of {name} differs most: {slowest_mean_ns} on {slowest_worker}, {slowest_ratio} "
+    text += "longer than {fastest_mean_ns} on {fastest_worker}."
     yield Notice("kernels_differ", "info", text, "", figures)
-    yield from _often(kinds, workers)
+    yield from _slowest_worker_notice(kinds, workers)
 
 
-def _apart(kinds: Sequence[Kind]) -> Iterator[Notice]:
-    """Which kernel's total differs most, and how much runs on one worker alone."""
+def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
+    """The kernel whose total differs most, and kernels that run on one worker only."""
     kind = min(kinds, key=lambda kind: (-kind.apart_ns, kind.key))
     if not kind.apart_ns:
         return
     figures = [METRICS.figure("name", kind.key[0]), METRICS.figure("longest_total_ns", max(kind.per_step))]
     if kind.only is not None:
         figures.append(METRICS.figure("only_worker", kind.only))
-        text = "{name} takes {longest_total_ns} a step and runs only on {only_worker}, of the workers with kernels."
+        text = "{name} takes {longest_total_ns} per step and runs only on {only_worker}, of the workers with kernels."
     else:
         worker = METRICS.figure("longest_worker", kind.workers[kind.longest])
         figures += [worker, METRICS.figure("shortest_total_ns", kind.shortest_ns)]
         text = (
-            "{name} takes {longest_total_ns} a step on {longest_worker}, and {shortest_total_ns} where it takes least: "
-            "no total differs more."
+            "The total time of {name} differs most: {longest_total_ns} per step on {longest_worker}, {shortest_total_ns} "
+            "where it takes least."
         )
     if (lone := sum(each.only is not None for each in kinds)) > 1:
         figures.append(METRICS.figure("lone_kinds", lone))
-        text += " {lone_kinds} kinds of kernels run on one worker alone."
+        text += " {lone_kinds} kinds of kernels run on one worker only."
     yield Notice("kernels_apart", "info", text, "", figures)
 
 
-def _often(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
-    """Which worker is the slowest at most kernels, where one is at more than half of those that all of them ran."""
+def _slowest_worker_notice(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
+    """The worker that is slowest for more than half of the common kernels."""
     shared = [kind for kind in kinds if len(kind.workers) == workers and kind.variance]
     counts = Counter(kind.workers[kind.slowest] for kind in shared)
     worker, count = counts.most_common(1)[0] if counts else ("", 0)
@@ -368,12 +366,12 @@ def _often(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
             METRICS.figure("slowest_kinds", count),
             METRICS.figure("shared_kinds", len(shared)),
         ]
-        text = "{slowest_worker} is the slowest at {slowest_kinds} of {shared_kinds} kinds of kernels that all workers ran."
+        text = "{slowest_worker} is the slowest for {slowest_kinds} of {shared_kinds} kinds of kernels that all workers ran."
         yield Notice("kernels_slow_rank", "info", text, "", figures)
 
 
 def _map(kinds: Sequence[Kind], workers: Sequence[str]) -> Series:
-    """A line a kind of kernels: by which part each worker is slower than the fastest one."""
+    """A line per kind of kernels: relative excess of each worker over the fastest one."""
     lines = []
     for number, kind in enumerate(kinds):
         low = kind.means[kind.fastest]
@@ -400,5 +398,7 @@ def _notes(parts: Sequence[Part]) -> Iterator[Notice]:
     left_out, time = (sum(rest[key].to_pylist()) for key in (_LEFT_OUT, _LEFT_OUT_NS))
     if left_out:
         figures = [METRICS.figure(_LEFT_OUT, left_out), METRICS.figure(_LEFT_OUT_NS, time)]
-        text = f"Beyond the {MOST_GROUPS:,} kinds with most time of each worker {{left_out_kernels}} were left out, "
-        yield Notice("kernels_left_out", "info", text + "{left_out_kernels_ns} in all.", "", figures)
+        text = (
+            f"Only the {MOST_GROUPS:,} kinds with most time per worker are listed; {{left_out_kernels}} were skipped, "
+        )
+        yield Notice("kernels_left_out", "info", text + "{left_out_kernels_ns} in total.", "", figures)

@@ -15,11 +15,11 @@ VIEW = ViewEntry(
     scope="workers",
     http=ViewText(
         payloads=(
-            "For the memory snapshots of all workers of a run and span; the device with the most events "
-            "of each. `answer` (Notices about `answer`), `headline` (Figures), `advice` (Notices), "
-            "`rank_categories` (Series, stacked_bars: composition of each peak), `data_quality` "
-            "(Notices; absent without any), `rank_memory` (Table)."
+            "Covers the memory snapshots of all workers of a run and span, each for the device with most events. "
+            "`answer` (Notices about `answer`), `headline` (Figures), `advice` (Notices), `rank_categories` (Series, "
+            "stacked_bars: categories of each peak), `data_quality` (Notices; absent without notices), `rank_memory` "
+            "(Table)."
         ),
-        tables="`rank_memory`.",
+        tables=("`rank_memory`."),
     ),
 )

@@ -1,4 +1,4 @@
-"""Ranks: how much each process of a run held, what it was for, and what all of them hold alike."""
+"""Memory of all ranks: peaks, categories and repeated contents."""
 
 from __future__ import annotations
 
@@ -30,30 +30,36 @@ class RanksMemory(DeclaredView, entry=VIEW):
     """The view of the snapshots of all workers of a run and span."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns nothing to tell parts apart: each is about the device of the rank with most events."""
+        """Returns a constant: each part uses the device with most events."""
         return ()
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns the levels of one rank, and the sizes of its states at the peak."""
-        held = levels_of_device(snapshot, Params())
-        levels, found = levels_of(held), categories_of_blocks(held)
-        rows = held.allocated(levels.peak())
-        size, code = held.block("size")[rows], found.of[rows]
-        values = (levels.allocated.max(), levels.reserved.max(), levels.allocated[-1], len(ooms_of(held)), held.count)
-        row: dict[str, list[int | str | None]] = {"device": [held.name]}
+        """Returns the levels of one rank, and its memory states at the peak."""
+        device = levels_of_device(snapshot, Params())
+        levels, found = levels_of(device), categories_of_blocks(device)
+        rows = device.allocated(levels.peak())
+        size, code = device.block("size")[rows], found.of[rows]
+        values = (
+            levels.allocated.max(),
+            levels.reserved.max(),
+            levels.allocated[-1],
+            len(ooms_of(device)),
+            device.count,
+        )
+        row: dict[str, list[int | str | None]] = {"device": [device.name]}
         row |= {key: [int(value)] for key, value in zip(_LEVELS, values, strict=True)}
         for i, key in enumerate(_CATEGORIES):
             row[key] = [int(size[code == i].sum()) if found.known else None]
         data = pa.table(
             {key: pa.array(value, pa.string() if key == "device" else pa.int64()) for key, value in row.items()}
         )
-        # A snapshot that has no device at all says nothing.
-        frames = {"rank_memory": _frame(data if held.name else data.slice(0, 0)), FRAME: _states(held)}
-        frames[_AT_PEAK] = replace(_states(held, levels.peak()), name=_AT_PEAK)
+        # A snapshot without devices has no row.
+        frames = {"rank_memory": _frame(data if device.name else data.slice(0, 0)), FRAME: _states(device)}
+        frames[_AT_PEAK] = replace(_states(device, levels.peak()), name=_AT_PEAK)
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, {}, ("rank_memory",))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page of all ranks together, or one page of its table."""
+        """Returns the page of all ranks, or a page of its table."""
         tables = [(each.worker, each.frames["rank_memory"].data) for each in parts]
         data = pa.concat_tables([own.add_column(0, "worker", pa.repeat(worker, len(own))) for worker, own in tables])
         payloads: dict[str, Payload] = {}
@@ -78,10 +84,10 @@ def _frame(data: pa.Table) -> Frame:
     return Frame("rank_memory", "Ranks", columns, data, (keys[0],), keys[0])
 
 
-def _states(held: DeviceLevels, at: int | None = None) -> Frame:
-    """What the rank holds of parameters, gradients and optimizer state after an event, by default when it holds most."""
-    begin, freed, size = (held.block(name) for name in ("begin", "freed", "size"))
-    return states_frame(categories_of_blocks(held).of, begin, freed, size, at)
+def _states(device: DeviceLevels, at: int | None = None) -> Frame:
+    """Parameters, gradients and optimizer state after an event, by default at their largest total."""
+    begin, freed, size = (device.block(name) for name in ("begin", "freed", "size"))
+    return states_frame(categories_of_blocks(device).of, begin, freed, size, at)
 
 
 def _headline(data: pa.Table) -> Figures:
@@ -97,7 +103,7 @@ def _headline(data: pa.Table) -> Figures:
 
 
 def _answer(data: pa.Table) -> Iterator[Notice]:
-    """Which rank has the largest peak, and how far apart they are."""
+    """The rank with the largest peak, and the distance to the smallest peak."""
     names, most = data["worker"].to_pylist(), data["most_allocated_bytes"].to_pylist()
     if len(names) < 2:
         return
@@ -108,22 +114,22 @@ def _answer(data: pa.Table) -> Iterator[Notice]:
         METRICS.figure("most_allocated_bytes", most[top]),
         METRICS.figure("peaks_apart_bytes", most[top] - most[low]),
     ]
-    text = "Of {workers} ranks {worker} has the largest peak, {most_allocated_bytes}: {peaks_apart_bytes} above the smallest."
+    text = "{worker} has the largest peak of {workers} ranks: {most_allocated_bytes}, {peaks_apart_bytes} above the smallest."
     if most[top] == most[low]:
         text = "All {workers} ranks have the same peak, {most_allocated_bytes}."
     yield Notice("ranks_peaks", "info", text, "", figures)
 
 
 def _bars(data: pa.Table) -> Series:
-    """A bar a rank: what its peak consists of, as far as anything is known."""
+    """A bar per rank: the categories of its peak."""
     sizes = {key: data[key].to_pylist() for key in _CATEGORIES}
-    # Of a rank without categories all of the peak is unknown: no bar would say that it holds nothing.
+    # Without categories the whole peak is unknown; a missing bar would look like 0 bytes.
     unknown = _CATEGORIES[ORDER.index("unknown")]
     peaks = zip(sizes[unknown], data["most_allocated_bytes"].to_pylist(), strict=True)
     sizes[unknown] = [peak if size is None else size for size, peak in peaks]
     lines = [Line(METRICS.metric(key), name, sizes[key]) for key, name in zip(_CATEGORIES, ORDER, strict=True)
              if any(sizes[key])]  # fmt: skip
-    title = "What the peaks consist of"
+    title = "Memory at the peak, by category"
     return Series(
         "rank_categories", title, "", METRICS.metric("worker"), data["worker"].to_pylist(), lines, "stacked_bars"
     )
@@ -133,18 +139,18 @@ def _notes(data: pa.Table) -> list[Notice]:
     notices = []
     without = data["history_events"].to_pylist().count(0)
     if without:
-        text = f"{{no_history_ranks}} of {{workers}} {noun(len(data), 'snapshot')} {noun(without, 'holds', 'hold')} no "
-        text += "history: figures at the moment of the dump stand in for the peak."
+        text = f"{{no_history_ranks}} of {{workers}} {noun(len(data), 'snapshot')} {noun(without, 'has', 'have')} no "
+        text += "history: the numbers are those at the dump, not at the peak."
         figures = [METRICS.figure("no_history_ranks", without), METRICS.figure("workers", len(data))]
         notices.append(Notice("ranks_without_history", "info", text, "", figures))
     if len(data) == 1:
-        text = "Only one worker is here: nothing can be compared."
+        text = "Only one rank is loaded, so nothing can be compared."
         notices.append(Notice("one_worker", "info", text, "Put the snapshots of all ranks into one run folder."))
     return notices
 
 
 def _repeated(parts: Sequence[Part]) -> list[Notice]:
-    """What all ranks hold alike of parameters, gradients and optimizer state, if it is most of them."""
+    """Parameters, gradients and optimizer state that all ranks repeat, if they are most of them."""
     found = repeated([counts_of(part) for part in parts])
     if found is None:
         return []

@@ -1,4 +1,4 @@
-"""Tables of the events at which memory ran out, and of the blocks that stood in the way."""
+"""Tables of failed requests and the blocks in their way."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tb_plugin.payloads import Sort
 MOST_RUNS = 100
 
 
-def oom_moments_frame(held: DeviceLevels, found: list[RunningOut]) -> Frame:
+def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
     """Returns the events at which memory ran out."""
-    words = stack_words(held.snapshot)
+    words = stack_words(device.snapshot)
     stack = np.array([one.stack for one in found], np.int64)
     runs = [one.obstacles for one in found]
     no_way = np.array([len(run.row) == 0 for run in runs], np.bool_)
@@ -50,10 +50,10 @@ def oom_moments_frame(held: DeviceLevels, found: list[RunningOut]) -> Frame:
     )
 
 
-def obstacles_frame(held: DeviceLevels, one: RunningOut | None) -> Frame:
-    """Returns what stood in the way at one of these events: by segment the run of blocks with the least live bytes."""
-    snapshot = held.snapshot
-    moment = one.moment if one else moment_at(held, MISSING)
+def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
+    """Returns, by segment, the run of blocks with fewest live bytes that blocks the request."""
+    snapshot = device.snapshot
+    moment = one.moment if one else moment_at(device, MISSING)
     runs = one.obstacles if one else obstacles_to(moment, 0, np.zeros(len(moment.rows), np.bool_))
     wanted = np.flatnonzero(runs.count > 0)[:MOST_RUNS]
     first, count = runs.first[wanted], runs.count[wanted]
@@ -61,7 +61,7 @@ def obstacles_frame(held: DeviceLevels, one: RunningOut | None) -> Frame:
     blocks = [begin + int(np.argmax(moment.size[begin : begin + length])) for begin, length in runs_of]
     largest = np.array(blocks, np.int64)
     row = runs.row[wanted]
-    stack = held.block("stack")[moment.block[largest]]
+    stack = device.block("stack")[moment.block[largest]]
     words = stack_words(snapshot)
     address = moment.rows.address[row] + moment.start[first] - moment.rows.first[row]
     table = pa.table(
@@ -78,7 +78,7 @@ def obstacles_frame(held: DeviceLevels, one: RunningOut | None) -> Frame:
     )
     return Frame(
         name="oom_obstacles",
-        title="In the way of the request",
+        title="Blocks in the way of the request",
         columns=METRICS.columns(*table.column_names, hidden=("block_row", "allocation_stack")),
         data=table,
         row_key=("block_row",),

@@ -1,4 +1,4 @@
-"""A moment as the page draws it."""
+"""Map of segments and blocks at a moment."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tb_plugin.payloads import MapGroup, MemoryMap
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Pieces per answer: about 2 MB of JSON.
 MOST_PIECES = 30_000
-"""Pieces of one answer: about 2 MB of JSON, a tenth of it packed."""
 
 
 def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
-    """Returns the map of a moment; ``in_way`` says which of its blocks stood in the way of a request."""
-    held, rows = moment.held, moment.rows
-    snapshot = held.snapshot
+    """Returns the map of a moment; ``in_way`` flags the blocks in the way of a request."""
+    device, rows = moment.held, moment.rows
+    snapshot = device.snapshot
     of, keys = _groups(moment)
     first, cell = _pieces(moment)
     end = np.append(first, len(moment.block))[1:]
@@ -29,14 +29,14 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
     largest = _largest(moment.size, first, count)
     block = moment.block[largest]
     row = moment.row[first] if len(first) else first
-    known = held.block("requested")[block]
+    known = device.block("requested")[block]
     single = (count == 1) & (known != MISSING)
     words = stack_words(snapshot)
-    stack = held.block("stack")[block]
+    stack = device.block("stack")[block]
     lines, line = _distinct(texts_of(words.line, stack))
     return MemoryMap(
         event=moment.event,
-        groups=_told(moment, of, keys),
+        groups=_group_payloads(moment, of, keys),
         row_address=address_texts(rows.address).to_pylist(),
         row_bytes=rows.size.tolist(),
         row_group=of.tolist(),
@@ -52,7 +52,7 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
         piece_is_pending=moment.is_pending[first].tolist(),
         piece_line=line.tolist(),
         piece_unused=np.where(single, moment.size[largest] - known, MISSING).tolist(),
-        piece_begin=held.block("begin")[block].tolist(),
+        piece_begin=device.block("begin")[block].tolist(),
         piece_in_way=in_way[largest].tolist(),
         lines=lines,
         cell_bytes=cell,
@@ -60,7 +60,7 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
 
 
 def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
-    """The group of each row, and stream and pool of each group: the shared pool first, in it the default stream."""
+    """Returns the group of each row, and stream and pool of each group; the shared pool and its default stream come first."""
     pairs = list(zip(moment.rows.pool.tolist(), moment.rows.stream.tolist(), strict=True))
     snapshot = moment.held.snapshot
 
@@ -76,7 +76,7 @@ def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
     return np.array([number[pair] for pair in pairs], np.int64), keys
 
 
-def _told(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> list[MapGroup]:
+def _group_payloads(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> list[MapGroup]:
     snapshot, rows = moment.held.snapshot, moment.rows
     pool = pool_texts(snapshot, np.array([pair[0] for pair in keys], np.int64)).to_pylist()
     stream = stream_texts(snapshot, np.array([pair[1] for pair in keys], np.int64)).to_pylist()
@@ -97,7 +97,7 @@ def _told(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> list[MapGro
 
 
 def _pieces(moment: Moment) -> tuple[Int64, int]:
-    """Numbers of the blocks that begin a piece, and the size of a cell in which small neighbours of one kind are one."""
+    """Returns the blocks that start a piece, and the size of a cell: small neighbours of one kind within a cell merge."""
     cell = 0
     first = np.arange(len(moment.block))
     while len(first) > MOST_PIECES:
@@ -114,12 +114,12 @@ def _pieces(moment: Moment) -> tuple[Int64, int]:
         )
         first = np.flatnonzero(~same)
         if cell > moment.reserved:
-            break  # as many rows as pieces: nothing is left to be joined
+            break  # as many rows as pieces: nothing is left to merge
     return first, cell
 
 
 def _largest(size: Int64, first: Int64, count: Int64) -> Int64:
-    """The largest block of each piece, the first of equal ones."""
+    """Returns the largest block of each piece, the first of equal ones."""
     if len(first) == len(size):
         return first
     piece = np.repeat(np.arange(len(first)), count)
@@ -133,7 +133,7 @@ def _sums(size: Int64, first: Int64) -> Int64:
 
 
 def _distinct(texts: pa.Array) -> tuple[list[str], Int64]:
-    """Distinct texts, and the place of each among them; -1 for null."""
+    """Returns distinct texts and the position of each text among them, -1 for null."""
     encoded = texts.dictionary_encode()
     places = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int64)
     return encoded.dictionary.to_pylist(), places

@@ -1,4 +1,4 @@
-"""The figures of a moment, and where it lies in the history."""
+"""Figures of a moment, and its place in the history."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from tb_plugin.payloads.series import Line
 
 Int64 = npt.NDArray[np.int64]
 
+# Kinds of events for the previous and next buttons.
 KINDS: dict[str, tuple[Action, ...]] = {
     "alloc": (Action.ALLOC,),
     "free": (Action.FREE_REQUESTED, Action.FREE_COMPLETED),
     "segment": (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_MAP, Action.SEGMENT_UNMAP),
     "oom": (Action.OOM,),
 }
-"""Kinds of events that one steps along."""
 _CHUNK = 1 << 20
 
 
 def usual_request(moment: Moment, oom: RunningOut | None) -> int:
-    """Returns the size that gaps are measured against unless one is chosen."""
+    """Returns the default request size for the gap figures."""
     return oom.asked if oom else int(moment.size.max(initial=0))
 
 
 def summary_of(moment: Moment) -> Figures:
     """Returns the headline of a moment."""
-    held, free, largest = moment.held, moment.free, moment.largest_gap
-    outside = held.block("size")[moment.outside]
-    requested = held.block("requested")[moment.block]
+    device, free, largest = moment.held, moment.free, moment.largest_gap
+    outside = device.block("size")[moment.outside]
+    requested = device.block("requested")[moment.block]
     known = (requested != MISSING) & ~moment.is_pending
     figures = [
         METRICS.figure("segment_bytes", moment.reserved, note=counted(len(moment.rows), "segment")),
@@ -55,31 +55,31 @@ def summary_of(moment: Moment) -> Figures:
     ]
     if len(outside):
         figures.append(METRICS.figure("unknown_place_bytes", int(outside.sum()), note=counted(len(outside), "block")))
-    return Figures("moment", held.name, "", figures, "headline")
+    return Figures("moment", device.name, "", figures, "headline")
 
 
 def oom_of(one: RunningOut) -> Figures:
-    """Returns what an event met at which memory ran out."""
+    """Returns the figures of a failed request."""
     return Figures("oom", "Out of memory", "", figures_of(one))
 
 
-def place_of(held: DeviceLevels, at: int) -> Figures:
-    """Returns the chosen event and the next and previous one of each kind: what one steps along."""
-    figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", held.count)]
+def place_of(device: DeviceLevels, at: int) -> Figures:
+    """Returns the selected event, and the next and previous event of each kind."""
+    figures = [METRICS.figure("event_number", at), METRICS.figure("history_events", device.count)]
     if at >= 0:
-        events, row = held.snapshot.events, held.events.start + at
+        events, row = device.snapshot.events, device.events.start + at
         is_oom = events.action[row] == Action.OOM
-        words = stack_words(held.snapshot)
+        words = stack_words(device.snapshot)
         figures += [
             METRICS.figure("event_action", Action(int(events.action[row])).name.lower()),
             METRICS.figure("asked_bytes" if is_oom else "event_bytes", int(events.size[row])),
             METRICS.figure("address", None if is_oom else address_texts(events.address[row : row + 1])[0].as_py()),
             METRICS.figure("allocation_line", texts_of(words.line, events.stack[row : row + 1])[0].as_py()),
-            METRICS.figure("event_ns", int(events.time_ns[row]) if held.snapshot.has_times else None),
+            METRICS.figure("event_ns", int(events.time_ns[row]) if device.snapshot.has_times else None),
         ]
     for kind, actions in KINDS.items():
-        figures.append(_step("previous_event", kind, _before(held, at, actions)))
-        figures.append(_step("next_event", kind, _after(held, at, actions)))
+        figures.append(_step("previous_event", kind, _before(device, at, actions)))
+        figures.append(_step("next_event", kind, _after(device, at, actions)))
     return Figures("place", "Chosen event", "", figures)
 
 
@@ -87,17 +87,17 @@ def _step(key: str, kind: str, event: int | None) -> Figure:
     return METRICS.figure(key, event, title=kind)
 
 
-def _after(held: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int | None:
-    action = held.action
-    for low in range(at + 1, held.count, _CHUNK):
+def _after(device: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int | None:
+    action = device.action
+    for low in range(at + 1, device.count, _CHUNK):
         found = np.flatnonzero(np.isin(action[low : low + _CHUNK], actions))
         if len(found):
             return low + int(found[0])
     return None
 
 
-def _before(held: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int | None:
-    action = held.action
+def _before(device: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int | None:
+    action = device.action
     for high in range(max(at, 0), 0, -_CHUNK):
         low = max(high - _CHUNK, 0)
         found = np.flatnonzero(np.isin(action[low:high], actions))
@@ -107,7 +107,7 @@ def _before(held: DeviceLevels, at: int, actions: tuple[Action, ...]) -> int | N
 
 
 def gap_sizes_of(moment: Moment) -> tuple[Series, Series]:
-    """Returns the bytes of the gaps by their size, in powers of two, and how many they are."""
+    """Returns the bytes and the number of gaps by size, in powers of two."""
     size = moment.gaps.size
     power = np.frexp(size.astype(np.float64))[1] - 1  # exact: sizes are below 2**53
     low, high = (int(power.min()), int(power.max())) if len(size) else (9, 9)
@@ -118,7 +118,7 @@ def gap_sizes_of(moment: Moment) -> tuple[Series, Series]:
     edges: list[int | float | str] = [1 << p for p in range(low, high + 2)]
     x = METRICS.metric("gap_from_bytes")
     return (
-        Series("gap_sizes", "Free bytes by size of the gap", "", x, edges,
+        Series("gap_sizes", "Free bytes by gap size", "", x, edges,
                [Line(METRICS.metric("gaps_bytes"), "memcpy", [*total.tolist()])], "histogram"),
         Series("gap_counts", "Gaps by size", "", x, edges,
                [Line(METRICS.metric("gaps_now"), "kernel", [*count.tolist()])], "histogram"),

@@ -1,4 +1,4 @@
-"""Tables of a moment: segments, pools, blocks, and the blocks that keep memory from going back to the driver."""
+"""Tables of a moment: segments, pools and blocks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tb_plugin.payloads import Sort
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Largest blocks first.
 MOST_BLOCKS = 50_000
-"""Rows of the table of blocks, the largest first."""
 MOST_PINNING = 10_000
 KINDS = np.array(["small", "large", "small expandable", "large expandable"])
 
 
 def segments_frame(moment: Moment) -> Frame:
-    """Returns the segments and what is used of each."""
+    """Returns the segments with their allocated and free bytes."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.held.snapshot
     words = stack_words(snapshot)
@@ -54,7 +54,7 @@ def segments_frame(moment: Moment) -> Frame:
             *table.column_names,
             share=("segment_bytes", "free_now_bytes"),
             hidden=("allocation_stack", "pending_now_bytes"),
-            titles={"allocation_line": "Taken by", "allocation_stack": "Stack"},
+            titles={"allocation_line": "Reserved by", "allocation_stack": "Stack"},
         ),
         data=table.sort_by([("segment_bytes", "descending"), ("address", "ascending")]),
         row_key=("address",),
@@ -68,7 +68,7 @@ def _kinds(is_large: Bool, is_expandable: Bool) -> pa.Array:
 
 
 def pools_frame(moment: Moment, request: int) -> Frame:
-    """Returns what each stream and pool holds, small and large segments apart, and what of it a request cannot use."""
+    """Returns the memory of each stream, pool and segment kind, and the free bytes too small for a request."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
     snapshot = moment.held.snapshot
     keys = np.stack(
@@ -116,10 +116,10 @@ def pools_frame(moment: Moment, request: int) -> Frame:
 
 
 def blocks_frame(moment: Moment) -> Frame:
-    """Returns the largest blocks that are there, those outside of known segments too."""
-    held = moment.held
+    """Returns the largest live blocks, including those outside known segments."""
+    device = moment.held
     rows = np.concatenate((moment.block, moment.outside))
-    size = held.block("size")[rows]
+    size = device.block("size")[rows]
     rows = rows[np.argsort(-size, kind="stable")[:MOST_BLOCKS]]
     return Frame(
         name="blocks_at",
@@ -138,7 +138,7 @@ def blocks_frame(moment: Moment) -> Frame:
 
 
 def pinning_frame(moment: Moment) -> Frame:
-    """Returns the blocks without which most could be given back to the driver."""
+    """Returns the blocks whose release would return most memory to the driver."""
     freed = pinned_by(moment)
     at = np.flatnonzero(freed > 0)
     at = at[np.lexsort((moment.size[at], -freed[at]))][:MOST_PINNING]
@@ -146,7 +146,7 @@ def pinning_frame(moment: Moment) -> Frame:
     table = table.append_column("segment_bytes", pa.array(moment.rows.size[moment.row[at]]))
     return Frame(
         name="blocks_in_way",
-        title="Blocks that alone keep memory",
+        title="Blocks whose release returns memory to the driver",
         columns=METRICS.columns(
             *("allocation_line", "block_size_bytes", "returnable_bytes", "segment_bytes", "address", "stream_name"),
             *("pool_name", "age_events", "allocation_stack", "block_row"),
@@ -160,20 +160,19 @@ def pinning_frame(moment: Moment) -> Frame:
 
 
 def _blocks(moment: Moment, rows: Int64) -> pa.Table:
-    """Some blocks, in this order."""
-    held = moment.held
-    snapshot, words = held.snapshot, stack_words(held.snapshot)
-    stack, begin = held.block("stack")[rows], held.block("begin")[rows]
-    requested = held.block("requested")[rows]
+    device = moment.held
+    snapshot, words = device.snapshot, stack_words(device.snapshot)
+    stack, begin = device.block("stack")[rows], device.block("begin")[rows]
+    requested = device.block("requested")[rows]
     return pa.table(
         {
             "allocation_line": texts_of(words.line, stack),
-            "block_size_bytes": pa.array(held.block("size")[rows]),
+            "block_size_bytes": pa.array(device.block("size")[rows]),
             "requested_bytes": pa.array(requested, mask=requested == MISSING),
-            "is_pending": pa.array(held.block("freed")[rows] <= moment.event),
-            "address": address_texts(held.block("address")[rows]),
-            "stream_name": stream_texts(snapshot, held.block("stream")[rows]),
-            "pool_name": pool_texts(snapshot, held.block("pool")[rows]),
+            "is_pending": pa.array(device.block("freed")[rows] <= moment.event),
+            "address": address_texts(device.block("address")[rows]),
+            "stream_name": stream_texts(snapshot, device.block("stream")[rows]),
+            "pool_name": pool_texts(snapshot, device.block("pool")[rows]),
             "age_events": pa.array((moment.event - begin).astype(np.int64), mask=begin == MISSING),
             "begin_event": pa.array(begin.astype(np.int64), mask=begin == MISSING),
             "allocation_stack": texts_of(words.text, stack),

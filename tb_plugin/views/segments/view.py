@@ -1,4 +1,4 @@
-"""Segments: what the memory of a device looks like after any event: where its blocks lie, and what is free between them."""
+"""Segments view: blocks and gaps of a device after any event."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ OWN = ("device", "at", "size")
 
 
 class Segments(DeclaredView, entry=VIEW):
-    """The state of memory at any moment, so that fragmentation is seen."""
+    """The state of memory at any moment, which shows fragmentation."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device, the moment, and the size of the request that gaps are measured against."""
+        """Returns the device, the moment and the request size that gaps are compared with."""
         return tuple(params.get(key) for key in OWN)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
         """Returns map, figures and tables of one moment of one device. Raises BadRequest."""
-        held = levels_of_device(snapshot, params)
-        asked = moment_of(held, params)
-        at = levels_of(held).peak() if asked is None else asked
-        moment = moment_at(held, at)
-        ooms = last_ooms(held)
-        here = ran_out(held, at) if at >= 0 and held.action[at] == Action.OOM else None
+        device = levels_of_device(snapshot, params)
+        requested = moment_of(device, params)
+        at = levels_of(device).peak() if requested is None else requested
+        moment = moment_at(device, at)
+        ooms = last_ooms(device)
+        oom = ran_out(device, at) if at >= 0 and device.action[at] == Action.OOM else None
         size = int_param(params, "size")
-        request = usual_request(moment, here) if size is None else max(size, 0)
+        request = usual_request(moment, oom) if size is None else max(size, 0)
         by_bytes, by_count = gap_sizes_of(moment)
         payloads: dict[str, Payload] = {
-            "answer": _answer_of(moment, here),
+            "answer": _answer_of(moment, oom),
             "moment": summary_of(moment),
-            "place": place_of(held, at),
-            "map": picture_of(moment, in_way_of(here, moment)),
+            "place": place_of(device, at),
+            "map": picture_of(moment, in_way_of(oom, moment)),
             "gap_sizes": by_bytes,
             "gap_counts": by_count,
             "request": Figures("request", "Request", "", [METRICS.figure("request_bytes", request)]),
@@ -78,17 +78,17 @@ class Segments(DeclaredView, entry=VIEW):
                 for each in devices_of(snapshot)
             ]),
         }  # fmt: skip
-        if here is not None:
-            payloads["oom"] = oom_of(here)
-        if held.count:
-            payloads["reserved"] = _reserved_of(held)
+        if oom is not None:
+            payloads["oom"] = oom_of(oom)
+        if device.count:
+            payloads["reserved"] = _reserved_of(device)
         frames = {
             "segments_at": segments_frame(moment),
             "pools_at": pools_frame(moment, request),
             "blocks_in_way": pinning_frame(moment),
             "blocks_at": blocks_frame(moment),
-            "oom_moments": oom_moments_frame(held, ooms),
-            "oom_obstacles": obstacles_frame(held, here or (ooms[-1] if ooms else None)),
+            "oom_moments": oom_moments_frame(device, ooms),
+            "oom_obstacles": obstacles_frame(device, oom or (ooms[-1] if ooms else None)),
         }
         layout = (*payloads, "pools_at", "blocks_in_way", "oom_moments", "oom_obstacles")
         return Part(CoverageInfo(complete=snapshot.report.complete), {}, frames, payloads, layout)
@@ -98,10 +98,10 @@ class Segments(DeclaredView, entry=VIEW):
         return answer_view(self, parts[0], params)
 
 
-def _answer_of(moment: Moment, here: RunningOut | None) -> Notices:
-    """Returns what a moment is and what of it is free; ``here`` is what it met if memory ran out at it."""
-    if here is not None:
-        text, figures = sentence_of(here)
+def _answer_of(moment: Moment, oom: RunningOut | None) -> Notices:
+    """Returns the sentence about a moment; ``oom`` is the failed request at that event, if any."""
+    if oom is not None:
+        text, figures = sentence_of(oom)
         notices = [Notice("segments_moment", "high", text, "", figures)]
     else:
         notices = [_free(moment), *_other_oom(moment)]
@@ -109,22 +109,24 @@ def _answer_of(moment: Moment, here: RunningOut | None) -> Notices:
 
 
 def _free(moment: Moment) -> Notice:
-    held, gaps = moment.held, len(moment.gaps.size)
+    device, gaps = moment.held, len(moment.gaps.size)
     stuck = int(stuck_of(moment).sum())
     when = (
-        "After event {event_number}" if moment.event >= 0 else "Before the first recorded event" if held.count else ""
+        "After event {event_number}" if moment.event >= 0 else "Before the first recorded event" if device.count else ""
     )
-    if held.count and moment.event == levels_of(held).peak():
-        when += ", the peak of allocated bytes"
+    if device.count and moment.event == levels_of(device).peak():
+        when += " (the peak of allocated bytes)"
     if moment.free:
         text = f"{{free_now_bytes}} of {{segment_bytes}} reserved are free: in {{gaps_now}} {noun(gaps, 'gap')}"
-        text += ", the largest of {widest_gap_bytes}" if gaps > 1 else ""
-        text += "; {stuck_bytes} cannot go back to the driver, for blocks lie in the same segments" if stuck else ""
-        text += ", and no block alone keeps any of them" if stuck and not pinned_by(moment).any() else ""
+        text += ", the largest {widest_gap_bytes}" if gaps > 1 else ""
+        text += (
+            ". {stuck_bytes} cannot be returned to the driver because their segments are partly in use" if stuck else ""
+        )
+        text += ", each by several blocks" if stuck and not pinned_by(moment).any() else ""
     else:
         text = "all of {segment_bytes} reserved is in use" if moment.reserved else "nothing is reserved"
     text = f"{when}, {text}" if when else f"{text[0].upper()}{text[1:]}"
-    if not held.count:
+    if not device.count:
         text = f"{NO_HISTORY} {text}"
     figures = [
         METRICS.figure("event_number", moment.event),
@@ -138,7 +140,6 @@ def _free(moment: Moment) -> Notice:
 
 
 def _other_oom(moment: Moment) -> list[Notice]:
-    """The way to where memory ran out first, from any other moment."""
     ooms = ooms_of(moment.held)
     if not len(ooms):
         return []
@@ -147,24 +148,24 @@ def _other_oom(moment: Moment) -> list[Notice]:
     if len(ooms) > 1:
         text = "Memory ran out {oom_count} times, at event {event_number} first."
     figures = [METRICS.figure("event_number", event), METRICS.figure("oom_count", len(ooms))]
-    link = Link("segments", {"device": moment.held.name, "at": str(event)}, "Show that moment")
+    link = Link("segments", {"device": moment.held.name, "at": str(event)}, "Show that event")
     return [Notice("segments_ran_out", "high", text, "", figures, evidence=link)]
 
 
 Int64 = npt.NDArray[np.int64]
 
-LINES = 8
-"""Streams and pools with a line of their own, those that ever held most; the others are one."""
-COLORS = tuple(f"slice{i}" for i in range(LINES + 1) if i != 2)
-"""Colours of these lines: all slices but that with the colour of the reserved bytes of all."""
+# Streams and pools with their own line, those with the largest peaks; the others share one line.
+MAX_LINES = 8
+# All slice colours except the colour of total reserved bytes.
+COLORS = tuple(f"slice{i}" for i in range(MAX_LINES + 1) if i != 2)
+# Points to draw; the highest sum between two points is included.
 WIDTH = 1000
-"""Points that are drawn at most; of events between two the highest sum is kept."""
 
 
-def _reserved_of(held: DeviceLevels) -> Series:
-    """Returns how many bytes the segments of each stream and pool hold after each event at which that changes."""
-    begin, end, size = (held.segment(name).astype(np.int64) for name in ("begin", "end", "size"))
-    keys = np.stack((held.segment("pool"), held.segment("stream")), axis=1)
+def _reserved_of(device: DeviceLevels) -> Series:
+    """Returns the bytes of the segments of each stream and pool, at each event that changes them."""
+    begin, end, size = (device.segment(name).astype(np.int64) for name in ("begin", "end", "size"))
+    keys = np.stack((device.segment("pool"), device.segment("stream")), axis=1)
     found, of = np.unique(keys, axis=0, return_inverse=True)
     of = of.reshape(-1)
     over = np.flatnonzero(end != NEVER)
@@ -172,32 +173,32 @@ def _reserved_of(held: DeviceLevels) -> Series:
     change, whose = np.concatenate((size, -size[over])), np.concatenate((of, of[over]))
     at, place = np.unique(event, return_inverse=True)
     place = place.reshape(-1)
-    ends = [MISSING, max(held.count - 1, MISSING)]
+    ends = [MISSING, max(device.count - 1, MISSING)]
     x = np.unique(np.concatenate((at, np.array(ends))))
     total = np.zeros((len(found), len(x)), np.int64)
     np.add.at(total, (whose, np.searchsorted(x, at)[place]), change)
     total = np.cumsum(total, axis=1)
-    kept = _kept(x, total.sum(axis=0))
+    kept = _drawn_positions(x, total.sum(axis=0))
     most = np.argsort(-total.max(axis=1, initial=0), kind="stable")
     pools, streams = (
-        pool_texts(held.snapshot, found[:, 0]).to_pylist(),
-        stream_texts(held.snapshot, found[:, 1]).to_pylist(),
+        pool_texts(device.snapshot, found[:, 0]).to_pylist(),
+        stream_texts(device.snapshot, found[:, 1]).to_pylist(),
     )
     whole = Line(METRICS.metric("pool_reserved_bytes"), "memcpy", total.sum(axis=0)[kept].tolist())
     lines = [whole] if len(most) != 1 else []
-    for i, one in enumerate(most[:LINES].tolist()):
+    for i, one in enumerate(most[:MAX_LINES].tolist()):
         title = f"{pools[one] or 'unknown'} pool, stream {streams[one] or 'unknown'}"
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), COLORS[i], total[one, kept].tolist()))
-    if len(most) > LINES:
-        rest = total[most[LINES:]][:, kept].sum(axis=0)
-        title = counted(len(most) - LINES, "other")
+    if len(most) > MAX_LINES:
+        rest = total[most[MAX_LINES:]][:, kept].sum(axis=0)
+        title = counted(len(most) - MAX_LINES, "other")
         lines.append(Line(METRICS.metric("pool_reserved_bytes", title=title), "rest", rest.tolist()))
-    return Series("reserved", "Reserved by stream and pool", held.name, METRICS.metric("event_number"),
+    return Series("reserved", "Reserved by stream and pool", device.name, METRICS.metric("event_number"),
                   x[kept].tolist(), lines, "lines")  # fmt: skip
 
 
-def _kept(x: Int64, total: Int64) -> Int64:
-    """Positions to draw: all, or of each of many columns the last and the highest."""
+def _drawn_positions(x: Int64, total: Int64) -> Int64:
+    """Returns positions to draw: all of them, or the last and the highest of each column."""
     if len(x) <= WIDTH:
         return np.arange(len(x))
     column = (x - x[0]) * (WIDTH // 2) // max(int(x[-1] - x[0]) + 1, 1)

@@ -1,4 +1,4 @@
-"""Diff of two snapshots: what is held at the peak and at the end, by stack, in the baseline and in the experiment."""
+"""Diff of two memory snapshots by stack."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tb_plugin.views.snapshot_diff import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
+# Title of the compared moment, by table.
 MOMENTS = {"peak_stacks": "At the peak", "end_stacks": "At the snapshot"}
-"""Tables, and the moment of both snapshots that each is about."""
 FIGURES = (
     "most_allocated_bytes",
     "most_reserved_bytes",
@@ -41,31 +41,31 @@ _HIDDEN = ("base_held_blocks", "exp_held_blocks", "difference_size_bytes", "allo
 
 
 class SnapshotDiff(DeclaredView, entry=VIEW):
-    """The view of two snapshots: the baseline's part first, the experiment's second."""
+    """The view of two snapshots: the first part is the baseline, the second the experiment."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the device."""
+        """Returns the device."""
         return (params.get("device"),)
 
     def part(self, snapshot: Snapshot, params: Params) -> Part:
-        """Returns what one side holds by stack. Raises BadRequest for a device that it does not have."""
-        held = levels_of_device(snapshot, params)
-        levels = levels_of(held)
+        """Returns the allocated memory of one side by stack. Raises BadRequest for a device that it lacks."""
+        device = levels_of_device(snapshot, params)
+        levels = levels_of(device)
         most, reserved = int(levels.allocated.max()), int(levels.reserved.max())
         values = (most, reserved, reserved - int(levels.active.max()), levels.allocated[-1], levels.reserved[-1])
         facts: dict[str, Number] = {
             f"snapshot_diff.{key}": int(value) for key, value in zip(FIGURES, values, strict=True)
         }
-        facts[_EVENTS] = held.count
-        moments = dict(zip(MOMENTS, (levels.peak(), held.count - 1), strict=True))
-        frames = {name: _held(held, at, name) for name, at in moments.items()}
+        facts[_EVENTS] = device.count
+        moments = dict(zip(MOMENTS, (levels.peak(), device.count - 1), strict=True))
+        frames = {name: _allocated_by_stack(device, at, name) for name, at in moments.items()}
         return Part(CoverageInfo(complete=snapshot.report.complete), facts, frames, {}, tuple(frames))
 
     def answer(self, parts: Sequence[Part], params: Params) -> View | Table:
-        """Returns the page, or one page of one table. One part alone is compared with itself."""
+        """Returns the page, or one page of one table. A single part is compared with itself."""
         base, exp = parts[0], parts[-1]
         frames = {"snapshot_figures": _figures(base, exp)}
-        frames |= {name: _joined(name, base.frames[name].data, exp.frames[name].data) for name in MOMENTS}
+        frames |= {name: _compared(name, base.frames[name].data, exp.frames[name].data) for name in MOMENTS}
         payloads: dict[str, Payload] = {}
         if params.table is None:
             payloads = {"answer": Notices("answer", "Answer", "answer", [_answer(base, exp, frames["peak_stacks"])]),
@@ -74,12 +74,12 @@ class SnapshotDiff(DeclaredView, entry=VIEW):
         return answer_view(self, Part(coverage, {}, frames, payloads, (*payloads, *frames)), params)
 
 
-def _held(held: DeviceLevels, at: int, name: str) -> Frame:
-    """What one side holds at a moment by stack: texts, for numbers of stacks are those of one file."""
-    rows = held.allocated(at)
-    words = stack_words(held.snapshot)
-    stack = held.block("stack")[rows].astype(np.int64)
-    table = pa.table({"stack": stack, "bytes": held.block("size")[rows]})
+def _allocated_by_stack(device: DeviceLevels, at: int, name: str) -> Frame:
+    """Returns the allocated memory of one side at a moment by stack text; stack numbers differ between files."""
+    rows = device.allocated(at)
+    words = stack_words(device.snapshot)
+    stack = device.block("stack")[rows].astype(np.int64)
+    table = pa.table({"stack": stack, "bytes": device.block("size")[rows]})
     sums = table.group_by("stack", use_threads=False).aggregate([("bytes", "sum"), ("bytes", "count")])
     which = pc.if_else(pc.less(sums["stack"], 0), len(words.text) - 1, sums["stack"])
     data = pa.table(
@@ -95,8 +95,7 @@ def _held(held: DeviceLevels, at: int, name: str) -> Frame:
     )
 
 
-def _joined(name: str, base: pa.Table, exp: pa.Table) -> Frame:
-    """Both sides by stack, the largest change first."""
+def _compared(name: str, base: pa.Table, exp: pa.Table) -> Frame:
     sides = []
     for side, own, other in (("base", base, "exp"), ("exp", exp, "base")):
         none = pa.array(np.zeros(own.num_rows, np.int64))
@@ -172,8 +171,8 @@ def _answer(base: Part, exp: Part, stacks: Frame) -> Notice:
     if stacks.data.num_rows and (change := stacks.data["delta_held_bytes"][0].as_py()):
         line = stacks.data["allocation_line"][0].as_py()
         figures = [*figures, METRICS.figure("allocation_line", line), METRICS.figure("delta_line_bytes", change)]
-        text += " There the largest change by stack is that of {allocation_line}: {delta_line_bytes}."
+        text += " Largest change by stack: {allocation_line} ({delta_line_bytes})."
     for side, part in (("baseline", base), ("experiment", exp)):
         if not part.facts[_EVENTS]:
-            text += f" The {side} holds no history: the moment of the dump stands in for its peak."
+            text += f" The {side} contains no history; the moment of the dump is used as its peak."
     return Notice("snapshot_diff", "info", text, "", list(figures))

@@ -15,9 +15,9 @@ VIEW = ViewEntry(
     http=ViewText(
         parameters="`thread` (repeatable: number of a profile in the file), `function` as for `stacks`.",
         payloads=(
-            "For stack files. `answer` (Notices), `summary` (Figures: totals), `stacks` (Tree), "
-            "`functions`, `stack_threads` (Tables); with `function` (a name of the table): `callers` and "
-            "`callees` (Trees) of that function instead."
+            "For stack files. `answer` (Notices), `summary` (Figures: totals), `stacks` (Tree), `functions`, "
+            "`stack_threads` (Tables); with `function` (a name of the table): its `callers` and `callees` (Trees) "
+            "instead."
         ),
         tables="`functions`, `stack_threads`.",
     ),

@@ -1,4 +1,4 @@
-"""Stacks of a file of stacks: the same flame graph, functions, callers and callees as those of a trace."""
+"""View of stack files: flame graph, functions, callers and callees."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
 from tb_plugin.views.stack_profile import VIEW
 
+# Places with the largest values; ``Tree.total_nodes`` counts all.
 NODES_SENT = 10_000
-"""A page gets the places with most; ``Tree.total_nodes`` counts all."""
 FILE = "the file"
 _UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes", "samples": "count", "nodes": "count", "value": "count"}
 _TITLES = {"ns": "time", "bytes": "bytes", "samples": "samples", "nodes": "nodes of graphs", "value": "value"}
@@ -64,16 +64,16 @@ METRICS = SHARED.adding(
 
 
 class StackProfileAnalysis(DeclaredView, entry=VIEW):
-    """The view of a file of stacks."""
+    """The view of a stack file."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on the profiles of the file and the function that are asked for."""
+        """Returns the requested function and profiles of the file."""
         return (params.get("function"), params.values("thread"))
 
     def part(self, profile: StackProfile, params: Params) -> Part:
-        """Returns the places and functions; of a ``function`` its callers and callees. Raises BadRequest, NotFound."""
+        """Returns places and functions, or callers and callees of a ``function``. Raises BadRequest, NotFoundError."""
         coverage = CoverageInfo(complete=profile.report.complete)
-        terms, chosen = _terms(profile), _chosen(profile, params)
+        terms, chosen = _terms(profile), _selected_profiles(profile, params)
         places = laid(profile, chosen)
         if function := params.get("function"):
             callers, callees = sandwich(places, function, terms)
@@ -92,7 +92,7 @@ class StackProfileAnalysis(DeclaredView, entry=VIEW):
         }  # fmt: skip
         frames = {each.name: each for each in (functions, _threads(profile))}
         facts = {
-            f"stacks.total_{profile.counted}": total,  # the unit is the file's
+            f"stacks.total_{profile.counted}": total,  # the unit depends on the file
             "stacks.functions": functions.data.num_rows,
             "stacks.listed": profile.stacks,
         }
@@ -109,26 +109,26 @@ def _terms(profile: StackProfile) -> Terms:
     return Terms(METRICS, has_kinds=False, keys={**keys, "host_own_ns": own, "function_host_self_ns": own})
 
 
-def _chosen(profile: StackProfile, params: Params) -> tuple[int, ...]:
-    """Numbers of the profiles that are asked for; none: all. Raises BadRequest for one that there is not."""
+def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]:
+    """Returns the requested profile numbers; none means all. Raises BadRequest for an unknown one."""
     known = {str(number): number for number in range(len(profile.threads))}
-    asked = sorted(set(params.values("thread")) - {""})
-    for each in asked:
+    requested = sorted(set(params.values("thread")) - {""})
+    for each in requested:
         if each not in known:
             raise BadRequest(f"There is no profile {each[:40]}.", "thread", f"Choose one of 0 to {len(known) - 1}.")
-    return tuple(known[each] for each in asked)
+    return tuple(known[each] for each in requested)
 
 
 @remembered
 def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
-    """Returns the places of some profiles of the file, or of all, laid over each other."""
+    """Returns the merged places of some profiles of the file, or of all."""
     found = profile.places
     some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
     parent = places_of(some, len(found.label))[found.parent[some]]
     label = found.label[some].astype(np.int64)
     nodes = group(Forest(parent).paths(label)) if len(some) else group(label)
     none = np.zeros(len(nodes), np.int64)
-    # Nobody says what frames are: they are coloured by the package that their names speak of.
+    # Frames have no recorded kind: they are coloured by the package in their names.
     is_module = pc.starts_with(profile.names, "nn.Module: ").to_numpy(zero_copy_only=False)
     kinds = np.where(is_module, int(EventKind.MODULE), int(EventKind.PYTHON))
     return Laid(
@@ -146,7 +146,7 @@ def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
 
 
 def _threads(profile: StackProfile) -> Frame:
-    """The profiles of the file, that with most first; none where it tells none apart."""
+    """Returns the profiles of the file, largest first; none if it has unnamed stacks only."""
     sums = np.zeros(len(profile.threads), np.int64)
     np.add.at(sums, profile.places.thread, profile.places.own)
     order = np.argsort(-sums, kind="stable") if profile.threads != ("",) else np.zeros(0, np.int64)
@@ -163,14 +163,13 @@ def _threads(profile: StackProfile) -> Frame:
 
 
 def _answer(profile: StackProfile, functions: Frame, total: int) -> list[Notice]:
-    """What most was counted in, and what the numbers are where nobody tells."""
     notices = []
     top = functions.data.slice(0, 1).to_pylist()
     if top and total:
         own = f"stack_self_{profile.counted}"
         figures = [METRICS.figure("name", top[0]["name"]), METRICS.figure(own, top[0][own])]
         figures.append(METRICS.figure(f"stack_{profile.counted}", total))
-        text = f"Most of it is in {{name}} itself: {{{own}}} of {{stack_{profile.counted}}}."
+        text = f"{{name}} itself has the largest share: {{{own}}} of {{stack_{profile.counted}}}."
         notices.append(Notice("stacks_most", "info", text, "", figures))
     if profile.counted == "value":
         text = "The file does not say what its numbers count."

@@ -49,7 +49,7 @@ class Stacks(DeclaredView, entry=VIEW):
     def part(self, trace: TraceTable, params: Params) -> Part:
         """Returns the places, the functions and the threads; of a ``function`` who called it and whom it called.
 
-        Raises BadRequest for an unknown choice, thread or step, NotFound for an unknown function.
+        Raises BadRequest for an unknown choice, thread or step, NotFoundError for an unknown function.
         """
         choice = choice_of(params)
         selection = select_rows(trace, *params.chosen)

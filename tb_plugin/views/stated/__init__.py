@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 def _missing(trace: TraceTable) -> Missing | None:
     if trace.stated or len(trace.blocks.start_ns) or len(trace.totals.time_ns):
         return None
-    return Missing("The profile has no vendor tables.", "")
+    return Missing("The profile contains no vendor tables.", "")
 
 
 VIEW = ViewEntry(
     __name__,
     "stated",
-    "Stated",
+    "Vendor tables",
     order=240,
     model=TRACE,
-    traits=Traits("Work", hidden=True, whole="Vendor tables cover the whole profile."),
+    traits=Traits("Work", hidden=True, whole="Vendor tables have no phases."),
     missing=_missing,
     http=ViewText(
         payloads=(
-            "If the profile has vendor tables: each of them unchanged (columns with the vendor's titles "
-            "and units), `allocator_blocks` and `allocator_totals` if it reports blocks with both times, "
-            "or totals of several allocators."
+            "Present if the profile contains ready-made tables: each of them unchanged (with the profile's column "
+            "titles and units); `allocator_blocks` and `allocator_totals` if it contains blocks with both times, or "
+            "totals of several allocators."
         ),
-        tables="as named by the vendor, `allocator_blocks`, `allocator_totals`.",
+        tables="as named by the profile, `allocator_blocks`, `allocator_totals`.",
     ),
 )

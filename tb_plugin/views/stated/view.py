@@ -1,4 +1,4 @@
-"""Stated: tables and allocator records that a profile brings ready-made, as it has them."""
+"""Vendor tables: ready-made tables and allocator records of a profile."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Table, Unit, View
 from tb_plugin.views.stated import VIEW
 
+# Units in profiles -> units of pages of the same size.
 _UNITS: Mapping[str, Unit] = {"ns": "ns", "bytes": "bytes", "B/s": "bytes_per_second"}
-"""Units as profiles write them -> those of pages, of the same size."""
 ROW = Metric("stated_row", "Row", "count", "Row number in the reported table.")
 
 
 class VendorTables(DeclaredView, entry=VIEW):
-    """What the profile states and nobody computed."""
+    """Tables that the profiler reports ready-made."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Depends on nothing: what is stated is stated about everything."""
+        """Returns the steps; they do not change the tables."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:
-        """Returns the tables as they are. Raises BadRequest for unknown steps."""
+        """Returns the tables unchanged. Raises BadRequest for unknown steps."""
         frames = {frame.name: frame for frame in _frames(trace)}
         return Part(select_rows(trace, params.steps).coverage, {}, frames, {}, tuple(frames))
 
@@ -42,7 +42,7 @@ class VendorTables(DeclaredView, entry=VIEW):
 
 def _frames(trace: TraceTable) -> Iterator[Frame]:
     for table in trace.stated:
-        yield _frame(table.name, table.title, [_shown(trace, c) for c in table.columns])
+        yield _frame(table.name, table.title, [_column_parts(trace, c) for c in table.columns])
     blocks, totals = trace.blocks, trace.totals
     if len(blocks.start_ns):
         yield _frame(
@@ -51,11 +51,11 @@ def _frames(trace: TraceTable) -> Iterator[Frame]:
             [
                 ("stated_block_name", "Name", "text", trace.strings.take(blocks.name)),
                 ("stated_allocator", "Allocator", "text", trace.strings.take(blocks.allocator)),
-                ("stated_bytes", "Size", "bytes", _known(blocks.bytes)),
-                ("stated_start_ns", "Allocated", "ns", _known(blocks.start_ns)),
-                ("stated_end_ns", "Released", "ns", _known(blocks.end_ns)),
-                ("stated_device_type", "Device type", "number", _known(blocks.device_type)),
-                ("stated_device_id", "Device", "number", _known(blocks.device_id)),
+                ("stated_bytes", "Size", "bytes", _null_if_missing(blocks.bytes)),
+                ("stated_start_ns", "Allocated", "ns", _null_if_missing(blocks.start_ns)),
+                ("stated_end_ns", "Released", "ns", _null_if_missing(blocks.end_ns)),
+                ("stated_device_type", "Device type", "number", _null_if_missing(blocks.device_type)),
+                ("stated_device_id", "Device", "number", _null_if_missing(blocks.device_id)),
             ],
         )
     if len(totals.time_ns):
@@ -65,24 +65,23 @@ def _frames(trace: TraceTable) -> Iterator[Frame]:
             [
                 ("stated_allocator", "Allocator", "text", trace.strings.take(totals.allocator)),
                 ("stated_time_ns", "Time", "ns", pa.array(totals.time_ns)),
-                ("stated_allocated", "Allocated", "bytes", _known(totals.allocated)),
-                ("stated_reserved", "Reserved", "bytes", _known(totals.reserved)),
-                ("stated_active", "Active", "bytes", _known(totals.active)),
-                ("stated_device_type", "Device type", "number", _known(totals.device_type)),
-                ("stated_device_id", "Device", "number", _known(totals.device_id)),
+                ("stated_allocated", "Allocated", "bytes", _null_if_missing(totals.allocated)),
+                ("stated_reserved", "Reserved", "bytes", _null_if_missing(totals.reserved)),
+                ("stated_active", "Active", "bytes", _null_if_missing(totals.active)),
+                ("stated_device_type", "Device type", "number", _null_if_missing(totals.device_type)),
+                ("stated_device_id", "Device", "number", _null_if_missing(totals.device_id)),
             ],
         )
 
 
-def _known(values: npt.NDArray[np.signedinteger]) -> pa.Array:
+def _null_if_missing(values: npt.NDArray[np.signedinteger]) -> pa.Array:
     return pa.array(values, mask=values == MISSING)
 
 
-def _shown(trace: TraceTable, column: StatedColumn) -> tuple[str, str, Unit, pa.Array]:
-    """Key, title, unit and values of a column: a unit that pages know is shown as theirs, another one stands in the title.
+def _column_parts(trace: TraceTable, column: StatedColumn) -> tuple[str, str, Unit, pa.Array]:
+    """Returns key, title, unit and values of a column; an unknown unit goes into the title.
 
-    Times of a clock count from the first event of the timeline, as all times on pages do: numbers of browsers lose digits
-    of those since 1970.
+    Clock times are relative to the first event of the timeline: browsers lose digits of times since 1970.
     """
     unit = _unit(column.values)
     if column.unit == SINCE_1970 and pa.types.is_integer(column.values.type):
@@ -101,10 +100,9 @@ def _unit(values: pa.Array) -> Unit:
 
 
 def _frame(name: str, title: str, columns: Sequence[tuple[str, str, Unit, pa.Array]]) -> Frame:
-    """A table whose rows are told apart by their place."""
     metrics = [Metric(key, head, unit, "Reported by the profiler.") for key, head, unit, _ in columns]
     data = {key: values for key, _, _, values in columns}
     data[ROW.key] = pa.array(np.arange(len(columns[0][3]) if columns else 0))
-    shown = [*map(Column, metrics), Column(ROW, hidden=True)]
+    all_columns = [*map(Column, metrics), Column(ROW, hidden=True)]
     named = next((key for key, _, unit, _ in columns if unit == "text"), ROW.key)
-    return Frame(name, title, shown, pa.table(data), (ROW.key,), named)
+    return Frame(name, title, all_columns, pa.table(data), (ROW.key,), named)

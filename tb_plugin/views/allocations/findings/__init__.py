@@ -1,4 +1,4 @@
-"""Findings on a snapshot: what grows, what fragments, what ran out, and what makes the peak."""
+"""Findings on memory snapshots."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ _LOUDEST = ("high", "medium", "low", "info")
 
 
 def advice_of(*devices: DeviceLevels) -> Notices:
-    """Returns the findings on devices, the loudest first, and of these in the order of devices and rules."""
+    """Returns the findings on devices, most severe first, then by device and rule."""
     found = []
-    for held in devices:
-        of_it = [notice for rule in _RULES for notice in rule(held)] if held.count else []
-        found += [_named(held, notice) for notice in of_it] if len(devices) > 1 else of_it
+    for device in devices:
+        of_it = [notice for rule in _RULES for notice in rule(device)] if device.count else []
+        found += [_with_device(device, notice) for notice in of_it] if len(devices) > 1 else of_it
     found.sort(key=lambda notice: _LOUDEST.index(notice.severity))
     return Notices("advice", "Findings", "training", found)
 
 
-def _named(held: DeviceLevels, notice: Notice) -> Notice:
-    """The notice with the device that it is about."""
-    figures = [*notice.figures, METRICS.figure("device", held.name)]
+def _with_device(device: DeviceLevels, notice: Notice) -> Notice:
+    figures = [*notice.figures, METRICS.figure("device", device.name)]
     return replace(notice, text=f"{{device}}: {notice.text}", figures=figures)

@@ -1,4 +1,4 @@
-"""Fragmentation: reserved memory that was not in use when most was reserved, and why."""
+"""Fragmentation: unused memory at the peak of reserved memory."""
 
 from __future__ import annotations
 
@@ -20,64 +20,68 @@ from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
+# Constant shapes leave less: remainders of segments.
 UNUSED_SHARE = 0.2
-"""Constant shapes leave less: rests of segments and what the last block of a size needed."""
+# A few segments of 20 MiB leave less in any program.
 UNUSED_BYTES = 64 << 20
-"""Less is the rest of a few segments of 20 MiB, whatever a program does."""
 SEVERE_UNUSED = 0.4
-ROUNDED = 512
-"""The caching allocator gives multiples of so many bytes. Other sizes are those of a profile that was converted to a
-snapshot: its segment is the range of all addresses, and nothing that is reserved."""
+# Block sizes of the caching allocator are multiples of this. Other sizes come from a profile that was converted to a
+# snapshot: its segment is the whole address range, not reserved memory.
+ROUNDING_BYTES = 512
+# Share of the allocated bytes whose sizes change between steps.
 VARYING_SHARE = 0.2
-"""So much of what steps allocate has other sizes each time, or the sizes are not the cause."""
-VARYING_BYTES = 0.01
-"""By less than this of their mean the bytes of a stack do not vary from step to step."""
+# Share of the mean. Below this, the bytes of a stack count as constant between steps.
+MIN_DEVIATION = 0.01
 
 
+# Sentence by cause.
 CAUSES = {
-    "pool": "{pool_unused_bytes} of it lies in one pool, {pool_name}, which serves nothing else.",
-    "varying": "Sizes change from step to step ({varying_ratio} of the allocated bytes): gaps do not fit what comes next.",
-    "small": "{small_unused_bytes} of it lies in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
-    "pinned": "Blocks that stay to the end pin the segments, most of it those of {pinning_line}.",
-    "mixed": "These blocks come and go, but do not leave whole segments free.",
-    "rest": "Most of it lies where nothing is allocated: other streams, pools or sizes cannot use it.",
+    "pool": "{pool_unused_bytes} are in one pool, {pool_name}, which serves no other requests.",
+    "varying": "Sizes change from step to step ({varying_ratio} of the allocated bytes), so gaps do not fit the next blocks.",
+    "small": "{small_unused_bytes} are in segments for blocks of up to 1 MiB, which larger blocks cannot use.",
+    "pinned": "Blocks that are never released pin the segments, mostly blocks of {pinning_line}.",
+    "mixed": "These blocks are short-lived, but never leave whole segments free.",
+    "rest": "Most of it is in empty segments that other streams, pools or sizes cannot use.",
 }
-"""What it looks like, in words."""
 
 
 CHECK = Check(
     "snapshot_fragmentation",
-    detects="Much of the reserved memory is unused when most is reserved.",
+    detects="Much of the reserved memory is unused at the peak of reserved memory.",
     threshold=f"The unused part is {percent(UNUSED_SHARE)} of it or more, and 64 MiB or more.",
     severity=f"High if `unused_ratio` is {percent(SEVERE_UNUSED)} or more or memory ran out, else medium.",
     notes="""
-        All blocks must have multiples of 512 bytes: else the file is a profile that was converted to a snapshot. The
-        cause is the first of these: half of `unused_bytes` is in one private pool (`pool`); `varying_ratio` is 0.2 or
-        more (`varying`); half is in small segments (`small`), in segments with a block that stays to the end
-        (`pinned`), or in segments with blocks that come and go (`mixed`); else other streams, pools or sizes
-        (`rest`).
+        All block sizes must be multiples of 512 bytes: otherwise the file is a profile that was converted to a
+        snapshot. The first of these causes applies. `pool`: half of `unused_bytes` is in one private pool. `varying`:
+        `varying_ratio` is 0.2 or more. `small`: half is in small segments. `pinned`: half is in segments with a block
+        that is never released. `mixed`: half is in segments with short-lived blocks. `rest`: other streams, pools or
+        sizes.
     """,
     cases=("", "pool", "varying", "small", "pinned", "mixed", "rest"),
 )
 
 
-def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields one notice where a large part of the reserved memory was in use at no time."""
-    levels = levels_of(held)
+def fragmentation(device: DeviceLevels) -> Iterator[Notice]:
+    """Yields a finding if a large part of the reserved memory was never in use."""
+    levels = levels_of(device)
     event = levels.most_reserved()
     reserved = int(levels.reserved[event + 1])
-    # More may have been in use in less memory: then it was not for lack of a place that more was reserved.
+    # More may be in use while less is reserved: then the larger reservation was not needed.
     wasted = reserved - int(levels.active.max())
-    if not reserved or wasted < max(UNUSED_BYTES, UNUSED_SHARE * reserved) or (held.block("size") % ROUNDED).any():
+    if (
+        not reserved
+        or wasted < max(UNUSED_BYTES, UNUSED_SHARE * reserved)
+        or (device.block("size") % ROUNDING_BYTES).any()
+    ):
         return
-    free = free_of(held, event)
+    free = free_of(device, event)
     unused = int(levels.reserved[event + 1] - levels.active[event + 1])
     pinned, small = int(free.free[free.is_pinned].sum()), int(free.free[free.is_small].sum())
     pinned_segments = int((free.is_pinned & (free.free > 0)).sum())
-    varying = varying_ratio(held)
-    stack, staying = _pinning(held, free)
-    pool, pool_bytes = _private(held, free)
-    line = stack_words(held.snapshot).line[stack].as_py() if stack is not None else None
+    varying = varying_ratio(device)
+    stack, staying = _pinning(device, free)
+    pool, pool_bytes = _private(device, free)
+    line = stack_words(device.snapshot).line[stack].as_py() if stack is not None else None
     figures = [
         METRICS.figure("unused_ratio", unused / reserved),
         METRICS.figure("unused_bytes", unused),
@@ -91,9 +95,10 @@ def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
         METRICS.figure("event_number", event),
     ]
     when = "before the first recorded event" if event == MISSING else "at event {event_number}"
-    text = f"{{unused_ratio}} of the reserved memory is not in use when most is reserved, {when}: {{unused_bytes}} of "
-    text += "{reserved_then_bytes}. {pinned_bytes} of it cannot be given back, for blocks lie in the same "
-    text += f"{{pinned_segments}} {noun(pinned_segments, 'segment')}; the largest gap is {{largest_gap_bytes}}. "
+    text = f"{{unused_ratio}} of the peak reserved memory is unused {when}: {{unused_bytes}} of "
+    text += "{reserved_then_bytes}. {pinned_bytes} cannot be returned to the driver because {pinned_segments} "
+    text += f"{noun(pinned_segments, 'segment is', 'segments are')} partly in use. The largest gap is "
+    text += "{largest_gap_bytes}. "
     if pool is not None and 2 * pool_bytes >= unused:
         figures += [METRICS.figure("pool_name", pool), METRICS.figure("pool_unused_bytes", pool_bytes)]
         cause = "pool"
@@ -106,54 +111,55 @@ def fragmentation(held: DeviceLevels) -> Iterator[Notice]:
     else:
         cause = "mixed" if 2 * pinned >= unused else "rest"
     text += CAUSES[cause]
-    recorder = held.snapshot.recorder
-    grows = held.snapshot.settings.get("expandable_segments") is True
+    recorder = device.snapshot.recorder
+    grows = device.snapshot.settings.get("expandable_segments") is True
     todos = [recorder.todo(CHECK.advice_key(cause))]
     todos += [] if grows else [recorder.todo(CHECK.advice_key())]
     yield Notice(
         CHECK.id,
-        "high" if unused >= SEVERE_UNUSED * reserved or len(ooms_of(held)) else "medium",
+        "high" if unused >= SEVERE_UNUSED * reserved or len(ooms_of(device)) else "medium",
         text,
         " ".join(filter(None, todos)),
         figures,
         "unused_ratio",
         UNUSED_SHARE,
-        Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
+        Link("segments", {"device": device.name, "at": str(event)}, "Show the segments at that event"),
         references_of(recorder, CHECK.id),
     )
 
 
-def varying_ratio(held: DeviceLevels) -> float | None:
-    """Returns the share of the allocated bytes whose stacks allocate other bytes each step; None without enough steps."""
-    steps = steps_of(held)
+def varying_ratio(device: DeviceLevels) -> float | None:
+    """Returns the share of the allocated bytes whose stacks allocate different bytes in each step; None with too few
+    steps."""
+    steps = steps_of(device)
     count = len(steps) - WARM_UP
     if count < FEWEST_GROWING:
         return None
-    step = steps.of(held.block("begin").astype(np.int64)) - WARM_UP
+    step = steps.of(device.block("begin").astype(np.int64)) - WARM_UP
     rows = np.flatnonzero((step >= 0) & (step < count))
     if not len(rows):
         return None
-    stack, size = held.block("stack")[rows].astype(np.int64), held.block("size")[rows]
+    stack, size = device.block("stack")[rows].astype(np.int64), device.block("size")[rows]
     pairs = group(stack, step[rows])
     of, total = stack[pairs.first], pairs.sum(size).astype(np.float64)
     stacks = group(of)
     whole = stacks.sum_real(total)
-    # Steps in which a stack allocated nothing are as far from the mean as that is.
+    # A step without allocations of a stack deviates from the mean by the whole mean.
     mean = whole / count
     deviation = stacks.sum_real(np.abs(total - mean[stacks.of])) + (count - stacks.count()) * mean
-    varies = deviation > VARYING_BYTES * whole
+    varies = deviation > MIN_DEVIATION * whole
     return float(whole[varies].sum() / whole.sum()) if whole.sum() else None
 
 
-def _pinning(held: DeviceLevels, free: Free) -> tuple[int | None, int]:
-    """The stack whose blocks pin most of the free bytes to the end, None where none is known, and all that is pinned so.
+def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
+    """Returns the stack that pins most free bytes to the end (None if unknown), and all bytes pinned to the end.
 
-    Of several blocks that stay in one range the oldest is to blame.
+    The oldest such block of a range counts.
     """
-    stays = np.flatnonzero(held.block("freed")[free.block] == NEVER)
-    order = stays[np.lexsort((held.block("begin")[free.block[stays]], free.block_range[stays]))]
+    stays = np.flatnonzero(device.block("freed")[free.block] == NEVER)
+    order = stays[np.lexsort((device.block("begin")[free.block[stays]], free.block_range[stays]))]
     first = order[np.diff(free.block_range[order], prepend=-1) > 0]
-    stack, kept = held.block("stack")[free.block[first]].astype(np.int64), free.free[free.block_range[first]]
+    stack, kept = device.block("stack")[free.block[first]].astype(np.int64), free.free[free.block_range[first]]
     known = stack != MISSING
     if not known.any():
         return None, int(kept.sum())
@@ -161,12 +167,12 @@ def _pinning(held: DeviceLevels, free: Free) -> tuple[int | None, int]:
     return int(stack[known][groups.first[groups.sum(kept[known]).argmax()]]), int(kept.sum())
 
 
-def _private(held: DeviceLevels, free: Free) -> tuple[str | None, int]:
-    """The private pool with most free bytes, None where there is none, and these."""
-    is_private = np.array([pair != (0, 0) for pair in held.snapshot.pools] + [False], np.bool_)
+def _private(device: DeviceLevels, free: Free) -> tuple[str | None, int]:
+    """Returns the private pool with most free bytes (None if there is none), and these bytes."""
+    is_private = np.array([pair != (0, 0) for pair in device.snapshot.pools] + [False], np.bool_)
     rows = np.flatnonzero(is_private[free.pool])
     if not len(rows):
         return None, 0
     by_pool = np.bincount(free.pool[rows], free.free[rows]).astype(np.int64)
     most = int(by_pool.argmax())
-    return pool_texts(held.snapshot, np.array([most]))[0].as_py(), int(by_pool[most])
+    return pool_texts(device.snapshot, np.array([most]))[0].as_py(), int(by_pool[most])

@@ -1,4 +1,4 @@
-"""Leak candidates: stacks whose blocks every step leaves behind."""
+"""Leak candidates: stacks that leave blocks in every step."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from tb_plugin.payloads import Link, Notice, Severity
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
-MOST_LEAKS = 5
-"""The view of growth lists all."""
+# The view Growth lists all.
+MAX_FINDINGS = 5
+# Share of the peak. From here on, the recorded steps alone have used significant memory.
 LARGE_LEAK = 0.1
-"""From this share of the peak on the recorded steps alone have cost memory that is missed."""
+# Share of the peak. Below this, a leak is noticed only after thousands of steps.
 SMALL_LEAK = 0.01
-"""Below, thousands of steps more would be needed to notice: a list of losses, for one."""
 
 
 CHECK = Check(
     "snapshot_leak",
-    detects="A stack leaves blocks behind in every step.",
+    detects="A stack leaves unreleased blocks in every step.",
     threshold=f"`leak_confidence` of {LEAK_CONFIDENCE} or more: a cache that fills for half of the steps stays below.",
     severity=f"High if `left_bytes` is {percent(LARGE_LEAK)} of the peak or more, medium from {percent(SMALL_LEAK)} on.",
-    notes=f"The {MOST_LEAKS} stacks with most `step_growth_bytes` times confidence are findings. The view Growth lists all.",
+    notes=f"Findings: the {MAX_FINDINGS} stacks with most `step_growth_bytes` times confidence. The view Growth lists all.",
 )
 
 
-def leaks(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields the leak candidates with most bytes a step times confidence."""
-    growth = growth_of(held)
-    peak = int(levels_of(held).allocated.max())
-    words = stack_words(held.snapshot)
-    for row in growth.leaks()[:MOST_LEAKS].tolist():
+def leaks(device: DeviceLevels) -> Iterator[Notice]:
+    """Yields the leak candidates with most bytes per step times confidence."""
+    growth = growth_of(device)
+    peak = int(levels_of(device).allocated.max())
+    words = stack_words(device.snapshot)
+    for row in growth.leaks()[:MAX_FINDINGS].tolist():
         stack, kept, blocks = int(growth.stack[row]), int(growth.left_bytes[row]), int(growth.left_blocks[row])
         counted, every = int(growth.counted[row]), int(growth.last_blocks[row])
         figures = [
@@ -50,22 +50,21 @@ def leaks(held: DeviceLevels) -> Iterator[Notice]:
             METRICS.figure("last_step_blocks", every),
             METRICS.figure("leak_confidence", float(growth.confidence[row])),
         ]
-        text = "{allocation_line} keeps {step_growth_bytes} of every step: {growing_steps} of {counted_steps} "
-        text += f"{noun(counted, 'step')} left {{left_blocks}} {noun(blocks, 'block')} of {{left_bytes}} that nothing "
-        text += "has released."
+        text = "{allocation_line} retains {step_growth_bytes} per step: {growing_steps} of {counted_steps} "
+        text += f"{noun(counted, 'step')} left {{left_blocks}} unreleased {noun(blocks, 'block')} ({{left_bytes}})."
         if every != blocks:
-            text += f" In all {{last_step_blocks}} {noun(every, 'block')} of {{last_step_bytes}} {noun(every, 'is', 'are')} "
-            text += "there after the last step: older ones, those of the first step and what may yet go do not count."
+            text += f" {{last_step_blocks}} {noun(every, 'block')} ({{last_step_bytes}}) {noun(every, 'remains', 'remain')} "
+            text += "after the last step."
         yield Notice(
             CHECK.id,
             _severity(kept / peak if peak else 0.0),
             text,
-            held.snapshot.recorder.todo(CHECK.advice_key()),
+            device.snapshot.recorder.todo(CHECK.advice_key()),
             figures,
             "leak_confidence",
             LEAK_CONFIDENCE,
-            Link("growth", {"device": held.name, "stack": str(stack), "row": str(stack)}, "Show its growth"),
-            references_of(held.snapshot.recorder, CHECK.id),
+            Link("growth", {"device": device.name, "stack": str(stack), "row": str(stack)}, "Show its growth"),
+            references_of(device.snapshot.recorder, CHECK.id),
         )
 
 

@@ -1,4 +1,4 @@
-"""Out of memory: what was asked for, what was free and where, what stood in the way, and who held most."""
+"""Findings on failed requests for memory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tb_plugin.model.snapshot.table import Snapshot
 from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._checks import Check
 
-MOST_EVENTS = 5
-"""A program that tries again runs out of memory many times; the table lists all."""
+# A program that retries runs out of memory many times; the table lists all.
+MAX_FINDINGS = 5
 
 
 CHECK = Check(
@@ -31,33 +31,33 @@ CHECK = Check(
     threshold="An event `oom`; the first 5 are findings.",
     severity="High.",
     notes="""
-        The cause is the first of these. A limit or an unrecorded block, if `pool_gap_bytes` is `asked_bytes` or more
-        (`gap`). Free memory in pieces, if `fits_joined` (`pieces`). Other streams, pools or sizes, if
-        `cache_free_bytes` plus `device_free_bytes` are `asked_bytes` or more (`elsewhere`). The request itself, if it
-        is larger than all active bytes (`one`). Else too much memory is in use (`full`).
+        The first of these causes applies. `gap`: a limit or an unrecorded block, if `pool_gap_bytes` is `asked_bytes`
+        or more. `pieces`: fragmented free memory, if `fits_joined`. `elsewhere`: other streams, pools or sizes, if
+        `cache_free_bytes` plus `device_free_bytes` are `asked_bytes` or more. `one`: the request itself, if it is
+        larger than all active bytes. `full`: too much memory is in use.
     """,
     cases=("full", "one", "gap", "pieces", "pieces.expandable", "elsewhere"),
 )
 
 
-def ran_out(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields a notice for each of the first events at which memory ran out."""
-    levels, lines = levels_of(held), _line_numbers(held.snapshot)
-    for event in ooms_of(held)[:MOST_EVENTS].tolist():
-        one = met_by(held, event)
+def ran_out(device: DeviceLevels) -> Iterator[Notice]:
+    """Yields a finding for each of the first events at which memory ran out."""
+    levels, lines = levels_of(device), _line_numbers(device.snapshot)
+    for event in ooms_of(device)[:MAX_FINDINGS].tolist():
+        one = met_by(device, event)
         text, figures = sentence_of(one)
-        blocks = held.allocated(event)
-        by_line = np.bincount(lines.of(held.block("stack")[blocks]), held.block("size")[blocks], len(lines.text))
+        blocks = device.allocated(event)
+        by_line = np.bincount(lines.of(device.block("stack")[blocks]), device.block("size")[blocks], len(lines.text))
         most = int(by_line.argmax()) if len(blocks) else len(lines.text) - 1
         figures += [
             METRICS.figure("allocated_bytes", int(levels.allocated[event + 1]), window=RAN_OUT),
             METRICS.figure("holding_line", lines.text[most] or NO_STACK),
             METRICS.figure("line_held_bytes", int(by_line[most])),
         ]
-        text += " Of {allocated_bytes} that were allocated {holding_line} held most, {line_held_bytes}."
-        recorder = held.snapshot.recorder
+        text += " Largest allocation site: {holding_line} with {line_held_bytes} of {allocated_bytes}."
+        recorder = device.snapshot.recorder
         case = one.cause
-        if one.cause == "pieces" and held.snapshot.settings.get("expandable_segments") is True:
+        if one.cause == "pieces" and device.snapshot.settings.get("expandable_segments") is True:
             case += ".expandable"
         yield Notice(
             CHECK.id,
@@ -65,7 +65,7 @@ def ran_out(held: DeviceLevels) -> Iterator[Notice]:
             text,
             recorder.todo(CHECK.advice_key(case)),
             figures,
-            evidence=Link("segments", {"device": held.name, "at": str(event)}, "Show its segments then"),
+            evidence=Link("segments", {"device": device.name, "at": str(event)}, "Show the segments at that event"),
             references=references_of(recorder, CHECK.advice_key(case)),
         )
 
@@ -75,11 +75,11 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Distinct lines; the last one stands for stacks without any."""
+    """Distinct lines; the last one is for stacks without a line."""
 
     text: tuple[str, ...]
     number: Int64
-    """By stack, and one more for -1."""
+    """By stack, with one more entry for -1."""
 
     def of(self, stack: npt.NDArray[np.integer]) -> Int64:
         """Returns the number of the line of each stack."""
@@ -89,7 +89,6 @@ class Lines:
 
 @remembered
 def _line_numbers(snapshot: Snapshot) -> Lines:
-    """Returns the lines of all stacks."""
     encoded = stack_words(snapshot).line.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     number = pc.fill_null(encoded.indices, len(texts)).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Reserved memory that swings: segments that are given back and taken again step after step."""
+"""Reserved memory that shrinks and grows in every step."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
-SWINGING_STEPS = 0.5
-"""In so many of the steps, or it is no habit: a validation now and then may give memory back."""
+# Share of the steps. Fewer may come from an occasional validation.
+MIN_SWINGING_SHARE = 0.5
 
 
 CHECK = Check(
     "snapshot_reserved_swings",
-    detects="Steps return segments to the driver and take segments again.",
-    threshold=f"`swing_ratio` of {percent(SWINGING_STEPS)} or more, in {FEWEST_GROWING} steps or more.",
+    detects="Steps return segments to the driver and reserve new ones.",
+    threshold=f"`swing_ratio` of {percent(MIN_SWINGING_SHARE)} or more, in {FEWEST_GROWING} steps or more.",
     severity="Medium.",
 )
 
 
-def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields one notice where most steps give segments back and take segments."""
-    steps = steps_of(held)
+def reserved_swings(device: DeviceLevels) -> Iterator[Notice]:
+    """Yields a finding if most steps return segments and reserve new ones."""
+    steps = steps_of(device)
     count = len(steps) - WARM_UP
     if count < FEWEST_GROWING:
         return
-    action, size = held.action, held.snapshot.events.size[held.events]
-    step = steps.of(np.arange(held.count)) - WARM_UP
+    action, size = device.action, device.snapshot.events.size[device.events]
+    step = steps.of(np.arange(device.count)) - WARM_UP
     inside = (step >= 0) & (step < count)
     given, taken = (
         np.flatnonzero(inside & ((action == one) | (action == other)))
@@ -46,17 +46,17 @@ def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
     )
     both = np.minimum(*(np.bincount(step[rows], size[rows], count) for rows in (given, taken)))
     swinging = np.flatnonzero(both)
-    if len(swinging) < max(SWINGING_STEPS * count, FEWEST_GROWING):
+    if len(swinging) < max(MIN_SWINGING_SHARE * count, FEWEST_GROWING):
         return
-    recorder = held.snapshot.recorder
+    recorder = device.snapshot.recorder
     first = int(swinging[0]) + WARM_UP
     span = {"from": str(steps.moments[first]), "to": str(steps.moments[min(first + 3, len(steps))])}
     yield Notice(
         CHECK.id,
         "medium",
-        f"In {{swing_steps}} of {{steady_steps}} {noun(count, 'step')} segments are given back to the driver and taken "
-        f"again: {{swing_bytes}} a step, {{segments_given}} {noun(len(given), 'segment')} given back and {{segments_taken}} "
-        "taken in all. Each waits for the device.",
+        f"{{swing_steps}} of {{steady_steps}} {noun(count, 'step')} return segments to the driver and reserve new ones, "
+        f"{{swing_bytes}} per step. In total, {{segments_given}} {noun(len(given), 'segment is', 'segments are')} returned "
+        "and {segments_taken} reserved. Each waits for the GPU.",
         recorder.todo(CHECK.advice_key()),
         [
             METRICS.figure("swing_steps", len(swinging)),
@@ -67,7 +67,7 @@ def reserved_swings(held: DeviceLevels) -> Iterator[Notice]:
             METRICS.figure("segments_taken", len(taken)),
         ],
         "swing_ratio",
-        SWINGING_STEPS,
-        Link("allocations", {"device": held.name, **span}, "Show the reserved curve"),
+        MIN_SWINGING_SHARE,
+        Link("allocations", {"device": device.name, **span}, "Show the reserved curve"),
         references_of(recorder, CHECK.id),
     )

@@ -1,4 +1,4 @@
-"""Peaks that rise from step to step while nothing stays: what a step needs at once grows, such as longer sequences."""
+"""Step peaks that rise while retained memory does not."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tb_plugin.rules._checks import Check
 
 CHECK = Check(
     "snapshot_rising_peaks",
-    detects="The peaks of the steps rise, although nothing stays allocated.",
-    threshold="`rising_ratio` of 0.9 or more over 7 steps after the first one, and a last peak of 1.05 times the first one.",
+    detects="Step peaks rise although no memory stays allocated.",
+    threshold="`rising_ratio` of 0.9 or more over 7 steps after the first one; the last peak is 1.05 times the first one.",
     severity="Medium.",
     notes="""
         Memory that stays from step to step explains at most half of the difference. `peak_growth_bytes`,
@@ -27,22 +27,22 @@ CHECK = Check(
 )
 
 
-def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields one notice where the peaks of the steps rise."""
-    rise = rise_of(held)
+def rising_peaks(device: DeviceLevels) -> Iterator[Notice]:
+    """Yields a finding if the peaks of the steps rise, for example with longer sequences."""
+    rise = rise_of(device)
     if rise is None:
         return
-    change = change_of(held, rise.first, rise.last)
+    change = change_of(device, rise.first, rise.last)
     more = change.second_bytes - change.first_bytes
-    line = stack_words(held.snapshot).line
+    line = stack_words(device.snapshot).line
     most = int(np.argmax(more))
-    recorder = held.snapshot.recorder
+    recorder = device.snapshot.recorder
     yield Notice(
         CHECK.id,
         "medium",
-        "The peaks of the steps rise by {peak_growth_bytes} a step, from {first_peak_bytes} to {last_peak_bytes} in "
-        "{peak_steps} steps, though what stays does not: a step needs more at once. The largest part is that of "
-        "{allocation_line}: {risen_bytes}.",
+        "Peak memory rises by {peak_growth_bytes} per step, from {first_peak_bytes} to {last_peak_bytes} in {peak_steps} "
+        "steps. Retained memory does not grow: each step needs more at once. The largest increase is "
+        "{risen_bytes} from {allocation_line}.",
         recorder.todo(CHECK.advice_key()),
         [
             *rise.figures,
@@ -53,7 +53,7 @@ def rising_peaks(held: DeviceLevels) -> Iterator[Notice]:
         rise.threshold,
         Link(
             "growth",
-            {"device": held.name, "group": "changed_stacks", "against": str(rise.first), "at": str(rise.last)},
+            {"device": device.name, "group": "changed_stacks", "against": str(rise.first), "at": str(rise.last)},
             "Compare both peaks",
         ),
         references_of(recorder, CHECK.id),

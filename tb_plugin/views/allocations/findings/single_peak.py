@@ -1,4 +1,4 @@
-"""A peak that one short-lived block makes: what it would be without."""
+"""Peaks caused by one short-lived block."""
 
 from __future__ import annotations
 
@@ -15,57 +15,57 @@ from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
-SAVED_SHARE = 0.15
-"""From here on the memory would do for a visibly larger batch."""
-SHORT_LIFE = 0.1
-"""Share of the events of a step (of the history, where there are no steps): what lives longer is carried through the step."""
+# Share of the peak. From here on, the saved memory allows a noticeably larger batch.
+MIN_SAVED_SHARE = 0.15
+# Share of the events of a step (without steps: of the history). Longer-lived blocks belong to the step's working set.
+MAX_LIFE_SHARE = 0.1
 
 
 CHECK = Check(
     "snapshot_single_peak",
-    detects="One short-lived block makes the peak.",
-    threshold=f"Without it the peak is {percent(SAVED_SHARE)} lower or more (`saved_ratio`).",
+    detects="One short-lived block causes the peak.",
+    threshold=f"Without it the peak is {percent(MIN_SAVED_SHARE)} lower or more (`saved_ratio`).",
     severity="Medium.",
     notes=f"""
-        A block is short-lived if it lives for {percent(SHORT_LIFE)} of the events of a step or less. At the peak
-        there is no other such block of its stack.
+        A block is short-lived if it lives for {percent(MAX_LIFE_SHARE)} of the events of a step or less. No
+        other such block of its stack is live at the peak.
     """,
 )
 
 
-def single_peak(held: DeviceLevels) -> Iterator[Notice]:
-    """Yields one notice where one short-lived block makes the peak."""
-    levels = levels_of(held)
+def single_peak(device: DeviceLevels) -> Iterator[Notice]:
+    """Yields a finding if one short-lived block causes the peak."""
+    levels = levels_of(device)
     peak, at = int(levels.allocated.max()), levels.peak()
-    steps = steps_of(held)
-    length = float(np.median(np.diff(steps.moments))) if len(steps) else held.count
-    begin, freed = held.block("begin").astype(np.int64), held.block("freed").astype(np.int64)
-    size, stack = held.block("size"), held.block("stack")
-    short = (begin >= 0) & (freed - begin <= SHORT_LIFE * length)
-    there = np.flatnonzero(short & (begin <= at) & (freed > at))
-    if not len(there):
+    steps = steps_of(device)
+    length = float(np.median(np.diff(steps.moments))) if len(steps) else device.count
+    begin, freed = device.block("begin").astype(np.int64), device.block("freed").astype(np.int64)
+    size, stack = device.block("size"), device.block("stack")
+    short = (begin >= 0) & (freed - begin <= MAX_LIFE_SHARE * length)
+    candidates = np.flatnonzero(short & (begin <= at) & (freed > at))
+    if not len(candidates):
         return
-    block = int(there[size[there].argmax()])
-    if (stack[there] == stack[block]).sum() > 1 or size[block] < SAVED_SHARE * peak:
+    block = int(candidates[size[candidates].argmax()])
+    if (stack[candidates] == stack[block]).sum() > 1 or size[block] < MIN_SAVED_SHARE * peak:
         return
-    # In other steps the same line may make as high a peak.
+    # The same line may cause as high a peak in other steps.
     alike = np.flatnonzero(short & (stack == stack[block]))
-    without = int((levels.allocated - level(held.count, begin[alike], freed[alike], size[alike])).max())
+    without = int((levels.allocated - level(device.count, begin[alike], freed[alike], size[alike])).max())
     saved = peak - without
-    if saved < SAVED_SHARE * peak:
+    if saved < MIN_SAVED_SHARE * peak:
         return
-    recorder = held.snapshot.recorder
+    recorder = device.snapshot.recorder
     number = int(stack[block])
     yield Notice(
         CHECK.id,
         "medium",
-        "One short-lived block makes the peak: {transient_bytes} of {allocation_line} that live for {life_events} "
+        "One short-lived block causes the peak: {transient_bytes} from {allocation_line}, live for {life_events} "
         f"{noun(int(freed[block] - begin[block]), 'event')}. "
-        "Without it {peak_less_bytes} instead of {most_allocated_bytes} would be needed, {saved_bytes} less.",
+        "Without it the peak would be {peak_less_bytes} instead of {most_allocated_bytes} ({saved_bytes} less).",
         recorder.todo(CHECK.advice_key()),
         [
             METRICS.figure("transient_bytes", int(size[block])),
-            METRICS.figure("allocation_line", stack_words(held.snapshot).line[number].as_py() or NO_STACK),
+            METRICS.figure("allocation_line", stack_words(device.snapshot).line[number].as_py() or NO_STACK),
             METRICS.figure("life_events", int(freed[block] - begin[block])),
             METRICS.figure("peak_less_bytes", without),
             METRICS.figure("most_allocated_bytes", peak),
@@ -73,11 +73,11 @@ def single_peak(held: DeviceLevels) -> Iterator[Notice]:
             METRICS.figure("saved_ratio", saved / peak),
         ],
         "saved_ratio",
-        SAVED_SHARE,
+        MIN_SAVED_SHARE,
         Link(
             "allocations",
-            {"device": held.name, "at": str(at), "group": "held_stacks", "where": f"stack_number:{number}"},
-            "Show what was allocated then",
+            {"device": device.name, "at": str(at), "group": "held_stacks", "where": f"stack_number:{number}"},
+            "Show the allocations at that time",
         ),
         references_of(recorder, CHECK.id),
     )

@@ -1,6 +1,6 @@
-"""How fast collectives move data: by group, collective and size, and the latency and bandwidth that fit all sizes.
+"""Bandwidth of collectives by group, kind and size, and its fit.
 
-Only collectives of which every rank is here count: of others the time is a bound. A collective's time is its transfer, the
+Only collectives whose ranks are all loaded count, since other times are bounds. The time of a collective is its transfer: the
 duration on the rank that arrives last (``waiting.py``).
 """
 
@@ -22,46 +22,45 @@ from tb_plugin.views.distributed.waiting import MEASURED, TIMINGS
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-FEWEST_SIZES = 3
-LEAST_SPREAD = 4
-"""Times the smallest size the largest one is at least, or sizes say nothing of latency and bandwidth apart."""
-MOST_POINTS = 64
-"""So many sizes are fitted; of more, these are spread evenly over them in order."""
-WORST_FIT = 0.2
-"""Sizes of which less than three quarters are as near to the line as this are told by no line. The median would say nothing
-of three sizes: the line goes through two of them."""
+MIN_SIZES = 3
+# largest over smallest size; below it latency and bandwidth cannot be separated
+MIN_SIZE_RATIO = 4
+# sizes to fit; more are thinned evenly
+MAX_FITTED_SIZES = 64
+# three quarters of the sizes must be this close to the line. The median would prove nothing for three sizes: the line goes
+# through two of them.
+MAX_DEVIATION = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """Collectives of which every rank is here and sizes and factor are known: n of them."""
+    """Collectives with all ranks, a known size and a known factor: n of them."""
 
     row: Int64
-    """The call of a worker that says most of it, a row of the calls."""
+    """The most detailed call of each, a row of the calls."""
     bytes: Int64
     factor: Float64
     transfer_ns: Int64
     group: Int64
-    """Code of the process group: of its name and ranks; of a point-to-point call also of its two ends."""
+    """Code of the process group (name and ranks); for point-to-point calls also of both ends."""
     kind: Int64
-    """Position in ``kinds``: what groups are for, as described, else their name."""
+    """Position in ``kinds``: descriptions of groups, else their names."""
     kinds: list[str]
     collective: Int64
     """Position in ``collectives``."""
     collectives: list[str]
     size: Int64
-    """Workers that take part."""
+    """Number of participating workers."""
     nodes: list[tuple[str, ...]]
-    """For each group the nodes of its ranks, in order; empty where one is not known."""
+    """Nodes of the ranks of each group, in order; empty if one is unknown."""
 
     def __len__(self) -> int:
-        """Returns how many there are."""
         return len(self.row)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Time of a transfer: ``latency_ns`` and bytes on the bus over ``bandwidth`` (bytes a second)."""
+    """Fit of transfer time: ``latency_ns`` plus bus bytes over ``bandwidth`` (bytes per second)."""
 
     kind: str
     collective: str
@@ -70,38 +69,38 @@ class Fit:
     latency_ns: float | None
     bandwidth: float | None
     deviation: float | None
-    """Three quarters of the sizes are no further from the line, over it; None as the two above where no line tells them."""
+    """Relative deviation that three quarters of the sizes do not exceed; None, as the two above, without a fit."""
 
 
 def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | None:
-    """Returns latency (ns), nanoseconds a byte and the relative deviation of the line of least deviations.
+    """Returns latency (ns), nanoseconds per byte and the relative deviation of the line of least absolute deviations.
 
-    Of all lines with neither number below 0 it has the least sum of |time - line| / time: as sizes span powers of ten, the
-    large ones would decide alone otherwise. Such a line goes through two of the points, or through one of them without a
-    latency, so that it is found by trying. Three quarters of the points (rounded up) deviate by no more than is said. None
-    where sizes are too few or too alike, or all times grow with smaller sizes.
+    Both numbers are at least 0. The line minimises the sum of |time - line| / time: without the division, large sizes would
+    decide alone. Such a line goes through two points, or through one without latency, so all candidates are tried. Three
+    quarters of the points (rounded up) do not exceed the deviation. None if there are too few or too similar sizes, or if
+    time falls with size.
     """
-    if len(moved) < FEWEST_SIZES or moved.max() < LEAST_SPREAD * moved.min():
+    if len(moved) < MIN_SIZES or moved.max() < MIN_SIZE_RATIO * moved.min():
         return None
-    if len(moved) > MOST_POINTS:
-        chosen = np.unique(np.linspace(0, len(moved) - 1, MOST_POINTS).round().astype(np.int64))
+    if len(moved) > MAX_FITTED_SIZES:
+        chosen = np.unique(np.linspace(0, len(moved) - 1, MAX_FITTED_SIZES).round().astype(np.int64))
         order = np.argsort(moved, kind="stable")[chosen]
         moved, time_ns = moved[order], time_ns[order]
     one, other = np.triu_indices(len(moved), 1)
-    apart = moved[other] - moved[one]
+    size_difference = moved[other] - moved[one]
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.where(apart != 0, (time_ns[other] - time_ns[one]) / apart, -1.0)
-    begin = time_ns[one] - slope * moved[one]
-    slope, begin = np.append(slope, time_ns / moved), np.append(begin, np.zeros(len(moved)))
-    fits = (slope > 0) & (begin >= 0)
-    if not fits.any():
+        slope = np.where(size_difference != 0, (time_ns[other] - time_ns[one]) / size_difference, -1.0)
+    intercept = time_ns[one] - slope * moved[one]
+    slope, intercept = np.append(slope, time_ns / moved), np.append(intercept, np.zeros(len(moved)))
+    is_valid = (slope > 0) & (intercept >= 0)
+    if not is_valid.any():
         return None
-    slope, begin = slope[fits], begin[fits]
-    away = np.abs(begin[:, None] + slope[:, None] * moved - time_ns) / time_ns
-    best = int(np.argmin(away.sum(axis=1)))
-    line = begin[best] + slope[best] * moved
+    slope, intercept = slope[is_valid], intercept[is_valid]
+    deviations = np.abs(intercept[:, None] + slope[:, None] * moved - time_ns) / time_ns
+    best = int(np.argmin(deviations.sum(axis=1)))
+    line = intercept[best] + slope[best] * moved
     return (
-        float(begin[best]),
+        float(intercept[best]),
         float(slope[best]),
         float(np.sort(np.abs(time_ns - line) / line)[(3 * len(line) - 1) // 4]),
     )
@@ -109,25 +108,25 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 
 @remembered
 def meetings(data: JobData) -> Meetings:
-    """Returns the collectives of the chosen steps that tell a bandwidth."""
-    seen = data.seen
+    """Returns the collectives of the selected steps that have a bandwidth."""
+    calls = data.seen
     usable = (
-        (seen.match >= 0)
-        & (seen.waiting.timing == TIMINGS.index(MEASURED))
-        & (seen.bytes > 0)
-        & (seen.waiting.transfer_ns > 0)
-        & seen.rated
-        & ~np.isnan(seen.factor)
-        & (seen.factor > 0)
-        & _alone(seen.data)
+        (calls.match >= 0)
+        & (calls.waiting.timing == TIMINGS.index(MEASURED))
+        & (calls.bytes > 0)
+        & (calls.waiting.transfer_ns > 0)
+        & calls.rated
+        & ~np.isnan(calls.factor)
+        & (calls.factor > 0)
+        & _not_coalesced(calls.data)
     )
     rows = np.flatnonzero(usable)
-    collective, names = texts_of(seen.data, "collective")
+    collective, names = texts_of(calls.data, "collective")
     received = np.isin(collective, [i for i, each in enumerate(names) if each == "recv"])
-    # A transfer between two ends is told by its sender.
-    order = rows[np.lexsort((received[rows], -seen.bytes[rows], seen.match[rows]))]
-    row = order[np.flatnonzero(np.diff(seen.match[order], prepend=-1))]
-    some = seen.data.take(pa.array(row))
+    # The sender of a transfer comes first.
+    order = rows[np.lexsort((received[rows], -calls.bytes[rows], calls.match[rows]))]
+    row = order[np.flatnonzero(np.diff(calls.match[order], prepend=-1))]
+    some = calls.data.take(pa.array(row))
     name, names = texts_of(some, "group")
     ranks, listed = texts_of(some, "group_ranks")
     described = {(each["group"], each["group_ranks"]): each["group_description"] for each in data.process_groups}
@@ -145,30 +144,30 @@ def meetings(data: JobData) -> Meetings:
     place = {title: at for at, title in enumerate(kinds)}
     return Meetings(
         row=row,
-        bytes=seen.bytes[row],
-        factor=seen.factor[row],
-        transfer_ns=seen.waiting.transfer_ns[row],
+        bytes=calls.bytes[row],
+        factor=calls.factor[row],
+        transfer_ns=calls.waiting.transfer_ns[row],
         group=which.astype(np.int64),
         kind=np.array([place[title] for title in titles], np.int64)[which],
         kinds=kinds,
         collective=collective,
         collectives=collectives,
-        size=seen.waiting.workers[row],
-        nodes=_nodes(data, seen.match[row], which.astype(np.int64), len(first)),
+        size=calls.waiting.workers[row],
+        nodes=_nodes(data, calls.match[row], which.astype(np.int64), len(first)),
     )
 
 
 def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple[str, ...]]:
-    """The nodes of the workers that meet in each group."""
-    seen = data.seen
-    of = np.full(int(seen.match.max(initial=-1)) + 2, -1, np.int64)
-    of[match] = group
-    mine = of[seen.match]
+    """Nodes of the workers in each group."""
+    calls = data.seen
+    group_of_match = np.full(int(calls.match.max(initial=-1)) + 2, -1, np.int64)
+    group_of_match[match] = group
+    group_of_call = group_of_match[calls.match]
     named = {str(row["worker"]): str(row["node"] or "") for row in data.devices}
     nodes = sorted({node for node in named.values() if node})
     numbers = {node: at for at, node in enumerate(nodes)}
     place = np.array([numbers.get(named.get(name, ""), len(nodes)) for name in data.names], np.int64)
-    pairs = np.unique(mine[mine >= 0] * (len(nodes) + 1) + place[seen.worker[mine >= 0]])
+    pairs = np.unique(group_of_call[group_of_call >= 0] * (len(nodes) + 1) + place[calls.worker[group_of_call >= 0]])
     found: list[list[str]] = [[] for _ in range(groups)]
     unknown = set()
     for pair in pairs.tolist():
@@ -180,8 +179,8 @@ def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple
     return [() if at in unknown else tuple(each) for at, each in enumerate(found)]
 
 
-def _alone(calls: pa.Table) -> npt.NDArray[np.bool_]:
-    """Calls that no kernel carries out together with others: of those nobody knows which part of the time is whose."""
+def _not_coalesced(calls: pa.Table) -> npt.NDArray[np.bool_]:
+    """Calls that are not coalesced with others: the share of a coalesced call in the kernel time is unknown."""
     if "batch" not in calls.column_names:
         return np.ones(calls.num_rows, np.bool_)
     found: npt.NDArray[np.bool_] = calls["batch"].is_null().to_numpy()
@@ -190,13 +189,13 @@ def _alone(calls: pa.Table) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Collectives with equal keys together: n classes in order of the keys."""
+    """Collectives with equal keys: n classes in order of the keys."""
 
     first: Int64
-    """A collective of each, a position in Meetings."""
+    """One collective of each class, a position in Meetings."""
     count: Int64
     transfer_ns: Int64
-    """Median, of an even number the smaller one in the middle."""
+    """Median; the smaller one of two middle values."""
     total_ns: Int64
 
 
@@ -212,7 +211,7 @@ def classes_of(found: Meetings, *keys: Int64) -> Classes:
 
 
 def fits(data: JobData) -> list[Fit]:
-    """Returns latency and bandwidth of each kind of groups, size of group and collective, those with most time first."""
+    """Returns latency and bandwidth per kind of group, group size and collective, those with most time first."""
     return _fits(data)
 
 
@@ -221,24 +220,24 @@ def _fits(data: JobData) -> list[Fit]:
     found = meetings(data)
     pool = codes(found.kind, found.size, found.collective) if len(found) else np.empty(0, np.int64)
     classes = classes_of(found, pool, found.bytes)
-    of = pool[classes.first]
+    pool_of_class = pool[classes.first]
     time = np.bincount(pool, weights=found.transfer_ns)
-    made = []
-    for number in sorted(np.unique(of).tolist(), key=lambda number: -time[number]):
-        mine = np.flatnonzero(of == number)
+    rows = []
+    for number in sorted(np.unique(pool_of_class).tolist(), key=lambda number: -time[number]):
+        mine = np.flatnonzero(pool_of_class == number)
         at = classes.first[mine]
         head = int(at[0])
         line = line_of(found.bytes[at] * found.factor[at], classes.transfer_ns[mine].astype(np.float64))
-        told = line is not None and line[2] <= WORST_FIT
-        made.append(
+        is_good = line is not None and line[2] <= MAX_DEVIATION
+        rows.append(
             Fit(
                 kind=found.kinds[found.kind[head]],
                 collective=found.collectives[found.collective[head]],
                 group_size=int(found.size[head]),
                 sizes=len(mine),
-                latency_ns=line[0] if line and told else None,
-                bandwidth=1e9 / line[1] if line and told else None,
-                deviation=line[2] if line and told else None,
+                latency_ns=line[0] if line and is_good else None,
+                bandwidth=1e9 / line[1] if line and is_good else None,
+                deviation=line[2] if line and is_good else None,
             )
         )
-    return made
+    return rows

@@ -1,4 +1,4 @@
-"""Tables, chart and notice of how fast data move: bandwidths of groups, latency and bandwidth over sizes, slow nodes."""
+"""Tables, chart and findings of collective bandwidth."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _NODES = {
     "nodes": pa.string(), "node_count": pa.int64(), "met": pa.int64(), "slowdown": pa.float64(),
     "bus_bandwidth": pa.float64(),
 }  # fmt: skip
-DRAWN = 5
-"""So many kinds of groups and collectives are in the chart: those with most time."""
-MOST_SIZES = 200
-LEAST_SIZE = 512
-"""Bytes: what transfers of less take is latency alone, and would stretch both axes by decades."""
-NAMED_NODES = 4
-"""Of more nodes the first and the last are named."""
+# kinds of groups and collectives in the chart, those with most time
+MAX_LINES = 5
+MAX_SIZES = 200
+# bytes; smaller transfers are pure latency and would stretch both axes by decades
+MIN_BYTES = 512
+# with more nodes, only the first and the last are named
+MAX_NODES_NAMED = 4
 _SCALE = 10**6
-NAMED = 3
-"""So many slow nodes and pairs of nodes are findings of their own."""
+# slow nodes and pairs of nodes with a finding of their own
+MAX_FINDINGS = 3
 
 
 @remembered
 def bandwidth_frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns the tables: bandwidths by group, collective and size, their fits, and how nodes compare."""
+    """Returns the tables: bandwidths by group, collective and size, their fits, and a comparison of nodes."""
     every = [
         frame(
             "bandwidths",
@@ -103,14 +103,14 @@ def _bandwidth_rows(data: JobData) -> list[Row]:
 
 
 def nodes_short(nodes: Sequence[str]) -> str:
-    """Returns nodes by name, of many their number, the first and the last."""
-    if len(nodes) <= NAMED_NODES:
+    """Returns nodes by name; for many nodes their number, the first and the last."""
+    if len(nodes) <= MAX_NODES_NAMED:
         return ", ".join(nodes)
     return f"{len(nodes)} nodes: {nodes[0]} … {nodes[-1]}"
 
 
 def _peaks(data: JobData) -> dict[str, int]:
-    """What the links of the devices of each node move at most, where it is known and the same for all of them."""
+    """Peak bandwidth of each node's links, if known and equal for all its devices."""
     found: dict[str, set[object]] = defaultdict(set)
     for row in data.devices:
         found[str(row["node"] or "")].add(row.get("link_peak"))
@@ -133,10 +133,10 @@ def _fit_rows(every: list[Fit]) -> list[Row]:
 
 
 def node_rows(data: JobData) -> list[Row]:
-    """Returns a row for each set of nodes that groups meet on, the slowest first.
+    """Returns a row per set of nodes with a common group, slowest first.
 
-    ``slowdown``: median over its kinds of collectives (kind of group, name, ranks, bytes) of its median transfer over the
-    median of all sets with as many nodes that have the same kind.
+    ``slowdown``: for each kind of collective (kind of group, name, ranks, bytes) the set's median transfer over the median of
+    all sets with as many nodes; then the median of these ratios.
     """
     return _node_rows(data)
 
@@ -168,16 +168,16 @@ def _node_rows(data: JobData) -> list[Row]:
                 ratios[where].append(time / middle)
     short = [nodes_short(nodes) for nodes in places]
     uses = Counter(short)
-    # A name is one row's.
+    # Names must be unique.
     names = [one if uses[one] == 1 else ", ".join(nodes) for one, nodes in zip(short, places, strict=True)]
     moved = np.bincount(place, weights=some.bytes * some.factor, minlength=len(places))
     time = np.bincount(place, weights=some.transfer_ns, minlength=len(places))
-    met = np.bincount(place, minlength=len(places))
+    count = np.bincount(place, minlength=len(places))
     rows: list[Row] = [
         {
             "nodes": names[at],
             "node_count": len(nodes),
-            "met": int(met[at]),
+            "met": int(count[at]),
             "slowdown": median(ratios[at]) if ratios[at] else None,
             "bus_bandwidth": float(moved[at] * 1e9 / time[at]),
         }
@@ -199,7 +199,7 @@ def _some(found: Meetings, keep: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def slow_nodes(data: JobData) -> list[Notice]:
-    """Returns the nodes, and pairs of nodes, on which the same collectives take longer than on the others."""
+    """Returns findings about nodes, and pairs of nodes, where the same collectives take longer than elsewhere."""
     by_count: dict[object, list[Row]] = defaultdict(list)
     for row in node_rows(data):
         if row["slowdown"] is not None:
@@ -207,7 +207,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
     notices = []
     for rows in by_count.values():
         values = [round(_number(row["slowdown"]) * _SCALE) for row in rows]
-        for at in outlying(values)[:NAMED]:
+        for at in outlying(values)[:MAX_FINDINGS]:
             row = rows[at]
             figures = [
                 METRICS.figure("nodes", str(row["nodes"])),
@@ -217,10 +217,10 @@ def slow_nodes(data: JobData) -> list[Notice]:
             ]
             where = "Between {nodes}" if row["node_count"] == 2 else "On {nodes}"
             text = (
-                f"{where} data move slowly: the same collectives take {{slowdown}} times the median of {{node_sets}} such "
-                "sets of nodes ({bus_bandwidth} on the bus)."
+                f"{where}, data moves slowly: the same collectives take {{slowdown}} times the median of {{node_sets}} sets "
+                "of nodes ({bus_bandwidth} bus bandwidth)."
             )
-            todo = "Check cables, ports and switches there, and what else uses them."
+            todo = "Check the cables, ports and switches there, and other traffic on them."
             least = 1 + LEAST_PERCENT / 100
             share = values[at] * 2 / twice_median(values) - 1
             notices.append(
@@ -230,31 +230,31 @@ def slow_nodes(data: JobData) -> list[Notice]:
 
 
 def bandwidth_series(data: JobData) -> list[Series]:
-    """Returns the chart of bandwidth against size with the fits, of the kinds of groups and collectives with most time."""
+    """Returns the chart of bandwidth against size with fits, for the kinds of groups and collectives with most time."""
     every = meetings(data)
     if not len(every):
         return []
-    large = np.flatnonzero(every.bytes >= LEAST_SIZE)
+    large = np.flatnonzero(every.bytes >= MIN_BYTES)
     found = _some(every, large) if len(large) else every
     pool = codes(found.kind, found.size, found.collective)
     time = np.bincount(pool, weights=found.transfer_ns)
-    shown = sorted(np.unique(pool).tolist(), key=lambda number: -time[number])[:DRAWN]
+    shown = sorted(np.unique(pool).tolist(), key=lambda number: -time[number])[:MAX_LINES]
     classes = classes_of(found, pool, found.bytes)
-    of = pool[classes.first]
-    sizes = np.unique(found.bytes[classes.first[np.isin(of, shown)]])
-    subtitle = "median transfer of each size; lines: latency and bandwidth that fit all sizes"
+    pool_of_class = pool[classes.first]
+    sizes = np.unique(found.bytes[classes.first[np.isin(pool_of_class, shown)]])
+    subtitle = "median transfer per size; lines: fit of latency and bandwidth over all sizes"
     if len(found) < len(every):
-        subtitle += "; sizes below 512 B, latency alone, are in the table Bandwidths"
-    if len(sizes) > MOST_SIZES:
+        subtitle += "; sizes below 512 B (latency only) are in the table Bandwidths"
+    if len(sizes) > MAX_SIZES:
         drawn = np.isin(pool, shown)
         time_of = np.bincount(np.searchsorted(sizes, found.bytes[drawn]), weights=found.transfer_ns[drawn])
-        sizes = np.sort(sizes[np.argsort(-time_of, kind="stable")[:MOST_SIZES]])
-        subtitle += f"; the {MOST_SIZES} sizes with most time"
-    told = {(fit.kind, fit.group_size, fit.collective): fit for fit in fits(data)}
+        sizes = np.sort(sizes[np.argsort(-time_of, kind="stable")[:MAX_SIZES]])
+        subtitle += f"; the {MAX_SIZES} sizes with most time"
+    fit_of_kind = {(fit.kind, fit.group_size, fit.collective): fit for fit in fits(data)}
     lines = []
     for place, number in enumerate(shown):
         category = f"slice{place}"
-        mine = np.flatnonzero(of == number)
+        mine = np.flatnonzero(pool_of_class == number)
         at = classes.first[mine]
         head = int(at[0])
         speed = found.bytes[at] * found.factor[at] * 1e9 / classes.transfer_ns[mine]
@@ -264,7 +264,7 @@ def bandwidth_series(data: JobData) -> list[Series]:
         title = f"{collective}, {kind} of {count}" if kind else f"{collective} of {count}"
         metric = METRICS.metric("typical_bus_bandwidth", title)
         lines.append(Line(metric, category, [values.get(size) for size in sizes.tolist()]))
-        fit = told.get((kind, count, collective))
+        fit = fit_of_kind.get((kind, count, collective))
         if fit is not None and fit.latency_ns is not None and fit.bandwidth:
             moved = sizes * float(found.factor[head])
             fitted = moved * 1e9 / (fit.latency_ns + moved * 1e9 / fit.bandwidth)

@@ -1,1 +1,1 @@
-"""How far the clocks of ranks are apart, and who came late by them."""
+"""Clock offsets between ranks, and late arrivals."""

@@ -1,4 +1,4 @@
-"""Which calls tell clocks apart: ends of collectives that all ranks leave together, a bounded number of each worker."""
+"""Anchors of clocks: ends of synchronizing collectives."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 Bool = npt.NDArray[np.bool_]
 
+# no rank can leave before all ranks have arrived, and all ranks leave at about the same time
 SYNCHRONIZING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
-"""Collectives that no rank can leave before every rank has come, and that end on all of them at about the same time."""
+# anchors per worker and group, at least while it has as many; more only slow the fit
 MOST = 256
-"""Anchors of a worker in one group, at least while it has so many: more make the fit slower, not better."""
 
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Ends of collectives: n rows."""
+    """Ends of n collective calls."""
 
     worker: Int64
     match: Int64
-    """0, 1, ...: rows with one number ended together."""
+    """0, 1, ...: rows with the same number ended together."""
     end_ns: Int64
-    """Since the trace of the worker began, by its own clock."""
+    """Since the start of the worker's trace, by its own clock."""
     group: Int64
-    """Code of the process group that the collective is of."""
 
     @property
     def matches(self) -> int:
-        """Returns how many collectives there are."""
+        """Returns the number of collectives."""
         return int(self.match.max(initial=-1)) + 1
 
 
 def anchors_of(
     worker: Int64, match: Int64, group: Int64, end_ns: Int64, on_device: Bool, synchronizing: Bool
 ) -> Anchors:
-    """Returns the anchors among calls: of worker, number of the collective (-1 = none), code of the group and end.
+    """Returns the anchors among calls, given worker, collective (-1 = none), group code and end time.
 
-    A collective that some workers saw on a device and others on the host has no common end: the host is done earlier.
+    Collectives that some workers recorded on a device and others on the host have no common end, so they are no anchors.
     """
     count = int(match.max(initial=-1)) + 1
     known = match >= 0
@@ -58,25 +57,26 @@ def anchors_of(
 
 
 def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
-    """Which rows to keep: collectives spread over the time of each worker and group, whole ones.
+    """Marks rows to keep: whole collectives, spread over the time of each worker and group.
 
-    All workers want the same collectives first, so that few are kept though each has lost others; who has few keeps all.
+    All workers prefer the same collectives, so that few are kept even if workers lost different ones. Workers with few calls
+    keep all.
     """
     if not len(match):
         return np.zeros(0, np.bool_)
     matches = group_sorted(match)
     first, number = matches.first, matches.of
-    turn = _turns(occurrence(group[first]))
+    turn = _evenly_spread(occurrence(group[first]))
     mine = codes(worker, group)
     share = MOST / np.bincount(mine)[mine]
     wanted = np.zeros(len(first), np.bool_)
     wanted[number[turn[number] < share]] = True
-    kept: Bool = wanted[number]
-    return kept
+    is_kept: Bool = wanted[number]
+    return is_kept
 
 
-def _turns(ordinal: Int64) -> npt.NDArray[np.float64]:
-    """Numbers in [0, 1); those below any limit lie evenly among the ordinals, whose bits they mirror (van der Corput)."""
+def _evenly_spread(ordinal: Int64) -> npt.NDArray[np.float64]:
+    """Numbers in [0, 1): those below any limit are evenly spread, because bits are mirrored (van der Corput)."""
     bits: UInt32 = ordinal.astype(np.uint32)
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
         bits = ((bits >> np.uint32(shift)) & np.uint32(mask)) | ((bits & np.uint32(mask)) << np.uint32(shift))

@@ -1,7 +1,7 @@
-"""How wrong the drifts of clocks may be: what noise of the ends alone would make of them, tried many times.
+"""Standard errors of clock drifts, by simulation of noise.
 
-Ends of one group of ranks tell the drifts of its members against each other and nothing else. So a worker is tied to others
-of its own groups by many ends, and perhaps to all others by few: how well its drift is known follows from the whole net.
+Anchors of a group constrain the drifts of its members relative to each other only. A worker may have many anchors within its
+own groups and few with all others, so its error follows from the whole network.
 """
 
 from __future__ import annotations
@@ -16,68 +16,69 @@ from tb_plugin.views.distributed.clocks.fit import LARGEST_DRIFT
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-FEWEST_TRIES, MOST_TRIES = 100, 4_000
-"""Errors are known to 1 in sqrt(2 x tries) of themselves: to a fourteenth at least, of small jobs to a ninetieth."""
-DRAWN = 1 << 19
-"""Numbers that are drawn for all tries together, as far as tries are not too few or too many."""
-MOST_GROUPS = 1_024
-"""Groups that are looked at, those with most ends: what the others tell is not counted, which makes errors larger."""
+# relative error of an error is 1 / sqrt(2 x tries): at most 1/14, for small jobs 1/90
+MIN_TRIES, MAX_TRIES = 100, 4_000
+# random numbers over all tries, within the limits of tries
+MAX_RANDOM_NUMBERS = 1 << 19
+# groups with most anchors; ignoring the others overestimates errors
+MAX_GROUPS = 1_024
+# a drift counts as non-zero above this many standard errors
 SURE_ERRORS = 3
-"""A drift is told from none where it is more than so many of its standard errors."""
-_CERTAIN = np.sqrt(0.95)
-"""The fit uses 95 % of what normal ends tell (``fit.py``)."""
-_MOST_TOLD = 1e12
-"""More would be lost among the digits of a number: no group's error is below a ten-billionth."""
+# the fit has 95 % efficiency for normal noise (fit.py)
+_FIT_EFFICIENCY = np.sqrt(0.95)
+# keeps numbers within float precision: errors of a group stay above 1e-10
+_MAX_INFORMATION = 1e12
 
 
 def scatter_of(a: Anchors, off: Float64, parameters: int) -> Float64:
-    """Returns how far ends scatter (standard deviation, of which few far ones are no part) in the group of each anchor.
+    """Returns the robust standard deviation of anchors in the group of each anchor.
 
-    ``off`` is how far each lies from the mean of its collective, which it draws nearer, as do the ``parameters`` that were
-    fitted. A few ends may lie close together by chance: no group scatters less than all do.
+    ``off`` is each anchor's distance from the mean of its collective. The mean and the ``parameters`` of the fit shrink
+    distances, which is corrected. A few anchors may be close by chance, so no group gets less than the deviation of all
+    anchors.
     """
     if not len(off):
         return off
     members = np.bincount(a.match)[a.match]
     free = max(len(off) - a.matches - parameters, 1) / (len(off) - a.matches)
-    alone = np.abs(off) / np.sqrt((1 - 1 / members) * free)
+    distance = np.abs(off) / np.sqrt((1 - 1 / members) * free)
     group = group_sorted(a.group).of
-    usual = quantile_by(group, np.rint(alone).astype(np.int64), int(group.max()) + 1, 50)
-    of_group = _scatter(alone, group, usual.astype(np.float64))
-    of_all = _scatter(alone, np.zeros_like(group), np.median(alone, keepdims=True))
+    usual = quantile_by(group, np.rint(distance).astype(np.int64), int(group.max()) + 1, 50)
+    of_group = _scatter(distance, group, usual.astype(np.float64))
+    of_all = _scatter(distance, np.zeros_like(group), np.median(distance, keepdims=True))
     found: Float64 = np.maximum(of_group, of_all)[group]
     return found
 
 
-def _scatter(alone: Float64, key: Int64, median: Float64) -> Float64:
-    """The standard deviation of distances with each key; those beyond three of them (by the median) count three."""
-    near = np.minimum(alone, (3 * MAD_TO_DEVIATION * np.maximum(median, 1.0))[key])
+def _scatter(distance: Float64, key: Int64, median: Float64) -> Float64:
+    """Standard deviation per key, with distances clipped to three deviations (by the median)."""
+    near = np.minimum(distance, (3 * MAD_TO_DEVIATION * np.maximum(median, 1.0))[key])
     found: Float64 = np.maximum(np.sqrt(np.bincount(key, near * near) / np.bincount(key)), 1.0)
     return found
 
 
 def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) -> Float64:
-    """Returns one standard error of the drift of each worker against the median of those it is connected with.
+    """Returns one standard error of each worker's drift against the median of the workers connected with it.
 
-    It is endless where less than half of them tell it. ``where`` numbers the connected ones (-1 = nobody), ``found`` are
-    their drifts. In each try all ends of a group tell their drifts with an error of their own, as large as they scatter over
-    the time that they last, and all drifts are fitted; without any, a clock drifts by ``LARGEST_DRIFT`` either way. Unknowns
-    are one drift a worker and one a group: workers are eliminated, and what is left is solved at once for all tries.
+    Infinite if less than half of them constrain it. ``where`` numbers the connected sets (-1 = none), ``found`` are the
+    drifts. Each try draws one error per group from the scatter of its anchors and their time span, then refits all drifts.
+    Without anchors, a clock drifts by ``LARGEST_DRIFT``. Unknowns are one drift per worker and one per group: workers are
+    eliminated, the rest is solved at once for all tries.
     """
     workers = len(where)
-    worker, group, told = _told(a, scatter_ns)
-    tries = min(max(DRAWN // (workers + len(told)), FEWEST_TRIES), MOST_TRIES) if workers else 0
+    worker, group, information = _information(a, scatter_ns)
+    tries = min(max(MAX_RANDOM_NUMBERS // (workers + len(information)), MIN_TRIES), MAX_TRIES) if workers else 0
     random = np.random.default_rng(0)
-    noise = np.sqrt(told)[:, None] * random.standard_normal((len(told), tries))
+    noise = np.sqrt(information)[:, None] * random.standard_normal((len(information), tries))
     at_worker = random.standard_normal((workers, tries)) + _sums(worker, noise, workers)
-    of_worker = 1 + np.bincount(worker, told, workers)
-    if len(told):
-        ties = np.zeros((workers, int(group.max()) + 1))
-        ties[worker, group] = told
-        share = ties / of_worker[:, None]
-        left = np.diag(ties.sum(axis=0)) - ties.T @ share
-        at_worker += ties @ np.linalg.solve(left, share.T @ at_worker - _sums(group, noise, ties.shape[1]))
-    drift = at_worker / of_worker[:, None]
+    per_worker = 1 + np.bincount(worker, information, workers)
+    if len(information):
+        pairs = np.zeros((workers, int(group.max()) + 1))
+        pairs[worker, group] = information
+        share = pairs / per_worker[:, None]
+        left = np.diag(pairs.sum(axis=0)) - pairs.T @ share
+        at_worker += pairs @ np.linalg.solve(left, share.T @ at_worker - _sums(group, noise, pairs.shape[1]))
+    drift = at_worker / per_worker[:, None]
     error = np.full(workers, np.inf)
     for number in range(int(where.max(initial=-1)) + 1):
         mine = np.flatnonzero(where == number)
@@ -86,40 +87,40 @@ def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) 
 
 
 def _against_median(found: Float64, noise: Float64) -> Float64:
-    """The error of each worker against the median of those that are tied closely, if these are more than half of all.
+    """Error of each worker against the median of closely connected workers, if these are more than half of all.
 
-    Noise moves the median, too: more where others lie far off, and one or two in the middle are all of it.
+    Noise moves the median as well: more if the other workers are far off and one or two determine it.
     """
     middle = np.median(noise.T.copy(), axis=1)
     centre = int(np.argmin(np.mean(np.abs(noise - middle), axis=1)))
-    # Two errors apart, one of each.
-    tied = np.mean((noise - noise[centre]) ** 2, axis=1) < 2 / SURE_ERRORS**2
-    if 2 * tied.sum() <= len(tied):
-        return np.full(len(tied), np.inf)
-    moved = np.median((found[tied, None] + noise[tied]).T.copy(), axis=1) - np.median(found[tied])
+    # The difference contains two errors.
+    is_close = np.mean((noise - noise[centre]) ** 2, axis=1) < 2 / SURE_ERRORS**2
+    if 2 * is_close.sum() <= len(is_close):
+        return np.full(len(is_close), np.inf)
+    moved = np.median((found[is_close, None] + noise[is_close]).T.copy(), axis=1) - np.median(found[is_close])
     error: Float64 = np.sqrt(np.mean((noise - moved) ** 2, axis=1))
     return error
 
 
-def _told(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
-    """For each worker and group: how much the ends there tell of the drift, in units of what is known without any."""
+def _information(a: Anchors, scatter_ns: Float64) -> tuple[Int64, Int64, Float64]:
+    """Information about the drift per worker and group, in units of the prior."""
     rows, group = np.arange(len(a.group)), group_sorted(a.group).of
     ends = np.bincount(group)
-    if len(ends) > MOST_GROUPS:
-        kept = np.sort(np.argsort(-ends, kind="stable")[:MOST_GROUPS])
-        rows = np.flatnonzero(np.isin(group, kept))
-        group = np.searchsorted(kept, group[rows])
-    groups = min(len(ends), MOST_GROUPS)
+    if len(ends) > MAX_GROUPS:
+        largest = np.sort(np.argsort(-ends, kind="stable")[:MAX_GROUPS])
+        rows = np.flatnonzero(np.isin(group, largest))
+        group = np.searchsorted(largest, group[rows])
+    groups = min(len(ends), MAX_GROUPS)
     key, end = a.worker[rows] * groups + group, a.end_ns[rows]
     mean = np.bincount(key, end) / np.maximum(np.bincount(key), 1)
-    told = np.bincount(key, ((end - mean[key]) * (_CERTAIN * LARGEST_DRIFT) / scatter_ns[rows]) ** 2)
-    pairs = np.flatnonzero(told)
+    information = np.bincount(key, ((end - mean[key]) * (_FIT_EFFICIENCY * LARGEST_DRIFT) / scatter_ns[rows]) ** 2)
+    pairs = np.flatnonzero(information)
     worker, group = np.divmod(pairs, max(groups, 1))
-    return worker, group_sorted(group).of, np.minimum(told[pairs], _MOST_TOLD)
+    return worker, group_sorted(group).of, np.minimum(information[pairs], _MAX_INFORMATION)
 
 
 def _sums(key: Int64, values: Float64, count: int) -> Float64:
-    """The sums of the rows with each key."""
+    """Sums of rows by key."""
     found = np.zeros((count, values.shape[1]))
     order = np.argsort(key, kind="stable")
     begin = np.flatnonzero(np.diff(key[order], prepend=-1))

@@ -1,4 +1,4 @@
-"""A robust fit of clocks to ends of collectives: first offsets along the surest way, then all offsets and drifts at once."""
+"""Robust fit of clock offsets and drifts to collective ends."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
+# crystals hardly drift more; a drift is fitted if anchors can separate one of this size from 0
 LARGEST_DRIFT = 1e-4
-"""Crystals hardly drift more. A drift is told where the anchors can tell at least so large a one from none."""
 
-_ROUNDS = 30
-_SOLVING = 80
-_FLAT = 1e-13
-"""A way is flat when it rises by so little of what it would if each end were alone: rounding makes 1e-16 of it."""
+_MAX_ROUNDS = 30
+_MAX_SOLVER_STEPS = 80
+# a direction is flat below this share of the curvature of independent anchors; rounding is about 1e-16
+_MIN_CURVATURE = 1e-13
+# standard deviations at which an anchor has half weight: 95 % efficiency for normal noise
 _CAUCHY = 2.385
-"""An end that lies so many standard deviations off counts half: of normal ones, 95 % of what they tell is used."""
 
 
 def connected(anchors: Anchors, zero_ns: Int64) -> tuple[Int64, Int64]:
-    """Returns for each worker the number of those it is connected with (0 has most; -1 = nobody), and a first offset.
+    """Returns for each worker the number of its connected set (0 is the largest; -1 = none), and a first offset, ns.
 
-    ``zero_ns`` is what the clocks showed at time 0. In each collective all are compared with its first worker; of two
-    workers the median counts, and the way from one to another leads over pairs that met most often.
+    ``zero_ns`` is the clock reading at time 0. Each collective compares its ranks with its first worker; the median counts
+    for each pair. Offsets follow the pairs with most common collectives.
     """
-    ways = _ways(anchors, zero_ns)
+    neighbours = _spanning_tree(anchors, zero_ns)
     number, offset = np.full(len(zero_ns), -1, np.int64), np.zeros(len(zero_ns), np.int64)
     sizes: list[int] = []
-    for start in ways:
+    for start in neighbours:
         if number[start] >= 0:
             continue
-        number[start], waiting, size = len(sizes), [start], 0
-        while waiting:
-            here, size = waiting.pop(), size + 1
-            for there, apart in ways[here]:
-                if number[there] < 0:
-                    number[there], offset[there] = len(sizes), offset[here] + apart
-                    waiting.append(there)
+        number[start], queue, size = len(sizes), [start], 0
+        while queue:
+            current, size = queue.pop(), size + 1
+            for neighbour, lag in neighbours[current]:
+                if number[neighbour] < 0:
+                    number[neighbour], offset[neighbour] = len(sizes), offset[current] + lag
+                    queue.append(neighbour)
         sizes.append(size)
     place = np.full(len(sizes) + 1, -1, np.int64)
     place[np.argsort([-size for size in sizes], kind="stable")] = np.arange(len(sizes))
     return place[number], offset
 
 
-def _ways(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """For each worker others, and how far their clocks are behind its own: a tree of all that are connected."""
+def _spanning_tree(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]:
+    """Spanning tree of connected workers: for each worker its neighbours and their clock lag, ns."""
     workers = len(zero_ns)
     first = np.full(a.matches, workers, np.int64)
     np.minimum.at(first, a.match, a.worker)
@@ -60,9 +60,9 @@ def _ways(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]
     end, end_of_first = zero_ns[a.worker] + a.end_ns, np.zeros(a.matches, np.int64)
     end_of_first[a.match[is_first]] = end[is_first]
     worker, match, end = a.worker[~is_first], a.match[~is_first], end[~is_first]
-    pairs, which, met = np.unique(first[match] * workers + worker, return_inverse=True, return_counts=True)
-    behind = quantile_by(which, end_of_first[match] - end, len(pairs), 50)
-    ways: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    pairs, which, shared = np.unique(first[match] * workers + worker, return_inverse=True, return_counts=True)
+    lag = quantile_by(which, end_of_first[match] - end, len(pairs), 50)
+    tree: dict[int, list[tuple[int, int]]] = defaultdict(list)
     above = list(range(workers))
 
     def top(worker: int) -> int:
@@ -70,17 +70,17 @@ def _ways(a: Anchors, zero_ns: Int64) -> Mapping[int, Sequence[tuple[int, int]]]
             above[worker] = worker = above[above[worker]]
         return worker
 
-    for at in np.argsort(-met, kind="stable").tolist():
+    for at in np.argsort(-shared, kind="stable").tolist():
         one, other = divmod(int(pairs[at]), workers)
         if top(one) != top(other):
             above[top(other)] = top(one)
-            ways[one].append((other, int(behind[at])))
-            ways[other].append((one, -int(behind[at])))
-    return ways
+            tree[one].append((other, int(lag[at])))
+            tree[other].append((one, -int(lag[at])))
+    return tree
 
 
 def relative(a: Anchors, zero_ns: Int64) -> Float64:
-    """Returns the end of each call since the first end of its collective: small enough to be exact as a float."""
+    """Returns the end of each call since the first end of its collective, ns: exact as a float."""
     end = zero_ns[a.worker] + a.end_ns
     first = np.full(a.matches, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(first, a.match, end)
@@ -89,37 +89,37 @@ def relative(a: Anchors, zero_ns: Int64) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """What is fitted: ends of n calls, in some collectives (``match``) of some workers."""
+    """Ends of n calls for the fit."""
 
     worker: Int64
     match: Int64
     workers: int
     matches: int
     end_ns: Float64
-    """Since the first end of the collective, by clocks of which a first offset is known."""
+    """Since the first end of the collective, by clocks with a first offset."""
     time: Float64
-    """When that was, of mean 0 and variance 1 among the ends of a worker."""
+    """Time of the end, normalised to mean 0 and variance 1 per worker."""
 
     def by_worker(self, values: Float64) -> Float64:
-        """Returns the sum of the rows of each worker."""
+        """Returns sums by worker."""
         found: Float64 = np.bincount(self.worker, values, self.workers).astype(np.float64, copy=False)
         return found
 
     def by_match(self, values: Float64) -> Float64:
-        """Returns the sum of the rows of each collective."""
+        """Returns sums by collective."""
         found: Float64 = np.bincount(self.match, values, self.matches).astype(np.float64, copy=False)
         return found
 
 
 def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
-    """Returns for each worker what to add to its ends, and what for each unit of their time; and how far each end is off.
+    """Returns the offset and the slope per unit of time of each worker, and the residual of each end.
 
-    Least squares again and again, each time weighted by how far ends lie off (Cauchy's function, with a scale that follows
-    the residuals). ``spread_ns`` is a unit of time of each worker; a drift that no end tells is 0.
+    Iteratively reweighted least squares with Cauchy's function, whose scale follows the residuals. ``spread_ns`` is the unit
+    of time of each worker. A drift without anchors is 0.
     """
     shift, slope, now = np.zeros(ends.workers), np.zeros(ends.workers), ends.end_ns
     common = median_by(ends.match, np.rint(ends.end_ns).astype(np.int64), ends.matches).astype(np.float64)
-    for _ in range(_ROUNDS if len(ends.worker) else 0):
+    for _ in range(_MAX_ROUNDS if len(ends.worker) else 0):
         now = ends.end_ns + shift[ends.worker] + slope[ends.worker] * ends.time
         off = now - common[ends.match]
         scale = max(MAD_TO_DEVIATION * float(np.median(np.abs(off))), 1.0)
@@ -135,9 +135,9 @@ def fitted(ends: Ends, spread_ns: Float64) -> tuple[Float64, Float64, Float64]:
 
 
 def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Float64) -> Float64:
-    """What to add to shifts and slopes for the least squares, by conjugate gradients: no matrix of workers by workers.
+    """Update of offsets and slopes by conjugate gradients, without a matrix of workers by workers.
 
-    The common end of each collective is the weighted mean of its ends, and moves with them.
+    The common end of each collective is the weighted mean of its ends and moves with them.
     """
     of_match = ends.by_match(weight)
 
@@ -152,14 +152,14 @@ def _step(ends: Ends, weight: Float64, drawn: Float64, now: Float64, slope: Floa
     way = easing * rest
     size = float(rest @ way)
     enough = 1e-8 * size
-    for _ in range(_SOLVING):
+    for _ in range(_MAX_SOLVER_STEPS):
         if size <= enough:
             break
         shifts, slopes = way[: ends.workers], way[ends.workers :]
         image = moved(shifts[ends.worker] + slopes[ends.worker] * ends.time, slopes)
         curved = float(way @ image)
-        # All clocks of a set may move together: what is left of the ways that tell something is rounding.
-        if curved <= _FLAT * float(way @ (steepest * way)):
+        # All clocks of a connected set may shift together, so the remaining curvature is rounding.
+        if curved <= _MIN_CURVATURE * float(way @ (steepest * way)):
             break
         length = size / curved
         step, rest = step + length * way, rest - length * image

@@ -1,4 +1,4 @@
-"""Who came late to a collective, by corrected clocks, and where that is less than the clocks can tell."""
+"""Late arrivals at collectives by corrected clocks."""
 
 from __future__ import annotations
 
@@ -14,30 +14,27 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 KNOWN, BELOW, BEGAN_LATER, UNCLEAR, ALONE = range(5)
+# below the residual: all ranks arrived closer together than clocks are accurate. recording begins later: first collective
+# of a trace that lacks earlier ones of the group and started after the others, so its lateness may be that of its profiler.
+# clocks unknown: the clocks of its ranks cannot be compared. alone: no other worker has it.
 ARRIVALS = ("known", "below the residual", "recording begins later", "clocks unknown", "alone")
-"""What is known of who came when to the collective of a call. ``below the residual``: all came closer together than clocks
-can tell. ``recording begins later``: it is the first one in the recording of a rank that lacks earlier ones of the group and
-began after that of who has them, so that its coming late says something of its profiler alone. ``clocks unknown``: those of
-its ranks cannot be compared. ``alone``: no other worker has it.
-"""
 
 
 @dataclass(frozen=True, eq=False)
 class Lateness:
-    """Of n calls; times are 0 where ``arrival`` says that clocks are unknown, or alone."""
+    """Lateness of n calls; times are 0 if ``arrival`` is "clocks unknown" or "alone"."""
 
     arrival: Int64
-    """Position in ARRIVALS."""
     lateness_ns: Int64
-    """Corrected begin less the median of the collective."""
+    """Corrected start minus the median of the collective."""
     skew_ns: Int64
-    """From the first to the last corrected begin of the collective."""
+    """From the first to the last corrected start of the collective."""
     last: Int64
-    """The worker that began last; -1 = not known."""
+    """The worker that started last; -1 = unknown."""
     wait_ns: Int64
-    """From the call's begin to the last one of the collective."""
+    """From this call's start to the last start of the collective."""
     moved_ns: Int64
-    """From the last begin to the last end of the collective: a second estimate of transfer. Negative = clocks are off."""
+    """From the last start to the last end of the collective, a second estimate of transfer. Negative if clocks are wrong."""
 
     def take(self, keep: Bool) -> Lateness:
         """Returns some of the rows."""
@@ -45,8 +42,8 @@ class Lateness:
 
 
 @dataclass(frozen=True, eq=False)
-class _Meetings:
-    """Of each collective what ``Lateness`` says of all its calls, the median begin, and the last one."""
+class _Collectives:
+    """One row per collective: what all its calls share, the median start, and the last start."""
 
     arrival: Int64
     middle_ns: Int64
@@ -57,39 +54,41 @@ class _Meetings:
 
 
 def lateness_of(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start_ns: Int64, end_ns: Int64) -> Lateness:
-    """Returns who came late to calls of ``worker``, of the collective ``match`` (-1 = none; all numbers up to the largest).
+    """Returns the lateness of calls. ``match`` is the collective of each (-1 = none; all numbers up to the largest occur).
 
-    Times are those of the trace of the worker; ``group`` is a code of the process group.
+    Times are those of the worker's trace; ``group`` is a code of the process group.
     """
     rows = np.flatnonzero(match >= 0)
     w, m = worker[rows], match[rows]
     start = clocks.corrected(w, start_ns[rows])
-    met = _met(clocks, w, m, start, clocks.corrected(w, end_ns[rows]))
+    collectives = _per_collective(clocks, w, m, start, clocks.corrected(w, end_ns[rows]))
     compared = codes(group, clocks.connected[worker] + 1)
-    met.arrival[_begins_later(clocks, worker, match, compared, clocks.corrected(worker, start_ns))] = BEGAN_LATER
-    clear = _comparable(clocks, w, m, len(met.arrival))
-    met.arrival[~clear] = UNCLEAR
-    told = clear[m]
+    collectives.arrival[_begins_later(clocks, worker, match, compared, clocks.corrected(worker, start_ns))] = (
+        BEGAN_LATER
+    )
+    clear = _comparable(clocks, w, m, len(collectives.arrival))
+    collectives.arrival[~clear] = UNCLEAR
+    is_clear = clear[m]
 
     def spread(values: Int64, none: int) -> Int64:
         found = np.full(len(match), none)
-        found[rows] = np.where(told, values, none)
+        found[rows] = np.where(is_clear, values, none)
         return found
 
     arrival = np.full(len(match), ALONE)
-    arrival[rows] = met.arrival[m]
+    arrival[rows] = collectives.arrival[m]
     return Lateness(
         arrival=arrival,
-        lateness_ns=spread(start - met.middle_ns[m], 0),
-        skew_ns=spread(met.skew_ns[m], 0),
-        last=spread(met.last[m], -1),
-        wait_ns=spread(met.last_ns[m] - start, 0),
-        moved_ns=spread(met.moved_ns[m], 0),
+        lateness_ns=spread(start - collectives.middle_ns[m], 0),
+        skew_ns=spread(collectives.skew_ns[m], 0),
+        last=spread(collectives.last[m], -1),
+        wait_ns=spread(collectives.last_ns[m] - start, 0),
+        moved_ns=spread(collectives.moved_ns[m], 0),
     )
 
 
-def _met(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) -> _Meetings:
-    """What there is to say of each collective, from the corrected begin and end of its calls."""
+def _per_collective(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) -> _Collectives:
+    """Values per collective, from the corrected start and end of its calls."""
     count = int(match.max(initial=-1)) + 1
     order = np.lexsort((worker, start, match))
     opening = np.flatnonzero(np.diff(match[order], prepend=-1))
@@ -99,7 +98,7 @@ def _met(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) 
     done = np.maximum.reduceat(end[order], opening) if count else opening
     skew = start[last] - start[first]
     unsure = np.maximum(clocks.residual_ns[worker[first]], clocks.residual_ns[worker[last]])
-    return _Meetings(
+    return _Collectives(
         arrival=np.where(skew < unsure, BELOW, KNOWN),
         middle_ns=low + (high - low) // 2,
         skew_ns=skew,
@@ -110,7 +109,7 @@ def _met(clocks: Clocks, worker: Int64, match: Int64, start: Int64, end: Int64) 
 
 
 def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool:
-    """Which collectives have only workers whose clocks are known, and compared with each other."""
+    """Collectives whose workers all have comparable clocks."""
     number = clocks.connected[worker]
     least, most = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
     np.minimum.at(least, match, number)
@@ -120,11 +119,11 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
 
 
 def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
-    """The first collectives of workers in groups of which others recorded calls before.
+    """First collectives of workers in groups whose other ranks recorded calls before.
 
-    Of workers alone whose very first call is none of the first ones: who lost a call in between began with the others. And
-    of those whose recording begins after that of the worker with the first call of the group, by more than their clocks may
-    be wrong: who began with it lost its first calls.
+    Only workers whose very first call is not a first one: a worker that lost calls in between started with the others. Only
+    if the trace starts after that of the worker with the group's first call, by more than the clock error: otherwise it lost
+    its first calls.
     """
     which = np.where(match >= 0, match, len(match) + np.arange(len(match)))
     earliest = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)
@@ -134,8 +133,8 @@ def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, sta
     before = np.full(len(earliest), -1, np.int64)
     before[group[of_groups]] = worker[of_groups]
     mine, its = worker[openings], before[group[openings]]
-    apart = clocks.begin_ns[mine] - clocks.begin_ns[its]
-    is_later = apart > clocks.residual_ns[mine] + clocks.residual_ns[its]
+    start_difference = clocks.begin_ns[mine] - clocks.begin_ns[its]
+    is_later = start_difference > clocks.residual_ns[mine] + clocks.residual_ns[its]
     late_workers = mine[(which[openings] != earliest[group[openings]]) & is_later]
     firsts = _first_rows(codes(worker, group), start)
     firsts = firsts[np.isin(worker[firsts], late_workers)]
@@ -145,7 +144,7 @@ def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, sta
 
 
 def _first_rows(key: Int64, time: Int64) -> Int64:
-    """The row of each key whose time is least, in order of the keys."""
+    """The row with the least time of each key, ordered by key."""
     keys = int(key.max(initial=-1)) + 1
     least, row = np.full(keys, np.iinfo(np.int64).max, np.int64), np.full(keys, -1, np.int64)
     np.minimum.at(least, key, time)
@@ -157,17 +156,17 @@ def _first_rows(key: Int64, time: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Sure:
-    """Which numbers of n calls are no less than what their clocks may be wrong by."""
+    """Which numbers of n calls exceed the error of their clocks."""
 
     lateness: Bool
     skew: Bool
-    """That ranks came apart at all, and who came last."""
+    """Ranks arrived apart, so the last one is known."""
     wait: Bool
     moved: Bool
 
 
 def sure_of(late: Lateness, clocks: Clocks, worker: Int64) -> Sure:
-    """Returns which numbers may be shown. Who came last waits for nobody for sure."""
+    """Returns which numbers may be shown. The last rank to arrive has no wait."""
     residual = clocks.residual_ns
     mine, its = residual[worker], np.where(late.last >= 0, residual[late.last], 0)
     known = late.arrival == KNOWN

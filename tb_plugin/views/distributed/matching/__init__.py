@@ -1,1 +1,1 @@
-"""Which calls of different ranks are one collective, and numbers by key."""
+"""Matching of calls of different ranks to collectives."""

@@ -1,4 +1,4 @@
-"""Which calls of different workers are the same by their order: aligned sequences of kinds, so that nothing is shifted."""
+"""Alignment of call sequences, so that one missing call shifts nothing."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from tb_plugin.lib.groupby import codes, occurrence
 
 Int64 = npt.NDArray[np.int64]
 
-_LARGEST = 1 << 29
-"""Product of two lengths up to which sequences are aligned (64 MiB of bits); longer ones are matched by counting."""
-_RUN = 16
-"""So many equal items behind a gap say that two sequences go on together."""
-_WIDEST = 8
-"""Items that a gap has at most which is found by looking on, without a table."""
-_GAPS = 64
-"""Gaps that are found so before the rest is aligned with a table."""
+# product of two lengths up to which sequences are aligned (64 MiB of bits); longer ones are matched by counting
+_MAX_TABLE = 1 << 29
+# equal items that must follow a gap
+_MIN_EQUAL_RUN = 16
+# longest gap that is found without a table
+_MAX_GAP = 8
+# gaps to find before the rest is aligned with a table
+_MAX_GAPS = 64
 
 
 def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
-    """Returns a place in its block for each call, each worker's in order of time: calls of one block and place match.
+    """Returns the position of each call in its block, given calls of each worker in order of time. Calls match if block and
+    position agree.
 
-    A block where all workers have the same kinds in the same order is matched by counting. The others are aligned.
+    Blocks with equal sequences on all workers are matched by counting, the others by alignment.
     """
     place = occurrence(codes(worker, block))
     order = np.lexsort((kind, place, block))
     first = np.flatnonzero(np.diff(block[order], prepend=-1) | np.diff(place[order], prepend=-1))
     last = np.append(first[1:], len(order)) - 1
-    there = last - first + 1
+    present = last - first + 1
     opening = np.flatnonzero(np.diff(block[order][first], prepend=-1))
-    workers = np.repeat(there[opening], np.diff(np.append(opening, len(first))))
-    odd = (kind[order][first] != kind[order][last]) | (there != workers)
+    workers = np.repeat(present[opening], np.diff(np.append(opening, len(first))))
+    odd = (kind[order][first] != kind[order][last]) | (present != workers)
     uneven = np.zeros(int(block.max(initial=-1)) + 1, np.bool_)
     uneven[block[order][first][odd]] = True
     rows = np.flatnonzero(uneven[block])
@@ -49,10 +50,10 @@ def by_order(worker: Int64, block: Int64, kind: Int64) -> Int64:
 
 
 def aligned(sequences: Sequence[Int64]) -> list[Int64]:
-    """Returns for each sequence the rows its items stand in.
+    """Returns the row of each item, for each sequence.
 
-    Each in turn is aligned with what the ones before it have: first what most have, of these the longest, for the others
-    mostly lack something of it. Equal sequences are aligned once.
+    Each sequence is aligned with the merged result of the previous ones: the most frequent sequence first, then the longest.
+    Equal sequences are aligned once.
     """
     texts = [mine.tobytes() for mine in sequences]
     often = Counter(texts)
@@ -67,7 +68,7 @@ def aligned(sequences: Sequence[Int64]) -> list[Int64]:
         found = np.empty(len(mine), np.int64)
         found[~fresh] = rows[partner[~fresh]]
         found[fresh] = len(rows) + np.arange(int(fresh.sum()))
-        # What nobody had before comes behind the last that was met.
+        # New items are inserted after the last matched one.
         behind = np.maximum.accumulate(partner)[fresh] + 1 if len(mine) else partner
         rows, kinds = np.insert(rows, behind, found[fresh]), np.insert(kinds, behind, mine[fresh])
         known[texts[at]] = found
@@ -75,20 +76,20 @@ def aligned(sequences: Sequence[Int64]) -> list[Int64]:
 
 
 def _partners(common: Int64, mine: Int64) -> Int64:
-    """For each of mine its position in ``common``, or -1. What alignment leaves over is matched by counting."""
+    """Position in ``common`` of each item, or -1. Items without an alignment are matched by counting."""
     partner = np.full(len(mine), -1, np.int64)
     left = min(len(common), len(mine))
-    head = _same(common[:left], mine[:left])
-    tail = _same(common[::-1][: left - head], mine[::-1][: left - head])
+    head = _common_prefix(common[:left], mine[:left])
+    tail = _common_prefix(common[::-1][: left - head], mine[::-1][: left - head])
     partner[:head] = np.arange(head)
     partner[len(mine) - tail :] = np.arange(len(common) - tail, len(common))
     at, where, end, stop = head, head, len(mine) - tail, len(common) - tail
-    for _ in range(_GAPS):
-        gap = _gap(common[where:stop], mine[at:end])
+    for _ in range(_MAX_GAPS):
+        gap = _next_gap(common[where:stop], mine[at:end])
         if gap is None:
             break
         at, where = at + gap[0], where + gap[1]
-        run = _same(common[where : where + end - at][: stop - where], mine[at : at + stop - where][: end - at])
+        run = _common_prefix(common[where : where + end - at][: stop - where], mine[at : at + stop - where][: end - at])
         partner[at : at + run] = np.arange(where, where + run)
         at, where = at + run, where + run
     for i, position in longest_common(mine[at:end].tolist(), common[where:stop].tolist()):
@@ -106,30 +107,30 @@ def _partners(common: Int64, mine: Int64) -> Int64:
     return partner
 
 
-def _same(first: Int64, second: Int64) -> int:
-    """How many items from the beginning are equal in two sequences of one length."""
+def _common_prefix(first: Int64, second: Int64) -> int:
+    """Length of the common prefix of two sequences with equal length."""
     differing = first != second
     at = int(differing.argmax()) if len(differing) else 0
     return at if len(differing) and differing[at] else len(differing)
 
 
-def _gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
-    """Returns how many items of mine and of ``common`` to leave out until both go on alike; None where no gap does."""
-    for wide in range(1, _WIDEST + 1):
+def _next_gap(common: Int64, mine: Int64) -> tuple[int, int] | None:
+    """Items of ``mine`` and ``common`` to skip until both continue alike; None without such a gap."""
+    for wide in range(1, _MAX_GAP + 1):
         for mine_from, common_from in ((0, wide), (wide, 0)):
-            a, b = mine[mine_from : mine_from + _RUN], common[common_from : common_from + _RUN]
-            if len(a) == len(b) == _RUN and (a == b).all():
+            a, b = mine[mine_from : mine_from + _MIN_EQUAL_RUN], common[common_from : common_from + _MIN_EQUAL_RUN]
+            if len(a) == len(b) == _MIN_EQUAL_RUN and (a == b).all():
                 return mine_from, common_from
     return None
 
 
 def longest_common(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns positions in both of a longest common subsequence; none where the sequences are too long to align.
+    """Returns positions of a longest common subsequence; empty if the sequences are too long to align.
 
-    Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` says that the common length grows at
-    that item of ``first`` within ``second[:j + 1]``, so a whole line of the table is one addition of long integers.
+    Bit-parallel (Crochemore et al. 2001, Hyyro 2004): a zero bit in ``lines[j]`` means that the common length grows at that
+    item of ``first`` within ``second[:j + 1]``. A line of the table is one addition of long integers.
     """
-    if not first or not second or len(first) * len(second) > _LARGEST:
+    if not first or not second or len(first) * len(second) > _MAX_TABLE:
         return []
     where: dict[int, int] = defaultdict(int)
     for i, kind in enumerate(first):

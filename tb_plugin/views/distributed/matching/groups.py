@@ -1,4 +1,4 @@
-"""Which calls of different workers are of one group, and of one kind, where some workers say less of them than others."""
+"""Groups and kinds of calls, if workers report different details."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tb_plugin.lib.groupby import codes, group_sorted
 
 Int64 = npt.NDArray[np.int64]
 
+# prefix of a group name with only its end known
 END = "…"
-"""Begins a group's name of which only the end is known."""
+# stands in a list of ranks for those that the recorder cut; the last rank follows
 _CUT = "..."
-"""Stands in a list of ranks for those that a recorder left out; the last one follows."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of a group as a text lists them; of a list that was cut those before the gap, and the last."""
+    """Ranks of a group as listed; for a cut list those before the gap, and the last one."""
 
     listed: tuple[int, ...]
     cut: bool = False
 
     def holds(self, other: Ranks, size: int) -> bool:
-        """Returns whether this whole list may be the other one, which was cut; ``size`` is what it had, -1 = not known."""
+        """Returns whether this complete list may be the cut list ``other`` of ``size`` ranks (-1 = unknown)."""
         begin, same_size = len(other.listed) - 1, size < 0 or size == len(self.listed)
         return (
             same_size
@@ -43,14 +43,14 @@ NO_RANKS = Ranks(())
 
 
 def ranks_in(text: str) -> Ranks:
-    """Returns the ranks that a text lists: ``[0, 1]``, ``[0, 1, ..., 63]``, or a map whose keys are the ranks."""
+    """Returns the ranks in a text: ``[0, 1]``, ``[0, 1, ..., 63]``, or a map with ranks as keys."""
     pattern = r"(\d{1,9})['\"]?\s*:" if text.startswith("{") else r"\d{1,9}"
     return Ranks(tuple(map(int, re.findall(pattern, text))), _CUT in text)
 
 
 @dataclass(frozen=True)
 class ReportedGroup:
-    """A group as a worker's list of its groups has it."""
+    """A group in a worker's list of groups."""
 
     worker: int
     name: str
@@ -60,7 +60,7 @@ class ReportedGroup:
 
 @dataclass(frozen=True, eq=False)
 class GroupColumns:
-    """What n calls say of their groups: positions in lists of distinct texts."""
+    """Group columns of n calls: positions in lists of distinct texts."""
 
     worker: Int64
     group: Int64
@@ -68,11 +68,11 @@ class GroupColumns:
     ranks: Int64
     listed: Sequence[str]
     size: Int64
-    """-1 = not known."""
+    """-1 = unknown."""
 
     @cached_property
     def distinct(self) -> tuple[list[tuple[int, int, int, int]], Int64]:
-        """Returns each combination of worker, name, ranks and size once, and which one each call has."""
+        """Returns the distinct combinations of worker, name, ranks and size, and the combination of each call."""
         group = _whole(self.names)[self.group]
         groups = group_sorted(self.worker, group, self.ranks, self.size + 1)
         columns = (column[groups.first].tolist() for column in (self.worker, group, self.ranks, self.size))
@@ -86,17 +86,16 @@ class Groups:
     code: Int64
     """The group of each call."""
     ranks: Sequence[Ranks]
-    """What is known of the ranks of each code."""
+    """Known ranks of each code."""
 
 
 def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Groups:
-    """Returns which group each call is of: the same code for calls of one group.
+    """Returns the group code of each call.
 
-    Names are often numbers that each worker gives on its own: groups of one name and other ranks are others. Where no worker
-    has two groups of the same ranks (and description), these are one group, whatever they are called; where one has, names
-    tell them apart. A call that states no ranks, or a list that was cut, has those that its worker states elsewhere for the
-    name, else those that all workers state for it if these are the same. A name of which only the end is known is that of the
-    one group which ends so.
+    Names are often numbers that each worker assigns on its own, so groups with equal names but different ranks differ. Groups
+    with equal ranks (and description) are one group if no worker has two of them; otherwise names separate them. A call with
+    missing or cut ranks gets the ranks that its worker reports for the name elsewhere, else those that all workers agree on.
+    A name with only its end known is that of the single group with this end.
     """
     every, which = calls.distinct
     ranks = _ranks(every, calls, stated)
@@ -108,28 +107,28 @@ def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Grou
     found: dict[tuple[Ranks, str, int], int] = {}
     code = np.empty(len(every), np.int64)
     for key, members in of_ranks.items():
-        told = all(descriptions[i] for i in members)
+        all_described = all(descriptions[i] for i in members)
         names: dict[tuple[str, int], set[int]] = defaultdict(set)
         for i in members:
-            names[descriptions[i] if told else "", every[i][0]].add(every[i][1])
+            names[descriptions[i] if all_described else "", every[i][0]].add(every[i][1])
         ambiguous = {text for (text, _), mine in names.items() if len(mine) > 1}
         for i in members:
-            text = descriptions[i] if told else ""
-            named = not key.listed or text in ambiguous
-            code[i] = found.setdefault((key, "" if named else text, every[i][1] if named else -1), len(found))
+            text = descriptions[i] if all_described else ""
+            by_name = not key.listed or text in ambiguous
+            code[i] = found.setdefault((key, "" if by_name else text, every[i][1] if by_name else -1), len(found))
     known = {number: key for (key, _, _), number in found.items()}
     return Groups(code[which], [_plain(known[number]) for number in range(len(found))])
 
 
 def _plain(ranks: Ranks) -> Ranks:
-    """What is known of ranks, without the mark that tells lists cut alike apart."""
+    """Ranks without the mark that separates lists with equal cuts."""
     return Ranks(tuple(rank for rank in ranks.listed if rank >= 0), ranks.cut)
 
 
 def _ranks(
     every: Sequence[tuple[int, int, int, int]], calls: GroupColumns, stated: Sequence[ReportedGroup]
 ) -> list[Ranks]:
-    """For each combination the ranks of its group, as far as they are known."""
+    """Ranks of each combination's group, if known."""
     parsed = [ranks_in(text) for text in calls.listed]
     mine: dict[tuple[int, str], set[Ranks]] = defaultdict(set)
     anyone: dict[str, set[Ranks]] = defaultdict(set)
@@ -164,7 +163,7 @@ def _ranks(
 
 
 def _whole(names: Sequence[str]) -> Int64:
-    """For each name the place of the one that it is the end of, else its own."""
+    """For each name the position of the full name that ends with it, else its own."""
     found = np.arange(len(names))
     ends = {place: name[len(END) :] for place, name in enumerate(names) if name.startswith(END)}
     for length in {len(end) for end in ends.values() if end}:
@@ -179,9 +178,9 @@ def _whole(names: Sequence[str]) -> Int64:
 
 
 def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements: Int64) -> Int64:
-    """Returns a code for each call that is the same for calls of one kind: of one name, type and number of elements.
+    """Returns a code per call, equal for calls with equal name, type and number of elements.
 
-    Where a worker knows the size of none of its calls of a name in a group, and another one knows some, the name is all.
+    If a worker knows no sizes of a name in a group, and another one does, only the name counts.
     """
     both = codes(group, name)
     mine = codes(both, worker)
@@ -195,7 +194,7 @@ def kind_codes(worker: Int64, group: Int64, name: Int64, dtype: Int64, elements:
 
 
 def shape_of(ranks: Ranks, size: int | None, world_size: int | None) -> str:
-    """Returns which ranks of a job a group has, in words; "" where they follow no rule or are not known."""
+    """Returns which ranks of a job a group has, in words; "" without a pattern or if unknown."""
     listed, count = ranks.listed, size if size is not None and size > 0 else len(ranks.listed)
     if world_size is not None and count == world_size > 1:
         return "all ranks"
@@ -213,12 +212,12 @@ def _ordinal(number: int) -> str:
 
 
 def dimensions_of(description: str, patterns: Sequence[tuple[str, str]]) -> str:
-    """Returns what a group divides by its description (tensor, pipeline, data, ...); "" where it says nothing of it."""
+    """Returns the kinds of parallelism in a group description (tensor, pipeline, data, ...); "" if there are none."""
     return " + ".join(word for word, pattern in patterns if re.search(pattern, description))
 
 
 def rows_with_shapes(rows: Sequence[Mapping[str, object]], world_size: int | None) -> list[dict[str, object]]:
-    """Returns rows of groups with which ranks they have, in words."""
+    """Returns rows of groups with ``group_shape``."""
     return [
         {
             **row,

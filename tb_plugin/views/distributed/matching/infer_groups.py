@@ -1,4 +1,4 @@
-"""What calls do not state of their group, and others tell: the same collective on another rank, or the ranks that have it."""
+"""Inference of unreported process groups of calls."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tb_plugin.views.distributed.matching.match import Calls
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# all ranks report the same size, so the size identifies the participants
 ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
-"""Collectives of which all ranks of a group state the same size, so that the size tells who takes part."""
-FEWEST = 2
-"""One collective that some ranks lack may be one that they lost."""
+# a single collective that ranks lack may be one that they lost
+MIN_COLLECTIVES = 2
 
 
 def fill_from_collective(label: Int64, values: Int64) -> Int64:
-    """Returns values in which what a call does not say (-1) is what another call of its collective says, the largest."""
+    """Returns values with unknown ones (-1) replaced by the largest value within the collective."""
     lacking = (values < 0) & (label >= 0)
     if not lacking.any():
         return values
@@ -35,13 +35,14 @@ def fill_from_collective(label: Int64, values: Int64) -> Int64:
 def group_from_ranks(
     calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[ReportedGroup]
 ) -> tuple[Int64, list[tuple[Ranks, str]]]:
-    """Returns the group of calls that state none, a place in the list of groups (ranks and what it is called); -1 = not told.
+    """Returns the inferred group of calls without a reported group, a position in the returned list of (ranks, name); -1 =
+    none.
 
-    All ranks of the job are here. ``blank`` are the calls that say nothing of their group, ``alike`` those of collectives
-    of which every rank states the same. Calls of one kind (name, type, elements) are of a group if each of their collectives
-    is on the same ranks, and not on all; these are just the ranks of one group that all of them list; and every rank has
-    other such calls in the same steps, so that nobody's recording ended, or began later. A rank that lost some calls lost
-    hardly all of one kind and no others; but nothing here proves that, so what is told is called inferred.
+    Requires all ranks of the job. ``blank`` marks calls without group information, ``alike`` those of collectives where every
+    rank reports the same. Calls of one kind (name, type, elements) belong to a group if each of their collectives is on the
+    same ranks, but not on all ranks; these are exactly the ranks of one listed group; and every rank has other such calls in
+    the same steps, so that no trace ended early or started late. A rank that lost calls hardly lost all of one kind and no
+    others. This is no proof, so the result is called inferred.
     """
     found = np.full(len(label), -1, np.int64)
     groups = _listed(ranks, stated)
@@ -53,19 +54,19 @@ def group_from_ranks(
     kinds = int(kind.max()) + 1
     pairs = np.unique(codes(kind, calls.worker[rows]), return_index=True)[1]
     taking_part = np.bincount(kind[pairs], minlength=kinds)
-    met = np.bincount(label[rows] + 1, minlength=int(label.max(initial=-1)) + 2)
+    calls_of_match = np.bincount(label[rows] + 1, minlength=int(label.max(initial=-1)) + 2)
     steps = np.unique(codes(calls.step[rows], calls.worker[rows]), return_index=True)[1]
     on_all = np.bincount(calls.step[rows[steps]], minlength=int(calls.step.max()) + 1) == workers
     good = (
         (label[rows] >= 0)
         & alike[rows]
-        & (met[label[rows] + 1] == taking_part[kind])
+        & (calls_of_match[label[rows] + 1] == taking_part[kind])
         & on_all[calls.step[rows]]
         & (calls.step[rows] != calls.no_step)
     )
     count = np.bincount(kind, minlength=kinds)
     sound = (np.bincount(kind[good], minlength=kinds) == count) & (taking_part < workers)
-    sound &= count >= FEWEST * taking_part
+    sound &= count >= MIN_COLLECTIVES * taking_part
     of_kind = np.full(kinds, -1, np.int64)
     members: dict[int, list[int]] = defaultdict(list)
     for pair in pairs[sound[kind[pairs]]].tolist():
@@ -79,13 +80,13 @@ def group_from_ranks(
 
 
 def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dict[frozenset[int], tuple[Ranks, str]]:
-    """The groups that all of their workers list, and once, by their workers."""
+    """Groups that all of their workers list exactly once, keyed by workers."""
     place = {rank: worker for worker, rank in enumerate(ranks)}
     lists: dict[str, list[ReportedGroup]] = defaultdict(list)
     for group in stated:
         lists[group.ranks].append(group)
     found: dict[frozenset[int], tuple[Ranks, str]] = {}
-    twice = set()
+    ambiguous = set()
     for text, every in lists.items():
         listed = ranks_in(text)
         key = frozenset(place.get(rank, -1) for rank in listed.listed)
@@ -93,6 +94,6 @@ def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dic
             continue
         mine = [group.worker for group in every if group.worker in key]
         if key in found or len(mine) != len(key) or set(mine) != key:
-            twice.add(key)
+            ambiguous.add(key)
         found[key] = (listed, every[0].description or every[0].name)
-    return {key: group for key, group in found.items() if key not in twice}
+    return {key: group for key, group in found.items() if key not in ambiguous}

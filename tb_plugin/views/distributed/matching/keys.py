@@ -1,4 +1,4 @@
-"""What is compared of the calls of all workers to match them: columns of texts become codes, ends of transfers are groups."""
+"""Columns that matching compares."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 
-def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | None], groups: Int64) -> Calls:
-    """Returns what matching compares of the calls of all workers.
+def compared(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | None], groups: Int64) -> Calls:
+    """Returns the columns that matching compares.
 
-    ``step`` is the place of each call's step, ``no_step`` that of a call in none; ``here`` is how many workers are here, and
-    how many ranks the job has (None = unknown); ``groups`` are codes of their groups.
+    ``step`` is the position of each call's step, ``no_step`` that of calls outside the steps; ``sizes`` are the numbers of
+    loaded workers and of ranks in the job (None = unknown); ``groups`` are group codes.
     """
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -30,17 +30,17 @@ def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | N
     point = is_one_of(collective, names, POINT_TO_POINT)
     source, target = numbers_of(data, "source_rank"), numbers_of(data, "destination_rank")
     unknown = point & ((source < 0) | (target < 0))
-    if here[0] == 2 and here[1] in (None, 2):
-        # Each is the other's end, whatever is recorded; of a kernel for both directions nothing says which it was.
+    if sizes[0] == 2 and sizes[1] in (None, 2):
+        # Each worker is the other's peer, whatever is recorded; a kernel for both directions does not show its direction.
         source = np.select(
             [is_one_of(collective, names, {"send"}), is_one_of(collective, names, {"recv"})], [worker, 1 - worker], 2
         )
         target, unknown = np.zeros_like(source), np.zeros_like(point)
-    # Whatever goes which way in a group of two, each is the other's end.
-    both = is_one_of(collective, names, {"send_recv"}) & (size == 2) & _stated(data, "group")
+    # In a group of two, each worker is the other's peer in both directions.
+    both = is_one_of(collective, names, {"send_recv"}) & (size == 2) & _has_text(data, "group")
     source, target, unknown = np.where(both, 0, source), np.where(both, 0, target), unknown & ~both
     source, target = np.where(point, source, -1), np.where(point, target, -1)
-    # The two ends of a transfer have different names and number their calls on their own.
+    # The two ends of a transfer have different names and separate sequence numbers.
     name = np.where(point, len(names), collective)
     uneven = is_one_of(collective, names, UNEVEN)
     group = codes(groups, source, target)
@@ -59,24 +59,23 @@ def compared(data: pa.Table, step: Int64, no_step: int, here: tuple[int, int | N
 
 
 def groups_in(data: pa.Table, stated: Sequence[ReportedGroup]) -> Groups:
-    """Returns the groups of the calls of all workers; ``stated`` are those that the workers list."""
+    """Returns the groups of all calls; ``stated`` are the groups that workers list."""
     worker, size = numbers_of(data, "worker"), numbers_of(data, "group_size")
     return groups_of(GroupColumns(worker, *texts_of(data, "group"), *texts_of(data, "group_ranks"), size), stated)
 
 
 def is_one_of(collective: Int64, names: Sequence[str], wanted: Set[str]) -> Bool:
-    """Returns which rows have a collective, a position in ``names``, that is one of the wanted ones."""
+    """Returns the rows whose collective, a position in ``names``, is one of ``wanted``."""
     return np.isin(collective, [i for i, name in enumerate(names) if name in wanted])
 
 
-def _stated(data: pa.Table, key: str) -> Bool:
-    """Which rows have a text in a column."""
+def _has_text(data: pa.Table, key: str) -> Bool:
     found: Bool = np.asarray(pc.not_equal(pc.fill_null(data[key], ""), ""))
     return found
 
 
 def numbers_of(data: pa.Table, key: str, missing: int = -1) -> Int64:
-    """Returns a column of whole numbers, which may not be written to; ``missing`` for null."""
+    """Returns a column of integers, read-only; null becomes ``missing``."""
     column = data[key]
     if column.null_count:  # else it is copied for nothing
         column = pc.fill_null(column, missing)
@@ -85,13 +84,13 @@ def numbers_of(data: pa.Table, key: str, missing: int = -1) -> Int64:
 
 
 def texts_of(data: pa.Table, key: str) -> tuple[Int64, list[str]]:
-    """Returns a column of texts as positions in the list of its distinct texts; null is the empty one."""
+    """Returns a column of texts as positions in the list of distinct texts; null becomes ""."""
     encoded = data[key].combine_chunks().dictionary_encode()
     names = [name or "" for name in encoded.dictionary.to_pylist()]
     positions: Int64 = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False).astype(np.int64)
     if encoded.null_count:
         names.append("")
-    # A column that came as a dictionary may hold a text twice.
+    # A dictionary column may contain duplicates.
     place: dict[str, int] = {}
     which = np.array([place.setdefault(name, len(place)) for name in names], np.int64)
     return (positions, names) if len(place) == len(names) else (which[positions], list(place))

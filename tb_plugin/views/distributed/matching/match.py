@@ -1,4 +1,4 @@
-"""Which calls of different workers are the same collective."""
+"""Matching of calls of different workers."""
 
 from __future__ import annotations
 
@@ -16,66 +16,63 @@ __all__ = ["BY", "Calls", "Matched", "codes", "match", "matched", "nothing"]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# recorded number; missing or shifted number; position among calls of the group; position among transfers between two ranks
 BY = ("number", "inferred number", "order", "ends")
-"""How a call was matched: by its recorded number, by one that is left out or that counts from elsewhere, by its place among
-the others of its group, or as one end of a transfer by its place among those between both."""
 _NUMBER, _INFERRED, _ORDER, _ENDS = range(len(BY))
 
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """What matching needs of the calls of all workers: n rows, each worker's in order of time.
+    """Columns of all workers' calls for matching: n rows, each worker's in order of time.
 
-    Codes are numbers >= 0 that are equal where what they stand for is equal.
+    Codes are numbers >= 0, equal for equal values.
     """
 
     worker: Int64
     step: Int64
-    """Code of the step."""
     group: Int64
-    """Code of the process group and its ranks; of a point-to-point call also of its two ends."""
+    """Code of the process group and its ranks; for point-to-point calls also of both ends."""
     name: Int64
-    """Code of the collective."""
     kind: Int64
     """Code of (collective, dtype, elements)."""
     sequence: Int64
     """As recorded; -1 = none."""
     lost: Bool
-    """Point-to-point calls whose other end is not known: never matched."""
+    """Point-to-point calls with an unknown peer: never matched."""
     two_ended: Bool | None = None
-    """Point-to-point calls; None = not known which."""
+    """Point-to-point calls; None = unknown."""
     no_step: int = -1
-    """Code of the step of calls that lie in none."""
+    """Code of the step of calls outside the steps."""
     end_ns: Int64 | None = None
-    """When each call ends, by its worker's clock: tells equal transfers apart of which a worker lacks some."""
+    """End by the worker's clock: separates equal transfers if a worker lacks some."""
 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """What n calls were matched with."""
+    """Matches of n calls."""
 
     label: Int64
-    """Number of the collective, 0, 1, ...; -1 for a call that no other worker has."""
+    """Number of the collective, 0, 1, ...; -1 for unmatched calls."""
     by: Int64
-    """Position in BY; -1 for a call without a match."""
+    """Position in BY; -1 for unmatched calls."""
 
 
 def nothing(count: int) -> Matched:
-    """Returns so many calls without a match."""
+    """Returns ``count`` unmatched calls."""
     return Matched(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
 
 def match(calls: Calls) -> Int64:
-    """Returns for each call the number of its collective, 0, 1, ...; -1 for a call that no other worker has."""
+    """Returns the number of each call's collective, 0, 1, ...; -1 for unmatched calls."""
     return matched(calls).label
 
 
 def matched(calls: Calls) -> Matched:
-    """Returns for each call its collective, and how that is known.
+    """Returns the collective of each call, and how it was matched.
 
-    By process group and sequence number where a call has one or it can be inferred, else by aligning the sequences of
-    (collective, dtype, elements) inside each step, so that one missing call shifts nothing. Calls without a number are
-    aligned with the numbered ones of their group too.
+    By process group and sequence number if recorded or inferred, else by alignment of (collective, dtype, elements) within
+    each step, so that one missing call shifts nothing. Calls without a number are aligned with the numbered ones of their
+    group too.
     """
     number, inferred = _numbers(calls)
     label = np.full(len(calls.worker), -1, np.int64)
@@ -85,9 +82,9 @@ def matched(calls: Calls) -> Matched:
         label[rows] = _by_number(calls, rows, number)
     over = np.flatnonzero((number < 0) & ~calls.lost)
     if len(over):
-        label[over] = _beside(calls, rows, over, label, number)
+        label[over] = _match_by_order(calls, rows, over, label, number)
         by[over] = _ORDER if calls.two_ended is None else np.where(calls.two_ended[over], _ENDS, _ORDER)
-    return _shared(calls.worker, label, by)
+    return _numbered_matches(calls.worker, label, by)
 
 
 def _numbers(calls: Calls) -> tuple[Int64, Bool]:
@@ -101,7 +98,7 @@ def _numbers(calls: Calls) -> tuple[Int64, Bool]:
 
 
 def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
-    """Codes of matches. Several calls of a worker with one number are a coalesced batch: of these each kind by its order."""
+    """Match codes. Several calls of a worker with one number are a coalesced batch: they match by kind and order."""
     worker = calls.worker[rows]
     label = codes(calls.group[rows], calls.name[rows], number[rows])
     order = np.lexsort((worker, label))
@@ -116,11 +113,11 @@ def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
     return label
 
 
-def _beside(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
-    """Codes of matches of calls without a number: by order, among themselves and with the numbered ones of their group.
+def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
+    """Match codes of calls without a number: by order, among themselves and with numbered calls of their group.
 
-    What is numbered stands there once, in order of the numbers, as if one more worker had it. Of a worker that numbers some
-    of its calls these are aligned too, so that the others stay between them.
+    Numbered collectives occur once, in order of the numbers, as the sequence of one more worker. For workers with some
+    numbered calls these are aligned too, so that the others stay between them.
     """
     fresh = int(label.max(initial=-1)) + 1
     groups = np.zeros(int(calls.group.max()) + 1, np.bool_)
@@ -143,7 +140,7 @@ def _beside(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64
     block = _blocks(calls, every, worker)
     place = by_order(worker, block, kind)
     if calls.end_ns is not None and calls.two_ended is not None:
-        # Transfers never have numbers that mean the same at both ends.
+        # Sequence numbers of transfers are not comparable between their ends.
         alone = np.flatnonzero(calls.two_ended[every])
         if len(alone):
             columns = (calls.group[every], block, kind, place, calls.end_ns[every])
@@ -156,9 +153,9 @@ def _beside(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64
 
 
 def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
-    """A block is a group in a step: a call that is missing in one cannot shift the next.
+    """Block codes: a group in a step, so that a missing call cannot shift the next step.
 
-    Of a group of which some worker knows no step at all, while others do, all calls are one block.
+    If some worker has no steps in a group and others do, all calls of the group are one block.
     """
     group, step = calls.group[rows], calls.step[rows]
     pair = codes(group, worker)
@@ -170,8 +167,8 @@ def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
     return codes(group, np.where((without & some)[group], 0, step))
 
 
-def _shared(worker: Int64, label: Int64, by: Int64) -> Matched:
-    """Numbers what several workers have. A worker has a collective once: of more calls the surest, then the first one."""
+def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
+    """Numbers collectives with several workers. A worker has a collective once: the most certain call, then the first."""
     order = np.lexsort((by, worker, label))
     again = (np.diff(label[order], prepend=-1) == 0) & (np.diff(worker[order], prepend=-1) == 0)
     if (again & (label[order] >= 0)).any():
@@ -184,10 +181,10 @@ def _shared(worker: Int64, label: Int64, by: Int64) -> Matched:
 
 
 def _placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, place: Int64, end_ns: Int64) -> Int64:
-    """Returns places in blocks, of which those of workers that have fewer calls of a kind than another one are by time.
+    """Returns positions in blocks; calls of workers with fewer calls of a kind than others are placed by time.
 
-    Calls that belong together end at (nearly) one moment. Clocks of workers differ by an unknown time, which is the median
-    difference of the ends in a group where none lacks a call of the kind; without any the places stay.
+    Calls of one collective end at nearly the same time. The clock offset of a worker is the median difference of ends in
+    groups without missing calls of the kind; positions stay if there are none.
     """
     order = np.lexsort((place, worker, kind, block))
     which = codes(block, kind)[order]
@@ -216,9 +213,9 @@ def _placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, plac
 
 
 def _offsets(worker: Int64, group: Int64, code: Int64, end_ns: Int64, sure: Bool) -> tuple[Int64, Bool]:
-    """How much later than the others each call's worker's clock shows an end, in the call's group, and whether that is known.
+    """Clock offset of each call's worker within the call's group, and whether it is known.
 
-    Of the ``sure`` calls of which all workers of the group that ever meet are there.
+    From the ``sure`` calls that have the largest number of workers of their group.
     """
     order = np.lexsort((end_ns, code))
     first = np.flatnonzero(np.diff(code[order], prepend=-1))

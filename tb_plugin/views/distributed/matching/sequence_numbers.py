@@ -1,4 +1,4 @@
-"""Sequence numbers of calls: those that a trace leaves out between others, and those of workers that count from elsewhere."""
+"""Missing and shifted sequence numbers of calls."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tb_plugin.lib.groupby import codes
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-AGREE = 0.5
-"""Share of its calls that are what others have at their numbers, below which a worker's numbers are not theirs."""
-SURE = 0.9
-"""Share that must agree before the numbers of a worker are moved."""
-_LOOKED_AT = 512
-"""Calls of a worker that vote on how far its numbers are moved ..."""
-_PLACES = 64
-"""... each for so many calls of the others ..."""
-_TRIED = 8
-"""... and of what gets most votes so many are tried."""
+# share of matching kinds below which a worker's numbers are not those of the others
+MIN_AGREEMENT = 0.5
+# share of matching kinds that allows a shift of a worker's numbers
+MIN_AGREEMENT_OF_SHIFT = 0.9
+# calls of a worker that vote on the shift ...
+_MAX_VOTERS = 512
+# ... each for this many calls of the others ...
+_MAX_VOTES_PER_CALL = 64
+# ... and this many candidates with most votes are tried
+_MAX_TRIED_SHIFTS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Columns of the calls of all workers, each worker's in order of time; as ``match.Calls``."""
+    """Columns of all workers' calls, each worker's in order of time; as ``match.Calls``."""
 
     worker: Int64
     step: Int64
@@ -34,16 +34,15 @@ class Stream:
     name: Int64
     kind: Int64
     no_step: int
-    """The step of a call that lies in none."""
+    """Step of calls outside the steps."""
 
 
 def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
-    """Returns a number for each call within its group, -1 for none, and whether it is inferred.
+    """Returns the sequence number of each call in its group, -1 for none, and whether it is inferred.
 
-    A call without a number between numbered ones of its worker has the one that is left out there, if what others have at
-    that number is of its kind. Where most calls of a worker differ from what others have at their numbers, it counts from
-    elsewhere: its numbers are moved by the distance at which nearly all agree. Where there is none, and not even the names
-    agree, they are worth nothing.
+    A call between numbered calls of its worker gets the missing number if the others' call with that number is of its kind.
+    If most calls of a worker differ from the others' at their numbers, its numbers are shifted by the distance at which
+    nearly all agree. Without such a distance, and if not even the names agree, its numbers are dropped.
     """
     number, inferred = sequence.copy(), np.zeros(len(sequence), np.bool_)
     groups = int(calls.group.max(initial=0)) + 1
@@ -52,14 +51,14 @@ def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
     having = np.zeros(groups, np.bool_)
     having[calls.group[sequence >= 0]] = True
     if having.any():
-        _move(calls, np.flatnonzero(sequence >= 0), number, inferred)
+        _shift_numbers(calls, np.flatnonzero(sequence >= 0), number, inferred)
         if (having & lacking).any():
-            _fill(calls, np.flatnonzero((having & lacking)[calls.group]), number, inferred)
+            _fill_gaps(calls, np.flatnonzero((having & lacking)[calls.group]), number, inferred)
     return number, inferred
 
 
 def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]:
-    """Returns distinct places in order, and the kind that most calls of each have; of a tie the lowest worker's."""
+    """Returns distinct places in order, and the most frequent kind of each; the lowest worker's in a tie."""
     order = np.lexsort((worker, kind, place))
     first = np.flatnonzero(np.diff(place[order], prepend=-1) | np.diff(kind[order], prepend=-1))
     count = np.diff(np.append(first, len(order)))
@@ -69,8 +68,8 @@ def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]
     return places, kind[head][best][at]
 
 
-def _move(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Moves the numbers of workers that count from elsewhere, in place, or takes them away."""
+def _shift_numbers(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
+    """Shifts numbers of workers with another origin, in place, or drops them."""
     group, worker, kind = calls.group[rows], calls.worker[rows], calls.kind[rows]
     place = codes(group, number[rows])
     order = np.argsort(place, kind="stable")
@@ -86,63 +85,63 @@ def _move(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
         places, usual = usual_kinds(place, kind, worker)
         agrees = usual[np.searchsorted(places, place)] == kind
     pair = codes(group, worker)
-    met, agreed = np.bincount(pair, weights=shared), np.bincount(pair, weights=shared & agrees)
-    odd = np.where(met > 0, agreed < AGREE * met, np.bincount(pair) > 0)[pair]
+    shared_calls, agreed = np.bincount(pair, weights=shared), np.bincount(pair, weights=shared & agrees)
+    odd = np.where(shared_calls > 0, agreed < MIN_AGREEMENT * shared_calls, np.bincount(pair) > 0)[pair]
     some = np.isin(group, group[odd])
     order = np.flatnonzero(some)[np.argsort(group[some], kind="stable")]
-    for here in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        if len(here) and worker[here].min() != worker[here].max():
-            _move_group(calls, rows[here], odd[here], number, inferred)
+    for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(members) and worker[members].min() != worker[members].max():
+            _shift_group(calls, rows[members], odd[members], number, inferred)
 
 
-def _move_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: Bool) -> None:
-    """The same of one group. ``odd`` says which rows are of workers that differ from the others."""
+def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred: Bool) -> None:
+    """The same for one group. ``odd`` marks rows of workers that differ from the others."""
     worker = calls.worker[rows]
     if odd.all():
         odd = worker != worker.min()
     base = rows[~odd]
-    there, first = np.unique(number[base], return_index=True)
+    numbers, first = np.unique(number[base], return_index=True)
     kinds, names, steps = (column[base][first] for column in (calls.kind, calls.name, calls.step))
     order = np.flatnonzero(odd)[np.argsort(worker[odd], kind="stable")]
     for at in np.split(order, np.flatnonzero(np.diff(worker[order])) + 1):
         mine = rows[at]
-        met = np.isin(number[mine], there)
-        # Numbers that nobody else has may be of another time: there only calls of one step can be the same.
-        voting = mine if met.any() else mine[calls.step[mine] != calls.no_step]
-        by = _distance(calls, voting[:: max(1, len(voting) // _LOOKED_AT)], mine, number, (there, kinds, steps))
-        if by is not None:
-            number[mine] += by
+        is_common = np.isin(number[mine], numbers)
+        # Without common numbers the calls may be from another time, so only calls of the same step are compared.
+        voting = mine if is_common.any() else mine[calls.step[mine] != calls.no_step]
+        shift = _best_shift(calls, voting[:: max(1, len(voting) // _MAX_VOTERS)], mine, number, (numbers, kinds, steps))
+        if shift is not None:
+            number[mine] += shift
             inferred[mine] = True
-        elif met.any():
-            at = np.searchsorted(there, number[mine[met]])
-            if (names[at] == calls.name[mine[met]]).mean() < AGREE:
+        elif is_common.any():
+            at = np.searchsorted(numbers, number[mine[is_common]])
+            if (names[at] == calls.name[mine[is_common]]).mean() < MIN_AGREEMENT:
                 number[mine] = -1
 
 
-def _distance(
+def _best_shift(
     calls: Stream, voting: Int64, mine: Int64, number: Int64, reference: tuple[Int64, Int64, Int64]
 ) -> int | None:
-    """How far the numbers of a worker are to be moved; None where no distance makes its calls agree with the others'."""
-    there, kinds, steps = reference
-    sight = codes(np.concatenate((kinds, calls.kind[voting])), np.concatenate((steps, calls.step[voting])))
-    seen, looked = sight[: len(there)], sight[len(there) :]
-    order = np.argsort(seen, kind="stable")
-    low = np.searchsorted(seen[order], looked, side="left")
-    count = np.minimum(np.searchsorted(seen[order], looked, side="right") - low, _PLACES)
+    """Shift for the numbers of a worker; None if no shift makes its calls agree with the others'."""
+    numbers, kinds, steps = reference
+    both = codes(np.concatenate((kinds, calls.kind[voting])), np.concatenate((steps, calls.step[voting])))
+    reference_codes, voter_codes = both[: len(numbers)], both[len(numbers) :]
+    order = np.argsort(reference_codes, kind="stable")
+    low = np.searchsorted(reference_codes[order], voter_codes, side="left")
+    count = np.minimum(np.searchsorted(reference_codes[order], voter_codes, side="right") - low, _MAX_VOTES_PER_CALL)
     place = np.repeat(low - np.cumsum(count) + count, count) + np.arange(int(count.sum()))
-    distance, votes = np.unique(there[order][place] - np.repeat(number[voting], count), return_counts=True)
+    distance, votes = np.unique(numbers[order][place] - np.repeat(number[voting], count), return_counts=True)
     best, most = None, len(mine) // 2
-    for by in distance[np.argsort(-votes, kind="stable")][:_TRIED].tolist():
-        at = np.minimum(np.searchsorted(there, number[mine] + by), len(there) - 1)
-        meets = there[at] == number[mine] + by
-        agree = int((meets & (kinds[at] == calls.kind[mine])).sum())
-        if agree > most and agree >= SURE * int(meets.sum()):
-            best, most = by, agree
+    for shift in distance[np.argsort(-votes, kind="stable")][:_MAX_TRIED_SHIFTS].tolist():
+        at = np.minimum(np.searchsorted(numbers, number[mine] + shift), len(numbers) - 1)
+        is_common = numbers[at] == number[mine] + shift
+        agree = int((is_common & (kinds[at] == calls.kind[mine])).sum())
+        if agree > most and agree >= MIN_AGREEMENT_OF_SHIFT * int(is_common.sum()):
+            best, most = shift, agree
     return best
 
 
-def _fill(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
-    """Gives numbers to calls without one between (or beside) numbered ones of their worker, in place."""
+def _fill_gaps(calls: Stream, rows: Int64, number: Int64, inferred: Bool) -> None:
+    """Numbers calls between (or next to) numbered calls of their worker, in place."""
     pair = codes(calls.group[rows], calls.worker[rows])
     order = rows[np.argsort(pair, kind="stable")]
     pair = np.sort(pair)

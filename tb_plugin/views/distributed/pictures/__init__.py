@@ -1,1 +1,1 @@
-"""All ranks in one picture: maps, matrices, stages, the worst."""
+"""Charts of all ranks: maps, matrices, stages, the worst."""

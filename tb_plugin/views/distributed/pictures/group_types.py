@@ -1,4 +1,4 @@
-"""Kinds of process groups and devices: one line for all that are alike, where there are too many to read one by one."""
+"""Groups and devices by kind, for jobs with too many to list."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.pictures.topology import members, ranks_short
 from tb_plugin.views.distributed.rank.profile import frame, table
 
-MANY = 24
-"""More rows are not read one by one."""
+# more rows are too many to read one by one
+MAX_LISTED = 24
 _GROUP_KEYS = ("group_description", "group_size", "dimension", "group_shape", "backend")
 _DEVICE_KEYS = ("device_name", "memory_bytes", "capability", "link_peak")
 _GROUPS = {
@@ -26,14 +26,14 @@ _DEVICES = {
 
 
 def kind_frames(data: JobData) -> Mapping[str, Frame]:
-    """Returns a table of the kinds of groups and one of those of devices, where there are many of them."""
+    """Returns a table of group kinds and one of device kinds, if there are many groups or devices."""
     found = {}
-    if len(data.process_groups) > MANY:
+    if len(data.process_groups) > MAX_LISTED:
         rows = group_kinds(data.process_groups)
         found["group_kinds"] = frame(
             "group_kinds", "Kinds of groups", table(_GROUPS, rows), _GROUP_KEYS, "group_description"
         )
-    if len(data.devices) > MANY:
+    if len(data.devices) > MAX_LISTED:
         rows = device_kinds(data.devices)
         found["device_kinds"] = frame(
             "device_kinds", "Kinds of devices", table(_DEVICES, rows), _DEVICE_KEYS, "device_name"
@@ -42,7 +42,7 @@ def kind_frames(data: JobData) -> Mapping[str, Frame]:
 
 
 def group_kinds(groups: Sequence[Row]) -> list[Row]:
-    """Returns a row for groups with the same description, size, kind of parallelism, pattern and backend, as they come."""
+    """Returns a row per combination of description, size, kind of parallelism, pattern and backend, in order."""
     return [
         {
             **dict(zip(_GROUP_KEYS, kind, strict=True)),
@@ -55,7 +55,7 @@ def group_kinds(groups: Sequence[Row]) -> list[Row]:
 
 
 def device_kinds(devices: Sequence[Row]) -> list[Row]:
-    """Returns a row for devices with the same name, memory, capability and links, as they come."""
+    """Returns a row per combination of name, memory, capability and links, in order."""
     return [
         {
             **dict(zip(_DEVICE_KEYS, kind, strict=True)),

@@ -1,4 +1,4 @@
-"""One measure of all workers by step: a heat map in less than a megabyte, and how far the workers lie apart."""
+"""Heat map of one measure by worker and step, and its quantiles."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tb_plugin.views.distributed.pictures.topology import groupings
 
 Int64 = npt.NDArray[np.int64]
 
+# JSON bytes of map and bands, so that an answer stays below a megabyte
 MOST_BYTES = 900_000
-"""Of JSON: what the map and the bands take at most, so that an answer stays below a megabyte."""
-MOST_COLUMNS = 1000
-"""More than that no screen shows side by side."""
+# columns that a screen can show
+MAX_COLUMNS = 1000
 _QUANTILES = {
     "rank_max_ns": (1.0, "slice5"),
     "rank_p95_ns": (0.95, "slice2"),
@@ -36,12 +36,12 @@ _QUANTILES = {
     "rank_p5_ns": (0.05, "slice4"),
     "rank_min_ns": (0.0, "rest"),
 }
+# approximate JSON bytes of a number of the bands
 _CELL = 11
-"""Bytes that a number of the bands takes, about."""
 
 
 def pictures(data: JobData, key: str) -> tuple[Heat, Series]:
-    """Returns the heat map of a measure and its bands. Raises BadRequest for a measure that is not known here."""
+    """Returns the heat map of a measure and its quantile bands. Raises BadRequest for an unknown measure."""
     key = measure_key(data, key)
     grid, labels = grid_of(data, key), selected_labels(data)
     metric = METRICS.metric(key, window="one step")
@@ -56,7 +56,7 @@ def pictures(data: JobData, key: str) -> tuple[Heat, Series]:
     worst = np.where(shown.known.any(axis=0), known.argmax(axis=0), -1)
     subtitle = bare.subtitle
     if merged > 1:
-        subtitle += f"; a column is {merged} steps and shows the largest of them"
+        subtitle += f"; each column shows the maximum of {merged} steps"
     heat = Heat(
         bare.name, bare.title, subtitle, metric, bare.category, bare.row_metric, bare.x_metric, bare.rows, columns, merged,
         _values(shown), bare.means, worst.tolist(), bare.groupings, bare.choices,
@@ -65,7 +65,7 @@ def pictures(data: JobData, key: str) -> tuple[Heat, Series]:
 
 
 def merge(grid: Grid, merged: int) -> Grid:
-    """Returns a grid of which each column stands for several steps, with the largest value of them."""
+    """Returns a grid with ``merged`` steps per column, with the largest value of each."""
     if merged == 1:
         return grid
     low = np.where(grid.known, grid.values, np.iinfo(np.int64).min)
@@ -75,13 +75,13 @@ def merge(grid: Grid, merged: int) -> Grid:
 
 
 def merged_labels(labels: Sequence[str], merged: int) -> list[str]:
-    """Returns what the columns are called: of several steps the first and the last."""
+    """Returns the labels of merged columns: the first and the last step."""
     groups = (labels[start : start + merged] for start in range(0, len(labels), merged))
     return [group[0] if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in groups]
 
 
 def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
-    """Returns for each share the value of each column that so many of its workers reach at most: always one of them."""
+    """Returns, per share and column, the value that this share of the workers does not exceed: always a value of a worker."""
     count = grid.known.sum(axis=0)
     ordered = np.sort(np.where(grid.known, grid.values, np.iinfo(np.int64).max), axis=0)
     found = []
@@ -93,20 +93,20 @@ def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
 
 
 def _merged(grid: Grid, room: int) -> int:
-    """How many steps a column has to stand for: as few as room and screen allow."""
+    """Minimum number of steps per column that fits the size limit and the screen."""
     steps: int = max(grid.values.shape[1], 1)
-    merged = -(-steps // MOST_COLUMNS)
+    merged = -(-steps // MAX_COLUMNS)
     while merged < steps:
         columns = -(-steps // merged)
-        need = _length(merge(grid, merged)) + columns * (len(_QUANTILES) * _CELL + 30)
-        if need <= room:
+        required = _length(merge(grid, merged)) + columns * (len(_QUANTILES) * _CELL + 30)
+        if required <= room:
             break
-        merged = max(merged + 1, -(-merged * need // max(room, 1)))
+        merged = max(merged + 1, -(-merged * required // max(room, 1)))
     return min(merged, steps)
 
 
 def _length(grid: Grid) -> int:
-    """Bytes of the values as JSON."""
+    """JSON bytes of the values."""
     size = np.abs(grid.values)
     digits = np.ones(size.shape, np.int64)
     for power in range(1, 19):
@@ -122,7 +122,7 @@ def _bands(grid: Grid, columns: list[str], metric: Metric, merged: int) -> Serie
     ]
     subtitle = f"{grid.values.shape[0]:,} ranks, by step"
     if merged > 1:
-        subtitle += f"; of each rank the largest of {merged} steps"
+        subtitle += f"; per rank the maximum of {merged} steps"
     return Series(
         "spread", f"{metric.title}: spread of the ranks", subtitle, METRICS.metric("step"), [*columns], lines, "lines"
     )

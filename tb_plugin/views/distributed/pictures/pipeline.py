@@ -1,4 +1,4 @@
-"""Stages of a pipeline, as messages between ranks tell them, and the bubble in the steps of each."""
+"""Pipeline stages from messages between ranks, and their bubbles."""
 
 from __future__ import annotations
 
@@ -30,20 +30,19 @@ _PARTS = {
     "stage_receiving_ns": "wait",
     "step_other_ns": "idle",
 }
-_NEEDED = {"step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns"}
+_REQUIRED_MEASURES = {"step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns"}
 
 
 def stages(data: JobData) -> tuple[Stage, ...]:
-    """Returns the ranks of each stage, none where no message between two known ranks was recorded.
+    """Returns the ranks of each stage; empty without messages between two known ranks.
 
-    A pipeline sends forward and back. Where all messages go one way they are those of one (whose other half may not be
-    recorded) only if more than two ranks are here and each of them sends or receives in each step that has messages: one
-    send between two ranks is none.
+    A pipeline sends forward and backward. One-way messages count as a pipeline (whose other half may not be recorded) only if
+    more than two ranks are loaded and each of them sends or receives in each step with messages.
     """
-    seen = data.seen
-    name, names = texts_of(seen.data, "collective")
+    calls = data.seen
+    name, names = texts_of(calls.data, "collective")
     point = np.isin(name, [at for at, each in enumerate(names) if each in POINT_TO_POINT])
-    ends = [seen.data[key].fill_null(-1).to_numpy() for key in ("source_rank", "destination_rank")]
+    ends = [calls.data[key].fill_null(-1).to_numpy() for key in ("source_rank", "destination_rank")]
     known = point & (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
     if not known.any():
         return ()
@@ -51,27 +50,27 @@ def stages(data: JobData) -> tuple[Stage, ...]:
     pairs = {(source, target) for source, target in messages}
     if not any((target, source) in pairs for source, target in pairs) and not _all_send(data, known, ends):
         return ()
-    used = set(pc.unique(seen.data["group"].filter(pa.array(~point))).to_pylist())
+    used = set(pc.unique(calls.data["group"].filter(pa.array(~point))).to_pylist())
     groups = {members(row["group_ranks"], row["group_size"]) for row in data.process_groups if row["group"] in used}
     return connected_stages(messages, sorted(groups), worker_ranks(data))
 
 
 def _all_send(data: JobData, known: npt.NDArray[np.bool_], ends: Sequence[Int64]) -> bool:
-    """Whether each of more than two ranks is an end of messages in each step that has any."""
+    """Whether each of more than two ranks sends or receives in every step with messages."""
     ranks = np.array(sorted(worker_ranks(data)), np.int64)
     step = np.concatenate((data.seen.step[known],) * 2)
     rank = np.concatenate([each[known] for each in ends])
-    here = np.isin(rank, ranks)
-    of_step, _ = distinct_rows(step[here], rank[here])
+    is_loaded = np.isin(rank, ranks)
+    of_step, _ = distinct_rows(step[is_loaded], rank[is_loaded])
     return len(ranks) > 2 and bool((np.bincount(of_step)[np.unique(of_step)] == len(ranks)).all())
 
 
 def pipeline(data: JobData) -> tuple[Series, Frame] | None:
-    """Returns what the mean step of a rank of each stage consists of, as bars and as a table; None without stages."""
+    """Returns the parts of the mean step of a rank of each stage, as bars and as a table; None without stages."""
     ranks = worker_ranks(data)
     found = [stage for stage in stages(data) if any(rank in ranks for rank in stage)]
     offered = {metric.key for metric in measures(data)}
-    if len(found) < 2 or not offered >= _NEEDED:
+    if len(found) < 2 or not offered >= _REQUIRED_MEASURES:
         return None
     total, compute, exposed, other = (
         grid_of(data, key) for key in ("step_total_ns", "compute_ns", "exposed_communication_ns", "step_other_ns")
@@ -92,14 +91,14 @@ def pipeline(data: JobData) -> tuple[Series, Frame] | None:
         Line(METRICS.metric(key, window="mean of the selected steps"), category, [*means[key]])
         for key, category in _PARTS.items()
     ]
-    text = "mean step of a rank, stages as messages between ranks tell; receiving is at most"
+    text = "mean step per rank; stages inferred from messages; receiving is an upper bound"
     series = Series(
         "stages", "Pipeline stages", text, METRICS.metric("pipeline_stage"), [*names], lines, "stacked_bars"
     )
     return series, _frame(found, names, [len(mine) for mine in rows], means)
 
 
-def _frame(found: Sequence[Stage], names: list[str], here: list[int], means: dict[str, list[int]]) -> Frame:
+def _frame(found: Sequence[Stage], names: list[str], worker_counts: list[int], means: dict[str, list[int]]) -> Frame:
     bubble = [
         receiving + other for receiving, other in zip(means["stage_receiving_ns"], means["step_other_ns"], strict=True)
     ]
@@ -107,7 +106,7 @@ def _frame(found: Sequence[Stage], names: list[str], here: list[int], means: dic
     table = {
         "pipeline_stage": names,
         "stage_ranks": [ranks_short(stage) for stage in found],
-        "workers": here,
+        "workers": worker_counts,
         "stage_bubble_share": [part / all_of if all_of else None for part, all_of in zip(bubble, whole, strict=True)],
         **means,
     }
@@ -116,10 +115,10 @@ def _frame(found: Sequence[Stage], names: list[str], here: list[int], means: dic
 
 
 def _receiving(data: JobData) -> Int64:
-    """How long each worker is in calls that receive, in each of ``steps_here``."""
-    seen, width = data.seen, len(data.labels) + 1
-    name, names = texts_of(seen.data, "collective")
+    """Time of each worker in receiving calls, ns, per column of ``selected_columns``."""
+    calls, width = data.seen, len(data.labels) + 1
+    name, names = texts_of(calls.data, "collective")
     mine = np.isin(name, [at for at, each in enumerate(names) if each in _RECEIVES])
-    key = seen.worker[mine] * width + seen.step[mine]
-    length = measure_by(key, seen.start_ns[mine], seen.end_ns[mine], len(data.names) * width)
+    key = calls.worker[mine] * width + calls.step[mine]
+    length = measure_by(key, calls.start_ns[mine], calls.end_ns[mine], len(data.names) * width)
     return length.reshape(len(data.names), width)[:, selected_columns(data)]

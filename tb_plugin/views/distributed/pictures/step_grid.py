@@ -1,4 +1,4 @@
-"""Numbers of all workers by step: one grid for each measure that the workers tell of."""
+"""Measures of all workers by step."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+# requests the most relevant measure
 FIRST = "first"
-"""Asks for the measure that tells most."""
 LOST = "lost_ns"
+# measures in the order of the menu, with their colours
 CATEGORIES = {
     LOST: "late",
     "caused_wait_ns": "sync",
@@ -37,44 +38,43 @@ CATEGORIES = {
     "overlap_ns": "overlap",
     "lateness_ns": "late",
 }
-"""Measures in the order in which they are offered, and what they are drawn as."""
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Values by worker and step; ``known`` says which of them are."""
+    """Values by worker and step; ``known`` marks valid ones."""
 
     values: Int64
     known: Bool
 
     @property
     def means(self) -> Float64:
-        """Returns the mean of each worker over the steps that it knows, NaN where it knows none."""
+        """Returns the mean of each worker over its known steps, NaN without any."""
         count = self.known.sum(axis=1)
         total = np.where(self.known, self.values, 0).sum(axis=1)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def selected_labels(data: JobData) -> tuple[str, ...]:
-    """Returns the labels of the chosen steps that any worker has, in order."""
+    """Returns the labels of the selected steps that any worker has, in order."""
     return tuple(data.labels[at] for at in selected_columns(data).tolist())
 
 
 def selected_columns(data: JobData) -> Int64:
-    """Returns the places in ``labels`` of ``steps_here``: the columns of a grid."""
-    return np.flatnonzero(_known(data).any(axis=0))
+    """Returns the positions in ``labels`` of the selected steps that any worker has: the columns of a grid."""
+    return np.flatnonzero(_recorded_steps(data).any(axis=0))
 
 
 def measures(data: JobData) -> list[Metric]:
-    """Returns the measures that the workers know, those that tell most first."""
+    """Returns the available measures, most relevant first."""
     found = _grids(data)
     return [METRICS.metric(key, window="one step") for key in CATEGORIES if key in found]
 
 
 def measure_key(data: JobData, key: str) -> str:
-    """Returns the key of a measure; for FIRST that of the first one that is anywhere other than 0.
+    """Returns the key of a measure; for FIRST, that of the first measure with a non-zero value.
 
-    What is lost to stragglers tells most where there is one: else it is noise.
+    The loss to stragglers comes first if there is a straggler; otherwise it is noise.
     """
     if key != FIRST:
         return key
@@ -85,76 +85,78 @@ def measure_key(data: JobData, key: str) -> str:
 
 
 def grid_of(data: JobData, key: str) -> Grid:
-    """Returns the numbers of a measure over ``steps_here``. Raises BadRequest for one that is not known here.
+    """Returns a measure over ``selected_columns``. Raises BadRequest for an unknown measure.
 
-    Without steps there are none of any measure: a page that asks for its map is not wrong.
+    Without steps, all measures are empty: requesting a map is then no error.
     """
-    found = _grids(data) or dict.fromkeys(CATEGORIES, _nothing(data, 0))
+    found = _grids(data) or dict.fromkeys(CATEGORIES, _empty_grid(data, 0))
     if key not in found:
         offered = ", ".join(measure for measure in CATEGORIES if measure in found)
-        raise BadRequest(f"There is no measure {key[:100]}.", "measure", f"It may be: {offered}.")
+        raise BadRequest(f"There is no measure {key[:100]}.", "measure", f"Use one of: {offered}.")
     return found[key]
 
 
 @remembered
 def _grids(data: JobData) -> Mapping[str, Grid]:
-    here = selected_columns(data)
-    steps = _of_steps(data)
+    columns = selected_columns(data)
+    steps = _reported_grids(data)
     grids = {key: grid for key, grid in steps.items() if key in CATEGORIES}
     latency, wait, transfer = (times[:, :-1] for times in data.times)
-    known = _known(data)
+    known = _recorded_steps(data)
     grids["latency_ns"] = Grid(latency, known)
     if not data.alone:
         grids |= {"wait_ns": Grid(wait, known), "transfer_ns": Grid(transfer, known)}
         grids["caused_wait_ns"] = Grid(data.caused[:, :-1], known)
-        grids[LOST] = _lost(data)
+        grids[LOST] = _lost_grid(data)
         if "lateness_ns" in data.seen.data.column_names:
-            grids["lateness_ns"] = _lateness(data)
-    return {key: Grid(grid.values[:, here], grid.known[:, here]) for key, grid in grids.items() if grid.known.any()}
+            grids["lateness_ns"] = _lateness_grid(data)
+    return {
+        key: Grid(grid.values[:, columns], grid.known[:, columns]) for key, grid in grids.items() if grid.known.any()
+    }
 
 
-def _of_steps(data: JobData) -> Mapping[str, Grid]:
-    """What the workers say of their steps, each column as a grid over all labels."""
+def _reported_grids(data: JobData) -> Mapping[str, Grid]:
+    """Step times reported by workers, each column as a grid over all labels."""
     grids = {}
     for key in STEP:
         if key != "step":
             column = data.step_table[key]
-            said = np.asarray(pc.is_valid(column))
-            at = tuple(place[said] for place in data.step_places)
-            grid = _nothing(data, len(data.labels))
+            is_known = np.asarray(pc.is_valid(column))
+            at = tuple(place[is_known] for place in data.step_places)
+            grid = _empty_grid(data, len(data.labels))
             np.add.at(grid.values, at, column.drop_null().to_numpy())
             grid.known[at] = True
             grids[key] = grid
     return grids
 
 
-def _nothing(data: JobData, steps: int) -> Grid:
+def _empty_grid(data: JobData, steps: int) -> Grid:
     shape = len(data.names), steps
     return Grid(np.zeros(shape, np.int64), np.zeros(shape, np.bool_))
 
 
 @remembered
-def _known(data: JobData) -> Bool:
-    """Which workers have which steps: such as they recorded, or have calls in."""
+def _recorded_steps(data: JobData) -> Bool:
+    """Which workers have which steps: recorded ones, or steps with calls."""
     known: Bool = data.times[0][:, :-1] > 0
     known[data.step_places] = True
     return known
 
 
-def _lost(data: JobData) -> Grid:
-    """What each step would gain if the worker were as fast as the next; steps without a time are not looked at."""
-    told, grid = blame(data), _nothing(data, len(data.labels))
+def _lost_grid(data: JobData) -> Grid:
+    """Time that each step would save if the worker were as fast as the next one; steps without a time are unknown."""
+    report, grid = blame(data), _empty_grid(data, len(data.labels))
     at = {label: place for place, label in enumerate(data.labels)}
-    here = [(place, at[label]) for place, label in enumerate(told.labels) if label in at]
-    if here:
-        mine, place = np.array(here).T
-        grid.values[:, place] = told.found.lost_ns[:, mine]
-        grid.known[:, place] = _known(data)[:, place]
+    places = [(place, at[label]) for place, label in enumerate(report.labels) if label in at]
+    if places:
+        mine, place = np.array(places).T
+        grid.values[:, place] = report.found.lost_ns[:, mine]
+        grid.known[:, place] = _recorded_steps(data)[:, place]
     return grid
 
 
-def _lateness(data: JobData) -> Grid:
-    """How late each worker is at the collectives of a step, the mean of them."""
+def _lateness_grid(data: JobData) -> Grid:
+    """Mean lateness of each worker at the collectives of a step."""
     values = data.seen.data["lateness_ns"]
     known = np.asarray(values.is_valid()) & (data.seen.step < len(data.labels))
     late = values.fill_null(0).to_numpy()[known]

@@ -1,4 +1,4 @@
-"""Where each worker stands in the job: on which node, and in which group of each kind at which place."""
+"""Node and group position of each worker."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tb_plugin.payloads import Grouping
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.groups import ranks_in
 
-MOST_KINDS = 8
-"""So many kinds of groups are offered: a job of several dimensions has about one for each."""
+# kinds of groups in the menu: a multi-dimensional job has about one per dimension
+MAX_KINDS = 8
+# groups times places; larger data is implausible and too much to draw
 MOST_CELLS = 1_000_000
-"""Of groups times places: what states more is no job, and would be more than a page can draw."""
+# Python refuses to parse numbers of thousands of digits
 _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)
-"""No job has more ranks; and Python refuses to read a number of thousands of digits."""
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """Groups of one description, none of which shares a rank with another."""
+    """Disjoint groups with one description."""
 
     title: str
     groups: list[tuple[int, ...]]
@@ -31,7 +31,7 @@ class _Kind:
 
 @remembered
 def worker_ranks(data: JobData) -> Mapping[int, int]:
-    """Returns the place of the worker in ``data.names`` of each rank: as recorded, else as all names say."""
+    """Returns the position of each rank's worker in ``data.names``: as recorded, else from all names."""
     place = {name: at for at, name in enumerate(data.names)}
     recorded = {place[name]: rank for name, rank in data.stated.ranks.items() if name in place}
     recorded |= {at: rank for at, rank in enumerate(data.ranks) if rank is not None}
@@ -48,29 +48,31 @@ def worker_ranks(data: JobData) -> Mapping[int, int]:
 
 
 def rank_nodes(data: JobData) -> dict[int, str]:
-    """Returns the node of each rank, where it is known."""
+    """Returns the known nodes of ranks."""
     node = {str(row["worker"]): str(row["node"]) for row in data.devices if row["node"]}
     return {rank: node[data.names[at]] for rank, at in worker_ranks(data).items() if data.names[at] in node}
 
 
 def groupings(data: JobData) -> list[Grouping]:
-    """Returns the nodes, where there are several, and kinds of groups that part the workers, neighbours before others."""
-    made = [node] if (node := _nodes(data)) is not None else []
+    """Returns nodes (if several) and kinds of groups that partition the workers, neighbouring ranks first."""
+    found = [node] if (node := _nodes(data)) is not None else []
     ranks = worker_ranks(data)
-    for number, kind in enumerate(sorted(_kinds(data), key=_stride)[:MOST_KINDS]):
-        of, place = [-1] * len(data.names), [-1] * len(data.names)
+    for number, kind in enumerate(sorted(_kinds(data), key=_stride)[:MAX_KINDS]):
+        group_of, place = [-1] * len(data.names), [-1] * len(data.names)
         groups = [group for group in kind.groups if any(rank in ranks for rank in group)]
         for at, group in enumerate(groups):
             for position, rank in enumerate(group):
                 if rank in ranks:
-                    of[ranks[rank]], place[ranks[rank]] = at, position
+                    group_of[ranks[rank]], place[ranks[rank]] = at, position
         if len(groups) > 1 and len(groups) * max(map(len, groups)) <= MOST_CELLS:
-            made.append(Grouping(f"group{number}", kind.title, [ranks_short(group) for group in groups], of, place))
-    return made
+            found.append(
+                Grouping(f"group{number}", kind.title, [ranks_short(group) for group in groups], group_of, place)
+            )
+    return found
 
 
 def members(text: object, size: object) -> tuple[int, ...]:
-    """Returns the ranks that a group lists; none where the list is cut short."""
+    """Returns the ranks of a group; empty if the list is cut."""
     found = ranks_in(str(text or ""))
     ranks = found.listed
     whole = not found.cut and (not isinstance(size, int) or len(ranks) == size)
@@ -78,7 +80,7 @@ def members(text: object, size: object) -> tuple[int, ...]:
 
 
 def ranks_short(ranks: Sequence[int]) -> str:
-    """Returns ranks in a few characters: ``0-7``, ``0-56 by 8``, else the first of them."""
+    """Returns a short text of ranks: ``0-7``, ``0-56 by 8``, else the first ones."""
     if len(ranks) > 2:
         by = ranks[1] - ranks[0]
         if by > 0 and all(after - before == by for before, after in pairwise(ranks)):
@@ -104,23 +106,23 @@ def _nodes(data: JobData) -> Grouping | None:
 
 
 def _kinds(data: JobData) -> Iterator[_Kind]:
-    """Groups by description, else by size; a kind whose groups share ranks is several, each without."""
+    """Groups by description, else by size; overlapping groups are split into several kinds."""
     listed: dict[str, dict[tuple[int, ...], None]] = defaultdict(dict)
     for row in data.process_groups:
         ranks = members(row["group_ranks"], row["group_size"])
         if len(ranks) > 1:
             listed[str(row["group_description"] or f"groups of {len(ranks)}")][ranks] = None
     for title, every in listed.items():
-        apart: list[tuple[set[int], list[tuple[int, ...]]]] = []
+        partitions: list[tuple[set[int], list[tuple[int, ...]]]] = []
         for group in sorted(every):
-            fitting = next((each for each in apart if each[0].isdisjoint(group)), None)
+            fitting = next((each for each in partitions if each[0].isdisjoint(group)), None)
             if fitting is None:
                 fitting = set(), []
-                apart.append(fitting)
+                partitions.append(fitting)
             taken, groups = fitting
             taken.update(group)
             groups.append(group)
-        for number, (_, groups) in enumerate(apart):
+        for number, (_, groups) in enumerate(partitions):
             yield _Kind(title if number == 0 else f"{title} ({number + 1})", groups)
 
 

@@ -1,4 +1,4 @@
-"""The workers that the others wait for most, with what stands out of each, and which are shown where all are too many."""
+"""Slowest workers, their outlying times, and the workers in charts of many."""
 
 from __future__ import annotations
 
@@ -16,37 +16,36 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, blame, why
 
-MOST = 10
-MANY = 32
-"""Of more workers bars are too thin to read: the worst, the median and the best are shown."""
-LEAST = 3
-"""Of fewer workers nothing stands out: the bars show them all."""
+MAX_WORST = 10
+# with more workers bars are too thin: charts show the worst, the median and the best
+MAX_BARS = 32
+# fewer workers are all in the bars
+MIN_WORKERS = 3
 TITLES = {"lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total"}
 REST = "step_other_ns"
+# activities of a worker while others wait for it
 COMPARED = ("compute_ns", REST)
-"""What a worker does while the others wait for it."""
-OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
-"""Causes whose time is neither computation nor communication."""
-OUTLYING_SHARE, OUTLYING_DEVIATIONS = 0.05, 3.0
-"""How far from the median a number has to be: a share of it, and medians of the deviations of all."""
+# causes without compute and communication
+CAUSES_OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
+# distance from the median: as a share of it, and in median absolute deviations
+MIN_OUTLIER_SHARE, MIN_OUTLIER_DEVIATIONS = 0.05, 3.0
 
 Float64 = npt.NDArray[np.float64]
 
 
 def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the places of the workers, the worst first.
+    """Returns the positions of the workers, worst first.
 
-    Where stragglers are known it is what each costs a step, those that are late again and again before any that was once;
-    else and then how long the others wait for it, then how long it computes: where messages go from rank to rank, whoever
-    stands behind another one waits for it by the plan.
+    Sorted by straggler cost per step (repeated stragglers before single ones) if there are stragglers; then by the wait of
+    others, then by compute time: in a pipeline, later ranks wait for earlier ones by design.
     """
-    told, lost = blame(data), _lost(data)
-    again = {worker for worker in told.costly if not told.is_once(worker)} if lost.any() else set()
+    report, costs = blame(data), _costs_per_step(data)
+    repeated = {worker for worker in report.costly if not report.is_once(worker)} if costs.any() else set()
 
     def key(at: int) -> tuple[bool, float, int, int, int]:
         return (
-            at not in again,
-            -float(lost[at]),
+            at not in repeated,
+            -float(costs[at]),
             -_number(rows[at], "caused_wait_ns"),
             -_number(rows[at], "compute_ns"),
             at,
@@ -55,93 +54,92 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
     return sorted(range(len(rows)), key=key)
 
 
-def _lost(data: JobData) -> Float64:
-    """What each worker costs a step, the mean; 0 where nobody is a straggler: then it is noise."""
-    told = blame(data)
-    if data.alone or not told.costly:
+def _costs_per_step(data: JobData) -> Float64:
+    """Mean cost of each worker per step; 0 without stragglers, where it is noise."""
+    report = blame(data)
+    if data.alone or not report.costly:
         return np.zeros(len(data.names))
-    return told.lost_ns
+    return report.lost_ns
 
 
 def bar_positions(data: JobData, rows: Sequence[Row]) -> list[int]:
-    """Returns the places of the workers that bars show: all, or of many the worst, the median and the best."""
-    if len(rows) <= MANY:
+    """Returns the positions of the workers in bar charts: all, or the worst, the median and the best of many."""
+    if len(rows) <= MAX_BARS:
         return list(range(len(rows)))
     order = by_cost(data, rows)
-    return [*order[:MOST], order[len(order) // 2], order[-1]]
+    return [*order[:MAX_WORST], order[len(order) // 2], order[-1]]
 
 
 def fewer(series: Series, data: JobData, rows: Sequence[Row]) -> Series:
-    """Returns bars of workers with those that ``shown_of`` names, which they are called by as well; all of few."""
+    """Returns bars of the workers of ``bar_positions``, with suffixes in their labels."""
     names = data.names
-    if len(names) <= MANY or len(series.x) <= MANY:
+    if len(names) <= MAX_BARS or len(series.x) <= MAX_BARS:
         return series
     chosen = [names[at] for at in bar_positions(data, rows)]
     place = {x: at for at, x in enumerate(series.x)}
-    kept = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
-    says = {MOST: " (median)", MOST + 1: " (best)"}
-    lines = [Line(line.metric, line.category, [line.values[at] for _, at in kept]) for line in series.lines]
+    places = [(number, place[name]) for number, name in enumerate(chosen) if name in place]
+    suffixes = {MAX_WORST: " (median)", MAX_WORST + 1: " (best)"}
+    lines = [Line(line.metric, line.category, [line.values[at] for _, at in places]) for line in series.lines]
     subtitle = (
-        f"{series.subtitle}; the {MOST} of {len(names):,} that {_ranked(data)}, "
-        "the one in the middle of that order (median) and the last of it (best)"
+        f"{series.subtitle}; the {MAX_WORST} of {len(names):,} that {_order_phrase(data)}, plus (median) and (best)"
     )
-    x: list[int | float | str] = [f"{chosen[number]}{says.get(number, '')}" for number, _ in kept]
+    x: list[int | float | str] = [f"{chosen[number]}{suffixes.get(number, '')}" for number, _ in places]
     return msgspec.structs.replace(series, subtitle=subtitle, x=x, lines=lines)
 
 
 def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
-    """Returns a table of the workers that cost most; None where nobody waits, or for too few to compare."""
-    if len(data.names) < LEAST:
+    """Returns a table of the costliest workers; None without waits or with too few workers."""
+    if len(data.names) < MIN_WORKERS:
         return None
-    lost, whole = _lost(data), by_cost(data, rows)
-    order = [at for at in whole[:MOST] if lost[at] or _number(rows[at], "caused_wait_ns")]
+    lost, whole = _costs_per_step(data), by_cost(data, rows)
+    order = [at for at in whole[:MAX_WORST] if lost[at] or _number(rows[at], "caused_wait_ns")]
     if not order:
         return None
-    told = blame(data)
-    known, straggling = bool(lost.any()), set(told.costly)
+    report = blame(data)
+    known, straggling = bool(lost.any()), set(report.costly)
     node = {str(row["worker"]): str(row["node"]) for row in data.devices}
     offered = {metric.key for metric in measures(data)}
     means = {key: grid_of(data, key).means for key in COMPARED if key in offered}
-    causes = [why(told, at).get("late_cause") if at in straggling else None for at in order]
-    out = [_outlying(means, at, cause) for at, cause in zip(order, causes, strict=True)]
+    causes = [why(report, at).get("late_cause") if at in straggling else None for at in order]
+    outliers = [_outlying(means, at, cause) for at, cause in zip(order, causes, strict=True)]
     keys = ("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share")
     table = {
         "worker": pa.array([data.names[at] for at in order], pa.string()),
         "node": pa.array([node.get(data.names[at]) or None for at in order], pa.string()),
         "lost_ns": pa.array([float(lost[at]) if known else None for at in order], pa.float64()),
-        "lost_share": pa.array([float(lost[at] / told.mean_ns) if known else None for at in order], pa.float64()),
-        "late_pattern": pa.array([told.pattern(at) if at in straggling else None for at in order], pa.string()),
+        "lost_share": pa.array([float(lost[at] / report.mean_ns) if known else None for at in order], pa.float64()),
+        "late_pattern": pa.array([report.pattern(at) if at in straggling else None for at in order], pa.string()),
         "late_cause": pa.array(causes, pa.string()),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
-        "held_up_by": pa.array([told.worker_held_up_by(at) for at in order], pa.string()),
-        "caused_step_ns": pa.array([_per_step(told, rows[at]) for at in order], pa.int64()),
+        "held_up_by": pa.array([report.worker_held_up_by(at) for at in order], pa.string()),
+        "caused_step_ns": pa.array([_per_step(report, rows[at]) for at in order], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
         **{
-            key: pa.array([found[key] for found in out], kind)
+            key: pa.array([found[key] for found in outliers], kind)
             for key, kind in zip(keys, (pa.string(), pa.int64(), pa.int64(), pa.float64()), strict=True)
         },
-        "usual_worker": pa.array([_beside(data, at, whole) for at in order], pa.string()),
+        "usual_worker": pa.array([_reference_worker(data, at, whole) for at in order], pa.string()),
     }
     hidden = {key for key, column in table.items() if column.null_count == len(column)}
     if "caused_step_ns" not in hidden:
         hidden.add("caused_wait_ns")  # which says the same
     columns = [Column(METRICS.metric(key, TITLES.get(key, "")), hidden=key in hidden) for key in table]
-    title = "Who costs the others most" if known else "Whom the others wait for"
-    # Of stragglers those that are late again and again stand first: no column has that order.
+    title = "Slowest ranks" if known else "Ranks that others wait for"
+    # Repeated stragglers come first; no column has that order.
     sort = None if known else Sort("caused_wait_ns" if "caused_step_ns" in hidden else "caused_step_ns", True)
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
 
 
-def _ranked(data: JobData) -> str:
-    return "cost the others most" if _lost(data).any() else "others wait for most"
+def _order_phrase(data: JobData) -> str:
+    return "cost the others most" if _costs_per_step(data).any() else "others wait for most"
 
 
-def _beside(data: JobData, at: int, order: Sequence[int]) -> str | None:
-    """Whom to lay beside a worker: who is usual in the group in which it costs most, else of all."""
-    told = blame(data)
+def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | None:
+    """The worker to compare with: the usual one in the group with the largest cost, else the median of all."""
+    report = blame(data)
     usual = -1
-    if bool((told.found.worker == at).any()):
-        usual = int(told.usual[told.found.main_group(at)])
+    if bool((report.found.worker == at).any()):
+        usual = int(report.usual[report.found.main_group(at)])
     if usual < 0:
         others = [one for one in order if one != at]
         usual = others[len(others) // 2]
@@ -149,9 +147,9 @@ def _beside(data: JobData, at: int, order: Sequence[int]) -> str | None:
 
 
 def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
-    """What of a worker is further above the median of all than the others are, the largest of it.
+    """The largest time of a worker that is an outlier above the median of all.
 
-    The rest of the step is named with the ``cause`` of its being late, where that is what the rest consists of.
+    The rest of the step gets the ``cause`` of the lateness, if the rest consists of it.
     """
     best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0
@@ -162,10 +160,10 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
         middle = float(np.median(known))
         usual = float(np.median(np.abs(known - middle)))
         more = float(values[at]) - middle
-        if more > max(most, OUTLYING_SHARE * middle, OUTLYING_DEVIATIONS * usual):
+        if more > max(most, MIN_OUTLIER_SHARE * middle, MIN_OUTLIER_DEVIATIONS * usual):
             most = more
             best = {
-                "outlying": METRICS[key].title + (f" ({cause})" if key == REST and cause in OF_REST else ""),
+                "outlying": METRICS[key].title + (f" ({cause})" if key == REST and cause in CAUSES_OF_REST else ""),
                 "outlying_ns": round(float(values[at])),
                 "outlying_usual_ns": round(middle),
                 "outlying_share": more / middle if middle else None,
@@ -173,9 +171,9 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
     return best
 
 
-def _per_step(told: Blame, row: Row) -> int | None:
-    """How long the others wait for a worker in the mean of the steps that what it costs is of; None where none has a time."""
-    return round(told.per_step(_number(row, "caused_wait_ns"))) if told.mean_ns and told.labels != ("",) else None
+def _per_step(report: Blame, row: Row) -> int | None:
+    """Mean wait of the others for a worker, ns per step of the report; None without step times."""
+    return round(report.per_step(_number(row, "caused_wait_ns"))) if report.mean_ns and report.labels != ("",) else None
 
 
 def _number(row: Row, key: str) -> int:

@@ -1,1 +1,1 @@
-"""What one rank contributes: its calls as columns, what came before each, its steps and kernels."""
+"""Data of one rank: calls, time before calls, steps and kernels."""

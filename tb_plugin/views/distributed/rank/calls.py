@@ -1,4 +1,4 @@
-"""The collectives of one worker: which rows of the trace are one call, and what it is about. Columns, no loop over calls."""
+"""Collectives of one worker, as columns."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """The n collectives of a worker in order of their start (longest first). -1 = the trace does not say."""
+    """The n collectives of a worker in order of start (longest first). -1 = unknown."""
 
     row: Int64
-    """Row of the trace: a kernel or a call on the host. Collectives that one kernel carries out share it."""
+    """Row of the trace: a kernel or a host call. Coalesced collectives share a row."""
     step: Int64
     """Position in the steps of the trace."""
     about: CollectiveMetadata
@@ -35,7 +35,6 @@ class Calls:
     needed_ns: Int64
     batch: Int64
     words: Words
-    """The texts of ``about``."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -44,10 +43,9 @@ class Calls:
 def calls_of(trace: TraceTable) -> Calls:
     """Returns all collectives.
 
-    A device kernel that communicates is a call of its own, for its own time: the host call that launched it is not
-    communication. Without such kernels the work of the process group on its own thread (``gloo:all_reduce``) is the call,
-    and where even that is missing the dispatcher's operator (``c10d::allreduce_``). Of a kernel that carries out several
-    collectives at once each is a call (``_in_batches``).
+    A communication kernel is a call with its own time; the host call that launched it is not communication. Without such
+    kernels, the process group's work on its own thread (``gloo:all_reduce``) is the call, else the dispatcher's operator
+    (``c10d::allreduce_``). A coalesced kernel counts once per collective (``_in_batches``).
     """
     words = Words()
     facts = Facts(trace, words)
@@ -75,33 +73,31 @@ def calls_of(trace: TraceTable) -> Calls:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Rows that are calls, what they are about, and the collective that launched each."""
+    """Rows that are calls, their metadata, and the collective that launched each."""
 
     row: Int64
     about: CollectiveMetadata
     caller: Int64
     head: Int64
-    """The outermost row of the calls on the host that it is or was launched by."""
+    """Top-level row of the host calls that it is or was launched by."""
     is_first: Bool
-    """Several kernels of one call move its bytes once."""
+    """Only the first kernel of a call carries its bytes."""
     batch: Int64
 
     def take(self, places: Int64) -> _Found:
-        """Returns some of the rows."""
         return _Found(
             self.row[places], self.about.take(places), self.caller[places], self.head[places], self.is_first[places],
             self.batch[places],
         )  # fmt: skip
 
     def joined(self, other: _Found) -> _Found:
-        """Returns the rows of this and then those of the other one."""
         mine, theirs = ((each.row, each.caller, each.head, each.is_first, each.batch) for each in (self, other))
         row, caller, head, is_first, batch = (np.concatenate(pair) for pair in zip(mine, theirs, strict=True))
         return _Found(row, self.about.joined(other.about), caller, head, is_first, batch)
 
 
 def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) -> _Found:
-    """The kernels that communicate."""
+    """Communication kernels."""
     row = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
     caller, chain = callers_of(trace, row, chains)
     about, states = facts.stated(row)
@@ -112,17 +108,17 @@ def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) ->
     at, other = batches.kernel, batches.stands_for
     about, row, caller, chain = about.take(at), row[at], caller[at], chain[at]
     about = chains.about.take(other).where(other != MISSING, about)
-    # A kernel that nobody called, or that stands for one of several calls, moves bytes of its own.
-    alone = (chain == MISSING) | (other != MISSING)
+    # A kernel without a caller, or one of several coalesced calls, carries bytes of its own.
+    own_bytes = (chain == MISSING) | (other != MISSING)
     columns = about.columns
     key = [columns[name] for name in columns if name not in ("sent", "received")]
-    once = np.zeros(len(row), np.bool_)
-    once[group(np.where(alone, len(chains) + np.arange(len(row)), chain), *key).first] = True
-    return _Found(row, about, caller, np.append(chains.head, MISSING)[chain], once, batches.batch)
+    is_first = np.zeros(len(row), np.bool_)
+    is_first[group(np.where(own_bytes, len(chains) + np.arange(len(row)), chain), *key).first] = True
+    return _Found(row, about, caller, np.append(chains.head, MISSING)[chain], is_first, batches.batch)
 
 
 def _on_host(trace: TraceTable, chains: Chains) -> _Found:
-    """Calls whose time is the host's: the innermost work of a process group, else the outermost operator."""
+    """Calls with host time: the innermost work of a process group, else the top-level operator."""
     mine = np.flatnonzero(communicates(trace)[chains.host])
     row, of = chains.host[mine], chains.of[mine]
     first, last = np.full(len(chains), MISSING, np.int64), np.full(len(chains), MISSING, np.int64)
@@ -132,8 +128,8 @@ def _on_host(trace: TraceTable, chains: Chains) -> _Found:
     unique, which = np.unique(trace.name[last], return_inverse=True)
     backend = np.array([BACKEND.match(trace.strings[name]) is not None for name in unique.tolist()], np.bool_)
     row = np.where(backend[which.ravel()], last, first)
-    nobody = np.full(len(row), MISSING, np.int64)
-    return _Found(row, chains.about.take(chain), nobody, chains.head[chain], np.ones(len(row), np.bool_), nobody)
+    no_caller = np.full(len(row), MISSING, np.int64)
+    return _Found(row, chains.about.take(chain), no_caller, chains.head[chain], np.ones(len(row), np.bool_), no_caller)
 
 
 def _elements(about: CollectiveMetadata, words: Words) -> Int64:
@@ -146,7 +142,7 @@ def _elements(about: CollectiveMetadata, words: Words) -> Int64:
 
 
 def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
-    """Elements times the bytes of their type; 0 for what another kernel of the same call has moved."""
+    """Elements times bytes per element; 0 for further kernels of the same call."""
     size = np.array([*(element_bytes(text) or 0 for text in words), 0], np.int64)[found.about.dtype]
     moved = np.where((size > 0) & (elements >= 0), elements * size, MISSING)
     moved[found.about.collective == words.number("barrier")] = 0
@@ -154,20 +150,20 @@ def _bytes(found: _Found, elements: Int64, words: Words) -> Int64:
 
 
 def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issued: Int64, words: Words) -> Int64:
-    """When the host first awaits each call: in the first wait that names its group and number.
+    """Time when the host first waits for each call: the first wait with its group and number.
 
-    Sends count on their own: in a group that has them beside other calls a number does not tell which of them is meant.
+    Sends are numbered separately, so in a group that mixes them with other calls a number is ambiguous.
     """
     about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
-    said, _ = facts.stated(chains.host)
-    wait = np.flatnonzero((said.collective == words.number(WAIT)) & (said.sequence >= 0))
+    reported, _ = facts.stated(chains.host)
+    wait = np.flatnonzero((reported.collective == words.number(WAIT)) & (reported.sequence >= 0))
     if not len(wait):
         return missing
     pairwise = np.isin(about.collective, words.numbers(sorted(POINT_TO_POINT)))
     ambiguous = np.intersect1d(about.group[pairwise], about.group[~pairwise])
     begun = np.where(issued == MISSING, trace.start_ns[found.row], issued)
     time = np.concatenate((trace.start_ns[chains.host[wait]], begun))
-    both = said.take(wait).joined(about)
+    both = reported.take(wait).joined(about)
     key = group(both.group, both.sequence).of
     axis = side_by_side((key, time))[0]
     order = np.argsort(axis[: len(wait)], kind="stable")
@@ -179,22 +175,21 @@ def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issu
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """Kernels, repeated for each of several collectives that they carry out together, in order."""
+    """Kernels, repeated for each collective that they execute, in order."""
 
     kernel: Int64
     """Position among the kernels."""
     stands_for: Int64
-    """The chain of calls that the row is in place of what the kernel says itself; -1 = it speaks for itself."""
+    """Chain of calls that replaces the kernel's own metadata; -1 = none."""
     batch: Int64
-    """Number of the batch, counted from 0 on in order of kernels; -1 = none."""
+    """Number of the batch, 0, 1, ... in order of kernels; -1 = none."""
 
 
 def _in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, words: Words) -> Batched:
-    """Returns the kernels with what is carried out together.
+    """Returns the kernels with their coalesced collectives.
 
-    ``chain`` is the one that launched each kernel (-1 = none), and ``states`` whether the kernel says itself what it does:
-    then nothing stands in its place. Of several kernels of one batch nothing says which does what: the first one stands for
-    all calls.
+    ``chain`` is the chain that launched each kernel (-1 = none), ``states`` marks kernels with metadata of their own, which
+    keep it. With several kernels in a batch their roles are unknown: the first one stands for all calls.
     """
     count, every = len(chains), np.arange(len(chain))
     launches = np.zeros(count + 1, np.bool_)
@@ -211,7 +206,7 @@ def _in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, w
     speaker = np.full(count + 1, MISSING, np.int64)
     speaker[closed] = np.where(states[launched[first]], MISSING, launched[first])
     silent = chains.states & ~launches[:-1] & ~closing & ~np.isin(collective, words.numbers(sorted(NOT_COLLECTIVE)))
-    kernel = np.where(silent, speaker[_followed_by(trace.track[chains.head], ~silent)], MISSING)
+    kernel = np.where(silent, speaker[_next_break(trace.track[chains.head], ~silent)], MISSING)
     member = np.flatnonzero(kernel != MISSING)
     member = member[stable_order(kernel[member])]
     times = np.maximum(np.bincount(kernel[member], minlength=len(chain)), 1)
@@ -221,8 +216,8 @@ def _in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, w
     return Batched(repeated, stands_for, batch[chain[repeated]])
 
 
-def _followed_by(track: npt.NDArray[np.signedinteger], breaks: Bool) -> Int64:
-    """The position of the next row of the same track that breaks a run, of rows in order of time; -1 = none."""
+def _next_break(track: npt.NDArray[np.signedinteger], breaks: Bool) -> Int64:
+    """Position of the next row of the same track with a break, for rows in order of time; -1 = none."""
     order = stable_order(track)
     marks = np.where(breaks[order], np.arange(len(order)), len(order))
     after = np.append(np.minimum.accumulate(marks[::-1])[::-1], len(order))[1:]

@@ -1,4 +1,4 @@
-"""What a trace says of its collectives, as columns: by their own statement, or by the names and shapes of host calls."""
+"""Metadata of collectives: recorded, or from names and shapes of host calls."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# more elements are a broken number whose bytes exceed 64 bits
 MOST_ELEMENTS = 1 << 48
-"""More are no message but a broken number; their bytes would not fit into 64 bits."""
+# larger or negative numbers are no ranks
 MOST_RANKS = 1 << 24
-"""No job has more: a larger number, or a negative one, is none of a rank."""
 _LARGEST = np.iinfo(np.int64).max
 
 
 class Words:
-    """Numbers of texts, by first appearance; -1 for the empty text, and for none."""
+    """Numbering of texts by first appearance; -1 for the empty text."""
 
     def __init__(self) -> None:
         self._numbers = {"": MISSING}
 
     def number(self, text: str) -> int:
-        """Returns the number of a text, a new one where it has none yet."""
+        """Returns the number of a text, a new one if necessary."""
         return self._numbers.setdefault(text, len(self._numbers) - 1)
 
     def numbers(self, texts: Sequence[str]) -> Int64:
@@ -48,7 +48,7 @@ class Words:
         return iter([text for text in self._numbers if text])
 
     def take(self, numbers: Int64) -> pa.Array:
-        """Returns the texts of some numbers, "" for none."""
+        """Returns the texts of some numbers, "" for -1."""
         return pa.array([*self, ""], pa.string()).take(
             pa.array(np.where(numbers == MISSING, len(self._numbers) - 1, numbers))
         )
@@ -56,7 +56,7 @@ class Words:
 
 @dataclass(frozen=True, eq=False)
 class CollectiveMetadata:
-    """What is known of n collectives; -1 = nobody says it. Texts are numbers of Words, splits ids of the trace's strings."""
+    """Metadata of n collectives; -1 = unknown. Texts are numbers of Words, splits are string ids of the trace."""
 
     collective: Int64
     dtype: Int64
@@ -77,11 +77,11 @@ class CollectiveMetadata:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def take(self, places: Int64) -> CollectiveMetadata:
-        """Returns some of the rows; nothing is known of the place -1."""
+        """Returns some of the rows; position -1 gives an unknown row."""
         return CollectiveMetadata(**{key: np.append(column, MISSING)[places] for key, column in self.columns.items()})
 
     def where(self, mine: Bool, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Returns of each row either this or the other one's."""
+        """Returns, row by row, this (where ``mine``) or the other one."""
         theirs = other.columns
         return CollectiveMetadata(**{key: np.where(mine, column, theirs[key]) for key, column in self.columns.items()})
 
@@ -93,7 +93,7 @@ class CollectiveMetadata:
         )
 
     def filled(self, other: CollectiveMetadata) -> CollectiveMetadata:
-        """Returns this with what only the other says about the same collective."""
+        """Returns this with unknown values filled from the other one, if both are the same collective."""
         same, theirs = self.collective == other.collective, other.columns
         return CollectiveMetadata(
             **{key: np.where(same & (column == MISSING), theirs[key], column) for key, column in self.columns.items()}
@@ -101,13 +101,13 @@ class CollectiveMetadata:
 
 
 def metadata_from_columns(count: int, **known: Int64) -> CollectiveMetadata:
-    """Returns rows of which nothing is known but these columns."""
+    """Returns rows with only these columns known."""
     nothing = np.full(count, MISSING, np.int64)
     return CollectiveMetadata(**{field.name: known.get(field.name, nothing) for field in fields(CollectiveMetadata)})
 
 
 class Facts:
-    """What the rows of a trace say, looked up by row. Each distinct text is read once."""
+    """Metadata of a trace's rows. Each distinct text is parsed once."""
 
     def __init__(self, trace: TraceTable, words: Words) -> None:
         self._trace, self._words = trace, words
@@ -118,19 +118,19 @@ class Facts:
         self._section = self._read()
 
     def stated(self, rows: Int64) -> tuple[CollectiveMetadata, Bool]:
-        """Returns the collectives' own metadata, and which rows have any."""
+        """Returns the metadata recorded in these rows, and which rows have any."""
         place = _places(self._trace.collectives.row, rows)
         return self._section.take(place), place != MISSING
 
     def named(self, rows: Int64) -> CollectiveMetadata:
-        """Returns what the names of some rows say."""
+        """Returns the metadata in the names of these rows."""
         return metadata_from_columns(len(rows), collective=self._collectives(self._trace.name[rows]))
 
     def of_chains(self, host: Int64, chain: Int64, count: int) -> tuple[CollectiveMetadata, Bool]:
-        """Returns of chains of calls on the host their metadata, else their names and the shapes of their inputs.
+        """Returns the metadata of chains of host calls, else their names and input shapes.
 
-        ``chain`` is the number of the chain of each row, the rows of a chain stand in order from the outermost on. The
-        second column tells which chains have metadata.
+        ``chain`` is the chain of each row; rows of a chain are ordered from the top level inwards. The second result marks
+        chains with recorded metadata.
         """
         of_rows, has = self.stated(host)
         first = np.full(count, MISSING, np.int64)
@@ -152,18 +152,18 @@ class Facts:
         size = self._default_size
         outside, largest = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
         gathers = np.isin(collective, self._words.numbers(("all_gather", "gather"))) & (elements >= 0)
-        # An operator may take the tensor that it fills as an input: the ranks' inputs one after the other.
+        # An operator may have its output tensor as an input: the concatenated inputs of all ranks.
         same = known & (row_dtype == dtype[chain])
         np.maximum.at(largest, chain[same], row_largest[same])
         filled = gathers & (elements > 0) & (largest > elements) & (largest % np.maximum(elements, 1) == 0)
         outside[filled] = largest[filled]
         if size > 0:
-            # Only inputs are recorded; S of these two is the other side.
+            # Only inputs are recorded; S of these two is the output.
             gathers &= ~filled
             too_many = elements > MOST_ELEMENTS // size
             outside[gathers] = np.where(too_many, MOST_ELEMENTS + 1, elements * min(size, MOST_ELEMENTS + 1))[gathers]
         sizes = np.full(count, size, np.int64)
-        # In a group of two the other end is the other rank.
+        # In a group of two the peer is the other rank.
         send, receive = (collective == self._words.number(name) for name in ("send", "recv"))
         mine, other = (self._rank, self._other) if self._other != MISSING else (MISSING, MISSING)
         return metadata_from_columns(
@@ -184,7 +184,7 @@ class Facts:
         return found
 
     def _inputs(self, rows: Int64) -> tuple[Int64, Int64, Int64]:
-        """Dtype and elements of the input tensors of some rows, and of the largest tensor; of several dtypes the largest."""
+        """Dtype, elements and largest tensor of the inputs of some rows; the dtype with most elements."""
         args = self._trace.operators
         place = _places(args.row, rows)
         shapes, types = (np.append(column, MISSING)[place] for column in (args.shapes, args.types))
@@ -198,13 +198,12 @@ class Facts:
         return dtype[kinds.of], elements[kinds.of], largest[kinds.of]
 
     def _read(self) -> CollectiveMetadata:
-        """What the section of collectives says, row by row."""
         args, words = self._trace.collectives, self._words
         collective, ranks = self._collectives(args.name), self._numbers(args.group_ranks)
         send, receive = (collective == words.number(name) for name in ("send", "recv"))
-        there = np.array([_other_of_two(text, self._rank) for text in words] or [MISSING], np.int64)
-        other = np.where(ranks == MISSING, MISSING, there[ranks])
-        to, come = (
+        other_of_two = np.array([_other_of_two(text, self._rank) for text in words] or [MISSING], np.int64)
+        other = np.where(ranks == MISSING, MISSING, other_of_two[ranks])
+        to_rank, from_rank = (
             np.where((stated < 0) & (other != MISSING), other, stated)
             for stated in (args.destination_rank, args.source_rank)
         )
@@ -219,14 +218,14 @@ class Facts:
             ranks=ranks,
             group_size=args.group_size,
             sequence=args.sequence,
-            source=np.select([send, receive], [own, come], MISSING),
-            destination=np.select([send, receive], [to, own], MISSING),
+            source=np.select([send, receive], [own, from_rank], MISSING),
+            destination=np.select([send, receive], [to_rank, own], MISSING),
             sent=sent,
             received=received,
         )
 
     def _split(self, key: str) -> Int64:
-        """What rows state under a key of the profile's own, as string ids."""
+        """Values under a vendor-specific key, as string ids."""
         rows = self._trace.collectives.row
         column = next((each for each in self._trace.others if key and each.key == key and each.is_text), None)
         if column is None:
@@ -235,7 +234,6 @@ class Facts:
         return np.where(has, value.astype(np.int64), MISSING)
 
     def _collectives(self, names: npt.NDArray[np.integer]) -> Int64:
-        """Numbers of the common spelling of some string ids."""
         return self._numbers(names, spelled=True)
 
     def _numbers(self, ids: npt.NDArray[np.integer], spelled: bool = False) -> Int64:
@@ -246,7 +244,7 @@ class Facts:
 
 
 def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
-    """The place of each wanted row among ascending ones, -1 = it is not there."""
+    """Position of each wanted row among ascending rows, -1 = missing."""
     if not len(rows):
         return np.full(len(wanted), MISSING, np.int64)
     place = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
@@ -254,7 +252,7 @@ def _places(rows: npt.NDArray[np.integer], wanted: Int64) -> Int64:
 
 
 def _other_of_two(ranks: str, rank: int) -> int:
-    """The other end of a send or recv in a group of two; -1 = another group."""
+    """The peer of a send or recv in a group of two; -1 for other groups."""
     listed = _list(ranks)
     if len(listed) != 2 or rank not in listed:
         return MISSING
@@ -263,7 +261,7 @@ def _other_of_two(ranks: str, rank: int) -> int:
 
 
 def _inputs(shapes: str, types: str) -> tuple[str, int, int]:
-    """The dtype of which tensors have most elements, all their elements, and those of the largest of them."""
+    """The dtype with most elements, all its elements, and those of its largest tensor."""
     elements: dict[str, list[int]] = {}
     for shape, dtype in zip(_list(shapes), _list(types), strict=False):
         if isinstance(dtype, str) and element_bytes(dtype) is not None and _is_shape(shape):
@@ -287,12 +285,12 @@ def _is_shape(shape: Any) -> bool:
 
 
 def rank_of(metadata: Mapping[str, Any]) -> int | None:
-    """Returns the rank in the job that a trace states."""
+    """Returns the rank that a trace reports."""
     return _whole_number(metadata, "rank")
 
 
 def world_size_of(metadata: Mapping[str, Any]) -> int | None:
-    """Returns the number of ranks of the job that a trace states."""
+    """Returns the world size that a trace reports."""
     return _whole_number(metadata, "world_size")
 
 
@@ -303,20 +301,20 @@ def _whole_number(metadata: Mapping[str, Any], key: str) -> int | None:
 
 
 def groups_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the process groups that ``distributedInfo`` lists."""
+    """Returns the process groups in ``distributedInfo``."""
     info = metadata.get("distributedInfo")
     groups = info.get("pg_config") if isinstance(info, dict) else None
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
 def _only_group_size(metadata: Mapping[str, Any]) -> int:
-    """The size of every group when all have the same: what a call without metadata ran on; -1 = they differ."""
+    """The common size of all groups, used for calls without metadata; -1 if sizes differ."""
     every = [group.get("pg_size") for group in groups_of(metadata)]
     sizes = {size if isinstance(size, int) and abs(size) < _LARGEST else MISSING for size in every}
     return sizes.pop() if len(sizes) == 1 else MISSING
 
 
 def _only_other_rank(metadata: Mapping[str, Any], rank: int) -> int:
-    """The other rank of every group when all have the same two: the other end of a transfer without metadata; -1 = none."""
+    """The other rank if all groups consist of the same two ranks; -1 = none."""
     others = {_other_of_two(json.dumps(group.get("ranks")), rank) for group in groups_of(metadata)}
     return others.pop() if len(others) == 1 else MISSING

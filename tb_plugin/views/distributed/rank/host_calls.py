@@ -1,4 +1,4 @@
-"""Calls of collectives on the host: one lies in another, and launches kernels."""
+"""Host calls of collectives: nesting, and launched kernels."""
 
 from __future__ import annotations
 
@@ -21,36 +21,35 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Calls on the host: outermost rows of collectives with the rows inside them on the same thread, in order of rows."""
+    """Chains of host calls: top-level collective rows with the rows inside them on the same thread, in order of rows."""
 
     host: Int64
-    """All rows, of all chains, by time."""
+    """All rows of all chains, by time."""
     of: Int64
-    """The chain of each of them."""
+    """The chain of each row."""
     head: Int64
-    """The outermost row of each chain."""
+    """The top-level row of each chain."""
     about: CollectiveMetadata
-    """What is known of each chain."""
     states: Bool
-    """Which of them have metadata of their own."""
+    """Chains with metadata of their own."""
 
     def __len__(self) -> int:
         return len(self.head)
 
 
 def closes_batch(trace: TraceTable) -> Bool:
-    """Returns which rows are ranges in which a batch is closed. They may end long after that."""
+    """Returns which rows are ranges that close a batch. They may end long after that."""
     return name_matches(trace, trace.recorder.parallel.exchanging)
 
 
 def chains_of(trace: TraceTable, facts: Facts) -> Chains:
-    """Returns the chains of a trace: rows that lie in an earlier one of their thread belong to its chain."""
+    """Returns the chains of a trace: rows inside an earlier row of their thread belong to its chain."""
     host = np.flatnonzero(calls_collective(trace))
     order = stable_order(trace.track[host])
     row = host[order]
     track = trace.track[row]
     start, end = side_by_side((track, trace.start_ns[row]), (track, trace.ends(row)))
-    # What closes a batch encloses nothing, however late it ends.
+    # Ranges that close a batch contain no other calls, however late they end.
     reach = np.maximum.accumulate(np.where(closes_batch(trace)[row], start, end))
     is_head = end > np.append(MISSING, reach)[: len(end)]
     heads = np.flatnonzero(is_head)
@@ -63,7 +62,7 @@ def chains_of(trace: TraceTable, facts: Facts) -> Chains:
 
 
 def callers_of(trace: TraceTable, kernels: Int64, chains: Chains) -> tuple[Int64, Int64]:
-    """Returns the collective on the host that launched each kernel, and its chain; -1 = none."""
+    """Returns the host collective that launched each kernel, and its chain; -1 = none."""
     place = places_of(chains.host, len(trace))
     operator = np.append(trace.operator, MISSING)
     caller = operator[kernels].astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a worker computed in each step, by kernel: what the causes of a late worker are compared by."""
+"""Kernel times of a worker by step."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ KERNEL = {
     "step": pa.string(), "kernel": pa.dictionary(pa.int32(), pa.string()), "kernel_calls": pa.int64(),
     "kernel_ns": pa.int64(),
 }  # fmt: skip
-LISTED = 64
-"""So many kernels of a step have a row of their own, those with most time; one more row is for all others."""
+# kernels per step with a row of their own, those with most time; one more row is for the others
+MAX_KERNELS_PER_STEP = 64
 
 
 def kernels_table(trace: TraceTable) -> pa.Table:
-    """Returns time and calls of each kernel but communication by step, those with most time first.
+    """Returns time and calls of each compute kernel by step, those with most time first.
 
-    In a trace without such kernels operators of the host stand in their place, with their self time.
+    In a trace without compute kernels, host operators take their place, with their self time.
     """
     rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     if len(rows):
@@ -40,11 +40,11 @@ def kernels_table(trace: TraceTable) -> pa.Table:
     calls, spent = ones.count(), ones.sum(time[rows])
     order = np.lexsort((name, -spent, of_step))
     begins = np.searchsorted(of_step[order], of_step[order])
-    name[order[np.arange(len(order)) - begins >= LISTED]] = MISSING
+    name[order[np.arange(len(order)) - begins >= MAX_KERNELS_PER_STEP]] = MISSING
     rest = group(of_step[order], name[order])
     first = order[rest.first]
-    kept, label = name[first], of_step[first]
-    unique, which = np.unique(kept, return_inverse=True)
+    names_of_rows, label = name[first], of_step[first]
+    unique, which = np.unique(names_of_rows, return_inverse=True)
     labels = pa.array(trace.steps.label, pa.string())
     return pa.table(
         {

@@ -1,4 +1,4 @@
-"""What one worker contributes: its collectives, its steps, its process groups and its devices, as small tables."""
+"""Tables of one worker: collectives, steps, process groups and devices."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tb_plugin.views.distributed.rank.time_before_calls import PARTS, before_cal
 Schema = dict[str, pa.DataType]
 Int64 = npt.NDArray[np.int64]
 
+# few distinct texts in many calls: stored as a dictionary
 TEXT = pa.dictionary(pa.int32(), pa.string())
-"""A few texts that many calls share: each is written once."""
 CALL = {
     "call": pa.int64(), "step": TEXT, "collective": TEXT, "dtype": TEXT, "elements": pa.int64(),
     "comm_bytes": pa.int64(), "group": TEXT, "group_ranks": TEXT, "group_size": pa.int64(),
@@ -57,14 +57,14 @@ DEVICE = {
     "memory_bytes": pa.int64(), "capability": pa.string(),
     "link_peak": pa.int64(),
 }  # fmt: skip
+# device column of a worker without a device
 HOST = "CPU"
-"""Stands for a device in the row of a worker without one."""
+# columns of calls that only other numbers use
 MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
-"""Columns of calls that other numbers are made of; nobody is shown them as they are."""
 
 
 def profile_part(trace: TraceTable, params: Params) -> Part:
-    """Returns everything about one worker that an answer needs. Raises BadRequest for unknown steps."""
+    """Returns all data of one worker. Raises BadRequest for unknown steps."""
     chosen_steps(trace, params.steps)
     calls = calls_of(trace)
     compute, communication = computing(trace), communicating(trace)
@@ -104,7 +104,7 @@ def frame(
     hidden: tuple[str, ...] = (),
     titles: Mapping[str, str] | None = None,
 ) -> Frame:
-    """Returns a table whose columns are metrics, but those that other columns are made of and nobody is shown."""
+    """Returns a table whose columns are metrics, without the columns that only other numbers use."""
     shown = [column for column in data.column_names if column not in MATERIAL]
     return Frame(name, title, METRICS.columns(*shown, hidden=hidden, titles=titles), data, key, name_column)
 
@@ -115,12 +115,11 @@ def table(schema: Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
 
 
 def _stored(value: object) -> object:
-    """A value of a column, None for a whole number beyond 64 bits with a sign."""
+    """The value, or None for an integer beyond 64 bits."""
     return None if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
 def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64], blocked: Int64) -> pa.Table:
-    """Calls by number; what is not known is null."""
     about, row, texts = calls.about, calls.row, calls.words
     streams = np.unique(trace.track[row])
     titles = [track_names(trace)[track].label for track in streams.tolist()] if len(streams) else []
@@ -158,14 +157,14 @@ def _known(values: Int64) -> pa.Array:
 
 
 def _splits(trace: TraceTable, texts: Int64) -> pa.Array:
-    """Lists of sizes; null where there is none, or one that is cut short."""
+    """Lists of sizes; null if missing or cut."""
     unique, which = np.unique(texts, return_inverse=True)
     sizes = [split_sizes(trace.strings[text]) or None for text in unique.tolist()]
     return pa.array(sizes, pa.list_(pa.int64())).take(pa.array(which.ravel()))
 
 
 def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> list[dict[str, object]]:
-    """Compute and communication of each step, where they overlap, and the communication that the Overview shows."""
+    """Compute, communication and overlap per step, and the exposed communication of the Overview."""
     if has_communication_only(trace):
         return _stated_rows(trace)
     alone = exposed(trace)
@@ -188,7 +187,7 @@ def _step_rows(trace: TraceTable, compute: Ranges, communication: Ranges) -> lis
 
 
 def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """The same as the profile states it, where it has rows of nothing but communication; null where it does not."""
+    """The same from reported step times, for profiles with only communication; null if unreported."""
     stated, rows = reported_step_times(trace), []
     for label in trace.steps.label:
         row: dict[str, object] = dict.fromkeys(STEP)
@@ -208,7 +207,7 @@ def _stated_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Process groups that the file lists, then those that only calls name."""
+    """Process groups listed by the file, then those that only calls name."""
     rows: dict[tuple[str, str], dict[str, object]] = {}
     names = set()
     for group in groups_of(trace.metadata):
@@ -241,7 +240,7 @@ def _group_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
-    """Devices that worked, or the host alone; with the node and the rank that the file states or, of the node, its name."""
+    """Active devices, or only the host, with node and rank from the file or its name."""
     if not len(trace):
         return []
     rank = rank_of(trace.metadata)
@@ -262,16 +261,16 @@ def _device_rows(trace: TraceTable) -> list[dict[str, object]]:
 
 
 def _host_of_file(trace: TraceTable, rank: int | None) -> str:
-    """The host in a file name such as ``host_4711``, whose number must be that of the process or the rank; empty for none."""
+    """Host in a file name such as ``host_4711``, if the number is the process id or the rank; else empty."""
     host, _, number = str(trace.metadata.get("file_process", "")).rpartition("_")
     return host if number in {str(rank), *(track.pid for track in trace.tracks if not track.is_device)} else ""
 
 
 def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
-    """Returns of each call the time in which nothing computes, but what belongs to a call that began later.
+    """Returns the time of each call without compute, excluding the part that belongs to a later call.
 
-    Of several calls under way a moment belongs to the one that began last (of those that began at once, that stands last):
-    it was asked for last, and what waits for an earlier one waits for it as well. So these times never count a moment twice.
+    A moment within several calls belongs to the one that started last (the last row if they started together), since waiting
+    for an earlier call includes it. So no moment counts twice.
     """
     if not len(start):
         return np.zeros(0, np.int64)
@@ -285,9 +284,9 @@ def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
 
 
 def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
-    """For each time the last of the first ``begun`` calls that ends after it; -1 where none does.
+    """For each time the last of the first ``begun`` calls that ends after it; -1 = none.
 
-    By the latest end in stretches of 1, 2, 4, ... calls: the longest ones that are over are skipped first.
+    Uses the latest ends of runs of 1, 2, 4, ... calls to skip finished runs.
     """
     latest = [end]
     while (half := 1 << (len(latest) - 1)) * 2 <= len(end):

@@ -1,4 +1,4 @@
-"""What a rank's profile states of its communication, in sums that are small enough to be laid beside those of all ranks."""
+"""Sums of the reported communication of a rank."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.collective_metadata import rank_of
 
+# tables of a part: the rank, times of its steps, sums of calls, of kinds of links and of links, and its groups
 RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
     "stated_rank", "stated_steps", "stated_calls", "stated_bands", "stated_links", "stated_groups",
 )  # fmt: skip
-"""Tables of a part: who it is, times of its steps, and sums of calls, kinds of links and links; and its groups."""
 STATED = (RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS)
 ROW = "sum_row"
+# columns without ROW
 SHAPES: Mapping[str, Mapping[str, pa.DataType]] = {
     RANK: {"rank": pa.int64(), "alone": pa.bool_(), "kernels_missing": pa.bool_(), "ranks_at_least": pa.int64()},
     STEPS: SCHEMAS[STEP_TIMES],
@@ -54,13 +55,12 @@ SHAPES: Mapping[str, Mapping[str, pa.DataType]] = {
     },
     MEMBERS: SCHEMAS[GROUPS],
 }  # fmt: skip
-"""Their columns, but for ROW."""
 _CALL = ["step", "kind", "operation", "group"]
 TOTAL = "total"
 
 
 def reported_frames(trace: TraceTable) -> dict[str, Frame]:
-    """Returns what the profile states, nothing where it states nothing of its communication and steps."""
+    """Returns the reported tables; empty if the profile reports neither communication nor steps."""
     found = {name: stated_in(trace.stated, name) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)}
     if all(table is None for table in found.values()):
         return {}
@@ -71,7 +71,7 @@ def reported_frames(trace: TraceTable) -> dict[str, Frame]:
 
 
 def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: bool) -> dict[str, pa.Table]:
-    """Who the rank is, whether it is recorded ``alone`` or ``cut``, and sums of what it states."""
+    """The rank, whether only communication is recorded (``alone``) or kernels are missing (``cut``), and the sums."""
     links = tables[LINKS]
     who = pa.table(
         {
@@ -92,12 +92,12 @@ def _tables(tables: Mapping[str, pa.Table], rank: int | None, alone: bool, cut: 
 
 
 def has_communication_only(trace: TraceTable) -> bool:
-    """Returns whether calls of communication are all that the profile has rows of."""
+    """Returns whether the profile contains only communication calls."""
     return len(trace) > 0 and bool((trace.is_collective & (trace.kind == EventKind.KERNEL)).all())
 
 
 def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
-    """Returns the stated times of each step, of those that state all that a step consists of."""
+    """Returns the reported times of each step with a complete set of times."""
     table = stated_in(trace.stated, STEP_TIMES)
     keys = ("computing_ns", "overlapped_ns", "exposed_ns", "free_ns")
     return {
@@ -108,29 +108,29 @@ def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
 
 
 def summed(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> pa.Table:
-    """Returns the sums of columns by key, under their own names; null where no row has a value."""
+    """Returns sums of columns by key, under their own names; null if no row has a value."""
     found = table.group_by(list(keys), use_threads=False).aggregate([(key, "sum") for key in sums])
     return found.rename_columns({f"{key}_sum": key for key in sums})
 
 
 @dataclass(frozen=True, eq=False)
 class ReportedJob:
-    """What the workers state, with a column ``worker`` first, restricted to the chosen steps."""
+    """Reported tables of all workers, with a column ``worker`` first, restricted to the selected steps."""
 
     names: tuple[str, ...]
     lacking: tuple[str, ...]
-    """Workers that state nothing of their communication."""
+    """Workers without reported communication."""
     alone: tuple[str, ...]
-    """Workers of which nothing but communication is recorded."""
+    """Workers with only communication recorded."""
     cut: tuple[str, ...]
-    """Workers of which kernels are missing: nobody knows what hides their communication."""
+    """Workers with missing kernels, so that the overlap of communication is unknown."""
     ranks: Mapping[str, int]
     ranks_at_least: int
     tables: Mapping[str, pa.Table]
 
     @cached_property
     def moving_ns(self) -> Mapping[str, int]:
-        """Returns how long data moved for each worker, at most: of links side by side the sum."""
+        """Returns an upper bound of each worker's transit time, ns: the sum over parallel links."""
         if not self:
             return {}
         bands, calls = self.tables[MOVED], self.tables[CALLS]
@@ -141,12 +141,12 @@ class ReportedJob:
         return found
 
     def __bool__(self) -> bool:
-        """Whether any worker states anything."""
+        """Whether any worker reports anything."""
         return bool(self.tables)
 
 
 def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa.Table]:
-    """Returns what the parts of the workers of these names state, with a column ``worker`` first; nothing where none does."""
+    """Returns the reported tables of all workers, with a column ``worker`` first; empty if none reports any."""
     having = [(name, part) for name, part in zip(names, parts, strict=True) if RANK in part.frames]
     if not having:
         return {}
@@ -154,21 +154,21 @@ def reported_tables(parts: Sequence[Part], names: Sequence[str]) -> dict[str, pa
 
 
 def ranks_at_least(tables: Mapping[str, pa.Table]) -> int:
-    """Returns how many ranks the job has at the very least, as its ranks state their groups; 0 where none does."""
+    """Returns the lower bound of the world size from reported groups; 0 without reports."""
     return max(tables[RANK]["ranks_at_least"].to_pylist(), default=0) if tables else 0
 
 
 def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: tuple[str, ...] | None) -> ReportedJob:
-    """Returns what ``stated_tables`` hold of the chosen steps."""
-    about = {row["worker"]: row for row in tables[RANK].to_pylist()} if tables else {}
-    telling = set(tables[CALLS]["worker"].to_pylist()) if tables else set()
+    """Returns the content of ``reported_tables`` for the selected steps."""
+    by_worker = {row["worker"]: row for row in tables[RANK].to_pylist()} if tables else {}
+    reporting = set(tables[CALLS]["worker"].to_pylist()) if tables else set()
     steps = None if chosen is None else pa.array(chosen, pa.string())
     return ReportedJob(
         names=tuple(names),
-        lacking=tuple(name for name in names if name not in telling) if telling else (),
-        alone=tuple(name for name, row in about.items() if row["alone"]),
-        cut=tuple(name for name, row in about.items() if row["kernels_missing"]),
-        ranks={name: row["rank"] for name, row in about.items() if row["rank"] is not None},
+        lacking=tuple(name for name in names if name not in reporting) if reporting else (),
+        alone=tuple(name for name, row in by_worker.items() if row["alone"]),
+        cut=tuple(name for name, row in by_worker.items() if row["kernels_missing"]),
+        ranks={name: row["rank"] for name, row in by_worker.items() if row["rank"] is not None},
         ranks_at_least=ranks_at_least(tables),
         tables={
             key: table.filter(pc.is_in(table["step"], steps))
@@ -181,13 +181,13 @@ def reported_job(tables: Mapping[str, pa.Table], names: Sequence[str], chosen: t
 
 
 def numbered(name: str, table: pa.Table) -> Frame:
-    """Returns a table of a part, which nobody is shown: only its rows have a name."""
+    """Returns an internal table of a part, which only gets row numbers as names."""
     data = table.append_column(ROW, pa.array(np.arange(table.num_rows)))
     return Frame(name, name.replace("_", " ").capitalize(), METRICS.columns(ROW), data, (ROW,), ROW)
 
 
 def _least(links: pa.Table, groups: pa.Table) -> int:
-    """How many ranks the job has at the very least: as many as one group has."""
+    """Lower bound of the world size: the largest group."""
     sizes = [len(ranks.split(",")) for ranks in groups["ranks"].drop_null().to_pylist()]
     ends = pa.table(
         {
@@ -203,28 +203,28 @@ def _least(links: pa.Table, groups: pa.Table) -> int:
 
 
 def _calls(operations: pa.Table, bands: pa.Table) -> pa.Table:
-    """Sums of the calls of a kind by step and group, with all that they moved."""
+    """Sums of calls by step, kind and group, with all moved bytes."""
     counted = operations.append_column("calls", pa.array(np.ones(operations.num_rows, np.int64)))
-    made = summed(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
+    sums = summed(_spelled(counted), _CALL, (*CALL_COLUMNS, "calls"))
     whole = summed(_spelled(bands.filter(pc.is_null(bands["part_of"]))), _CALL, ("bytes",))
     bytes_of = dict(
         zip(zip(*(whole[key].to_pylist() for key in _CALL), strict=True), whole["bytes"].to_pylist(), strict=True)
     )
-    keys = zip(*(made[key].to_pylist() for key in _CALL), strict=True)
-    # Calls of which no kind of link is stated moved nothing over any.
+    keys = zip(*(sums[key].to_pylist() for key in _CALL), strict=True)
+    # Calls without link data moved no bytes over links.
     moved = [bytes_of.get(key, 0 if bands.num_rows else None) for key in keys]
-    return made.append_column("bytes", pa.array(moved, pa.int64()))
+    return sums.append_column("bytes", pa.array(moved, pa.int64()))
 
 
 def _spelled(table: pa.Table) -> pa.Table:
-    """Calls with the one spelling of what they do in place of their names."""
+    """Calls with canonical names of their operations."""
     encoded = table["operation"].combine_chunks().dictionary_encode()
     names = pa.array([collective_name(name) for name in encoded.dictionary.to_pylist()], pa.string())
     return table.set_column(table.column_names.index("operation"), "operation", names.take(encoded.indices))
 
 
 def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
-    """Sums of kinds of links by step and group, with packets and how many of them are large."""
+    """Sums of link kinds by step and group, with packets and large packets."""
     keys = [*_CALL, "band"]
     counts = summed(packets, keys, ("count",))
     count_of = dict(
@@ -234,14 +234,14 @@ def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
     ratios = bands["large_ratio"].to_pylist()
     large = [None if n is None or ratio is None else n * ratio for n, ratio in zip(count, ratios, strict=True)]
     known = [None if ratio is None else n for n, ratio in zip(count, ratios, strict=True)]
-    made = bands.append_column("packets", pa.array(known, pa.int64())).append_column(
+    columns = bands.append_column("packets", pa.array(known, pa.int64())).append_column(
         "large", pa.array(large, pa.float64())
     )
-    return summed(made, ("step", "kind", "group", "band", "part_of"), ("bytes", "transit_ns", "packets", "large"))
+    return summed(columns, ("step", "kind", "group", "band", "part_of"), ("bytes", "transit_ns", "packets", "large"))
 
 
 def _between(links: pa.Table) -> pa.Table:
-    """Sums of links by step and group: of kinds of calls their totals, of single calls all."""
+    """Sums of links by step and group: totals of kinds of calls, and all single calls."""
     place = links["place"]
     chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
     keys = ("step", "kind", "group", "source", "destination", "in_group", "transport")

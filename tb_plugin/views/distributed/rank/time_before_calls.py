@@ -1,4 +1,7 @@
-"""What a worker did before each collective: the time since the one before it in its group, split without overlap."""
+"""Time before each collective, split into disjoint activities.
+
+The time since the previous collective of the worker in the group.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ from tb_plugin.views.distributed.rank.calls import Calls
 
 Int64 = npt.NDArray[np.int64]
 
+# in order of priority: each moment belongs to the first matching part; they sum to before_ns
 PARTS = (
     "before_compute_ns", "before_communication_ns", "before_copy_ns", "before_input_ns", "before_host_ns",
     "before_idle_ns",
 )  # fmt: skip
-"""In order of priority: a moment belongs to the first part that it is of. They sum to ``before_ns``."""
 
 
 def before_calls(trace: TraceTable, calls: Calls, compute: Ranges, communication: Ranges) -> dict[str, Int64]:
     """Returns ``before_ns`` and its parts for each call.
 
-    ``compute`` and ``communication`` are when the worker does either, as everywhere (``communication.py``).
+    ``compute`` and ``communication`` are the busy times of the worker (``communication.py``).
     """
     start, end = _windows(trace, calls)
     length = end - start
@@ -38,11 +41,11 @@ def before_calls(trace: TraceTable, calls: Calls, compute: Ranges, communication
 
 
 def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
-    """From when all earlier calls of the group have ended (of its first one the begin of its step) to each call's start."""
+    """From the end of all earlier calls of the group (for the first call, the start of its step) to each call's start."""
     begin = trace.start_ns[calls.row]
     if not len(calls):
         return begin, begin
-    # What one kernel carries out together has one time before it.
+    # Coalesced calls share the time before them.
     of = group(calls.about.group, calls.about.ranks).of
     ones = group(of, calls.row)
     of, row = of[ones.first], calls.row[ones.first]
@@ -52,7 +55,7 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
     place = np.empty(len(row), np.int64)
     by_end = stable_order(axis)
     place[by_end] = np.arange(len(row))
-    # The latest end so far within a group: a running maximum of places, which later groups hold the higher ones of.
+    # Latest end so far within a group: a running maximum of places, which are larger for later groups.
     reach = end[by_end][np.maximum.accumulate(place)]
     is_first = np.append(True, track[1:] != track[:-1])
     step = calls.step[ones.first][order]
@@ -63,9 +66,9 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
 
 
 def _free(trace: TraceTable) -> tuple[Ranges, Ranges]:
-    """When data are loaded or a batch is awaited, and when else a device has nothing to do because of the host.
+    """Times of data loading, and other idle times of devices caused by the host.
 
-    A trace without devices has nothing but the host: what is nothing else is its own.
+    In a trace without devices, all remaining time is host time.
     """
     devices = device_busy(trace)
     if not devices:

@@ -1,1 +1,1 @@
-"""Who is late, what it costs, and why."""
+"""Stragglers: detection, cost and cause."""

@@ -1,8 +1,8 @@
-"""Who arrived when at each collective, and what its last rank costs: the time between it and the one before it.
+"""Arrivals at collectives, and the cost of the last arrival.
 
-A synchronising collective ends at one time on all ranks, so that who arrives later has the shorter call: durations order the
-arrivals without any clock. After it all ranks begin anew together; what one loses before the next collective is in the
-lateness at that one alone, and delays do not add up from collective to collective.
+A synchronizing collective ends at one time on all ranks, so a later arrival has a shorter call: durations order arrivals
+without clocks. All ranks continue together afterwards, so a delay before the next collective shows in the lateness at that
+one only, and delays do not add up.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Calls of collectives that two workers or more have, and one that is made up where the last one lacks its call.
+    """Calls of collectives shared by two or more workers, with a synthetic call for a last worker that lacks its own.
 
-    Rows stand collective by collective in order of arrival; ``last`` and the columns after it have one value a collective.
+    Rows are sorted by collective and arrival; ``last`` and the columns after it have one value per collective.
     """
 
     met: StragglerCalls
     row: Int64
-    """Row of Met; -1 for one that is made up."""
+    """Row of ``met``; -1 for synthetic calls."""
     worker: Int64
     late_ns: Int64
-    """Arrival less the median of the collective."""
+    """Arrival minus the median of the collective."""
     apart_ns: Int64
-    """Arrival less the median of all but the last: one that is far behind does not move it."""
+    """Arrival minus the median of all but the last, so that a very late rank does not affect it."""
     collective: Int64
-    """Number of the collective that a row belongs to: 0, 1, ..."""
+    """Number of the collective of each row: 0, 1, ..."""
     last: Int64
-    """Row (here) of the worker that arrives last; the one before it is the row before."""
+    """Row (of Arrivals) of the worker that arrives last."""
     before: Int64
-    """Row of Met of the one before it: whom it is compared with."""
+    """Row of ``met`` of the second to last worker, for comparison."""
     step: Int64
     group: Int64
     raw_ns: Int64
-    """Last arrival less the one before it."""
+    """Last arrival minus the second to last."""
     inherited_ns: Int64
-    """What it costs that is no fault of the last: it waited for others in other groups, since this one last blocked it."""
+    """Part of the cost with another origin: the last worker waited in other groups since this group last blocked it."""
     low_ns: Int64
     high_ns: Int64
-    """What it costs beside that: for how much longer it blocks the worker before the last than the last. At most so much is
-    gained; at least what surely is waiting and not transfer that it keeps from being hidden."""
+    """The rest of the cost: how much longer the collective blocks the second to last worker than the last one. ``high_ns`` is
+    an upper bound of the gain; ``low_ns`` counts only what is certainly wait that overlaps with nothing."""
     told: Bool
-    """Who came last says something of the worker, and not of when its recording began."""
+    """The lateness is that of the worker, not of its profiler start."""
     sure: Bool
-    """Every rank of the group is here, so that none can be later."""
+    """Every rank of the group is loaded, so none can be later."""
 
     @property
     def culprit(self) -> Int64:
@@ -64,43 +64,45 @@ class Arrivals:
         return self.worker[self.last]
 
 
-def arrivals(met: StragglerCalls) -> Arrivals:
-    """Returns the arrivals at collectives, with the cost of each one's last."""
-    lost, alone = lost_calls(met)
-    rows = np.flatnonzero((met.match >= 0) & ~met.two_ended)
-    matches, which = np.unique(met.match[rows], return_inverse=True)
-    rows = np.concatenate((rows, alone.row))
-    which = np.concatenate((which.astype(np.int64), len(matches) + np.arange(len(alone.row))))
-    arrival = _arrival(met, rows, which)
-    row, worker, which, arrival, came = _with_missing(met, rows, which, arrival, alone)
+def arrivals(calls: StragglerCalls) -> Arrivals:
+    """Returns the arrivals at collectives, with the cost of each last arrival."""
+    lost, pair_calls = lost_calls(calls)
+    rows = np.flatnonzero((calls.match >= 0) & ~calls.two_ended)
+    matches, which = np.unique(calls.match[rows], return_inverse=True)
+    rows = np.concatenate((rows, pair_calls.row))
+    which = np.concatenate((which.astype(np.int64), len(matches) + np.arange(len(pair_calls.row))))
+    arrival = _arrival(calls, rows, which)
+    row, worker, which, arrival, time_ns = _with_missing(calls, rows, which, arrival, pair_calls)
     order = np.lexsort((worker, arrival, which))
-    row, worker, which, arrival, came = (each[order] for each in (row, worker, which, arrival, came))
+    row, worker, which, arrival, time_ns = (each[order] for each in (row, worker, which, arrival, time_ns))
     first = np.flatnonzero(np.diff(which, prepend=-1))
     count = np.diff(np.append(first, len(which)))
     last = first + count - 1
     middle = (arrival[first + (count - 1) // 2] + arrival[first + count // 2]) // 2
     others = (arrival[first + np.maximum(count - 2, 0) // 2] + arrival[first + (count - 1) // 2]) // 2
-    # The first to arrive is never made up.
-    opening, next_to_last = row[first], _next_to_last(met, row, arrival, first, last)
+    # The first arrival is never synthetic.
+    opening, next_to_last = row[first], _next_to_last(calls, row, arrival, first, last)
     before = row[next_to_last]
     raw = arrival[last] - arrival[next_to_last]
-    noise = np.maximum(met.noise_ns[np.maximum(row[last], 0)], met.noise_ns[before])
-    there, late = row[last] >= 0, np.maximum(row[last], 0)
-    excused = np.where(there, met.excused_ns[late], _of_each(met.excused_ns[np.maximum(row, 0)], first))
+    noise = np.maximum(calls.noise_ns[np.maximum(row[last], 0)], calls.noise_ns[before])
+    is_real, late = row[last] >= 0, np.maximum(row[last], 0)
+    excused = np.where(
+        is_real, calls.excused_ns[late], _max_per_collective(calls.excused_ns[np.maximum(row, 0)], first)
+    )
     raw = raw - np.minimum(excused, raw)
-    told = (count > 1) & ((excused <= 0) | (raw > noise))
-    raw = np.where((raw > noise) & told, raw, 0)
-    blocked = met.blocked_ns[before]
-    usual = _usually_blocked(met, row, worker, which, first, last)
+    is_known = (count > 1) & ((excused <= 0) | (raw > noise))
+    raw = np.where((raw > noise) & is_known, raw, 0)
+    blocked = calls.blocked_ns[before]
+    usual = _usually_blocked(calls, row, worker, which, first, last)
     lacking = np.where(usual >= 0, np.maximum(blocked - usual, 0), np.minimum(blocked, raw))
-    cost = np.where(there, np.maximum(blocked - met.blocked_ns[late], 0), lacking)
+    cost = np.where(is_real, np.maximum(blocked - calls.blocked_ns[late], 0), lacking)
     cost = np.where(raw > 0, np.maximum(cost - excused, 0), 0)
-    made_up = Lost(worker[last], met.group[opening], came[last], np.zeros(len(last), np.int64))
-    held_up_ns = inherited(met, row[last], made_up, lost, alone, before, cost)
+    made_up = Lost(worker[last], calls.group[opening], time_ns[last], np.zeros(len(last), np.int64))
+    held_up_ns = inherited(calls, row[last], made_up, lost, pair_calls, before, cost)
     own = cost - held_up_ns
-    hidden = met.dur_ns[before] - blocked
+    hidden = calls.dur_ns[before] - blocked
     return Arrivals(
-        met=met,
+        met=calls,
         row=row,
         worker=worker,
         late_ns=arrival - middle[which],
@@ -108,98 +110,100 @@ def arrivals(met: StragglerCalls) -> Arrivals:
         collective=which,
         last=last,
         before=before,
-        step=met.step[opening],
-        group=met.group[opening],
+        step=calls.step[opening],
+        group=calls.group[opening],
         raw_ns=raw,
         inherited_ns=held_up_ns,
         low_ns=np.clip(raw - hidden - held_up_ns, 0, own),
         high_ns=own,
-        told=told,
-        sure=there & (met.waiting.timing[opening] == TIMINGS.index(MEASURED)),
+        told=is_known,
+        sure=is_real & (calls.waiting.timing[opening] == TIMINGS.index(MEASURED)),
     )
 
 
-def _of_each(value: Int64, first: Int64) -> Int64:
-    """The largest value of each collective, of rows that stand together."""
+def _max_per_collective(value: Int64, first: Int64) -> Int64:
+    """Maximum per collective, for rows sorted by collective."""
     return np.maximum.reduceat(value, first) if len(first) else np.zeros(0, np.int64)
 
 
-def _arrival(met: StragglerCalls, rows: Int64, which: Int64) -> Int64:
-    """When each arrives, on an axis of its collective's own: by clocks where all its workers have one, else by durations."""
+def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
+    """Arrival on an axis per collective: by clocks if all its workers have one, else by durations."""
     count = int(which.max(initial=-1)) + 1
-    late = met.lateness_ns[rows]
+    late = calls.lateness_ns[rows]
     blind = np.zeros(count, np.bool_)
     blind[which[late == UNKNOWN]] = True
-    return np.where(blind[which], -met.dur_ns[rows], late)
+    return np.where(blind[which], -calls.dur_ns[rows], late)
 
 
-def _next_to_last(met: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
-    """The row (rows stand in order of arrival) of whom the last one is compared with at each collective.
+def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
+    """Row of the worker that the last one is compared with, at each collective; rows are sorted by arrival.
 
-    The one before it by durations is, of those that are level, the one whose end came earliest by chance: its duration is
-    too short by that, and over many collectives this adds up. Where clocks tell who of them came last it is that one: by a
-    measure that knows nothing of how its end was.
+    Of workers with nearly equal durations, the second to last is the one whose call ended earliest by chance, so its duration
+    is too short; this adds up over many collectives. If clocks show which of them arrived last, that one is chosen, since
+    clocks do not depend on the end.
     """
     found = np.maximum(last - 1, first)
     which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
     mine = np.maximum(row, 0)
     away = arrival[found][which] - arrival
-    level = (row >= 0) & (met.level_ns[mine] != UNKNOWN)
-    level &= away <= met.level_noise_ns[mine] + met.level_noise_ns[mine[found]][which]
+    level = (row >= 0) & (calls.level_ns[mine] != UNKNOWN)
+    level &= away <= calls.level_noise_ns[mine] + calls.level_noise_ns[mine[found]][which]
     level[last] = False
-    late = np.where(level, met.level_ns[mine], UNKNOWN)
+    late = np.where(level, calls.level_ns[mine], UNKNOWN)
     best = np.maximum.reduceat(late, first) if len(first) else late
     chosen = np.flatnonzero(level & (late == best[which]))[::-1]
     found[which[chosen]] = chosen
     return found
 
 
-def _usually_blocked(met: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64) -> Int64:
-    """For how long a call that is made up would block its worker: as it does where that worker is last at the same place.
+def _usually_blocked(
+    calls: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64
+) -> Int64:
+    """Time that a synthetic call would block its worker: the median over steps where that worker is last at the same place.
 
-    That is the median over the steps; -1 where the call is none that is made up, or nobody knows.
+    -1 for real calls, or if unknown.
     """
     made_up = np.flatnonzero(row[last] < 0)
     found = np.full(len(last), -1)
     if not len(made_up):
         return found
-    number = occurrence(codes(met.worker, met.group, met.step))
-    # A worker that lacks a call counts too few: the others tell the place.
+    number = occurrence(codes(calls.worker, calls.group, calls.step))
+    # A worker with missing calls counts too few, so the others' place is used.
     place = np.maximum.reduceat(np.where(row >= 0, number[np.maximum(row, 0)], -1), first)
-    key = codes(worker[last], met.group[row[first]], place)
+    key = codes(worker[last], calls.group[row[first]], place)
     known = np.flatnonzero(row[last] >= 0)
     count = int(key.max()) + 1
-    usual = median_by(key[known], met.blocked_ns[row[last[known]]], count)
-    there = np.bincount(key[known], minlength=count) > 0
-    found[made_up] = np.where(there[key[made_up]], usual[key[made_up]], -1)
+    usual = median_by(key[known], calls.blocked_ns[row[last[known]]], count)
+    has_usual = np.bincount(key[known], minlength=count) > 0
+    found[made_up] = np.where(has_usual[key[made_up]], usual[key[made_up]], -1)
     return found
 
 
 def _with_missing(
-    met: StragglerCalls, rows: Int64, which: Int64, arrival: Int64, alone: PairCalls
+    calls: StragglerCalls, rows: Int64, which: Int64, arrival: Int64, pair_calls: PairCalls
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Adds an arrival for each worker that lacks the call and is taken to have been last at it.
+    """Adds an arrival for each worker that lacks the call and presumably arrived last at it.
 
-    That is as ``waiting`` found, and as ``alone`` says, whose calls are the last of ``rows``. Of what is added it returns
-    also when it was by corrected clocks, UNKNOWN elsewhere.
+    These are the estimates of ``waiting``, and the calls in ``pair_calls``, the last ``rows``. Also returns the time
+    of added arrivals by corrected clocks, UNKNOWN for the others.
     """
-    waiting = met.waiting
+    waiting = calls.waiting
     some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))
-    # All others wait until it comes: it comes as much after the latest of them as that one's call is longer than usual.
+    # All others wait for the missing rank: it arrives after the latest of them by that rank's excess duration.
     order = some[np.lexsort((arrival[some], which[some]))]
     end = np.flatnonzero(np.diff(which[order], append=-1))
     latest, before = order[end], order[np.maximum(end - 1, 0)]
-    later = met.dur_ns[rows[latest]] - waiting.transfer_ns[rows[latest]]
-    # Where another one is far behind and the rest is as noise, that one is whom all wait for.
+    later = calls.dur_ns[rows[latest]] - waiting.transfer_ns[rows[latest]]
+    # If another rank is far behind and the rest is noise, all wait for that rank.
     latest = latest[later >= arrival[latest] - arrival[before]]
-    who, later = waiting.last[rows[latest]], (met.dur_ns - waiting.transfer_ns)[rows[latest]]
-    latest = np.concatenate((latest, len(rows) - len(alone.row) + np.arange(len(alone.row))))
-    who, later = np.concatenate((who, alone.other)), np.concatenate((later, alone.wait_ns))
-    known = met.time_ns[rows[latest]] != UNKNOWN
+    who, later = waiting.last[rows[latest]], (calls.dur_ns - waiting.transfer_ns)[rows[latest]]
+    latest = np.concatenate((latest, len(rows) - len(pair_calls.row) + np.arange(len(pair_calls.row))))
+    who, later = np.concatenate((who, pair_calls.other)), np.concatenate((later, pair_calls.wait_ns))
+    known = calls.time_ns[rows[latest]] != UNKNOWN
     return (
         np.concatenate((rows, np.full(len(latest), -1))),
-        np.concatenate((met.worker[rows], who)),
+        np.concatenate((calls.worker[rows], who)),
         np.concatenate((which, which[latest])),
         np.concatenate((arrival, arrival[latest] + later)),
-        np.concatenate((np.full(len(rows), UNKNOWN), np.where(known, met.time_ns[rows[latest]] + later, UNKNOWN))),
+        np.concatenate((np.full(len(rows), UNKNOWN), np.where(known, calls.time_ns[rows[latest]] + later, UNKNOWN))),
     )

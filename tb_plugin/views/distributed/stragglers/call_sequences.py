@@ -1,4 +1,4 @@
-"""Calls of each worker in each step, one after the other, for whoever follows them from call to call."""
+"""Calls of each worker and step in sequence, for event-driven simulation."""
 
 from __future__ import annotations
 
@@ -17,44 +17,43 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 NEVER = np.iinfo(np.int64).min // 2
-"""Earlier than any time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """Begins and ends of calls. A lane is a worker in a step: number ``worker * steps + step``."""
+    """Starts and ends of calls. A lane is a worker in a step: number ``worker * steps + step``."""
 
     count: int
     of: Int64
-    """The lane of each call; -1 for one in no step."""
+    """Lane of each call; -1 outside the steps."""
     call: Int64
-    """What begins or ends, those of each lane in order of time."""
+    """Call of each start or end, sorted by lane and time."""
     is_end: Bool
     first: Int64
-    """Where those of each lane begin, and ..."""
+    """Range of each lane: first entry, and ..."""
     end: Int64
-    """... end."""
+    """... end (exclusive)."""
     message_ends: Int64
-    """Calls from one rank to another of which both ends are here, and ..."""
+    """Point-to-point calls with both ends loaded, and ..."""
     message: Int64
     """... the number of each one's message."""
 
 
 @remembered
-def lanes_of(met: StragglerCalls, workers: int, steps: int) -> Lanes:
-    """Returns the lanes of calls; steps beyond ``steps`` are none."""
-    of = np.where(met.step < steps, met.worker * steps + met.step, -1)
+def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
+    """Returns the lanes of calls; steps from ``steps`` on are ignored."""
+    of = np.where(calls.step < steps, calls.worker * steps + calls.step, -1)
     rows = np.flatnonzero(of >= 0)
-    start = met.start_ns[rows]
-    # Who ends as another begins is over by then: ends stand first. A call that takes no time ends after it began.
-    end = start + np.maximum(met.dur_ns[rows], 1)
+    start = calls.start_ns[rows]
+    # Ends come before starts at the same time. A call without duration ends after its start.
+    end = start + np.maximum(calls.dur_ns[rows], 1)
     lane = np.concatenate((of[rows], of[rows]))
     (time,) = side_by_side((lane, np.concatenate((end, start))))
     order = np.argsort(time, kind="stable")
     size = np.bincount(of[rows], minlength=workers * steps)
     stop = np.cumsum(size * 2)
-    ends = np.flatnonzero(met.two_ended & (met.match >= 0))
-    _, which, times = np.unique(met.match[ends], return_inverse=True, return_counts=True)
+    ends = np.flatnonzero(calls.two_ended & (calls.match >= 0))
+    _, which, times = np.unique(calls.match[ends], return_inverse=True, return_counts=True)
     both = times[which] == 2
     return Lanes(
         count=workers * steps,
@@ -70,27 +69,27 @@ def lanes_of(met: StragglerCalls, workers: int, steps: int) -> Lanes:
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """What calls wait for: the collectives of Arrivals, then messages, and a last one of which nothing is known."""
+    """What calls wait for: the collectives of Arrivals, then messages, and a last dummy for unknown ones."""
 
     of: Int64
-    """The meeting of each call."""
     at: Int64
-    """When the call begins, on an axis of its meeting's own, and ..."""
+    """Start of each call, on an axis per collective."""
     top: Int64
-    """... when the last one of each meeting does."""
+    """Last start of each collective."""
     known: Bool
-    """Whether that says something, of each meeting."""
+    """Whether the arrival order is known, per collective."""
 
     @classmethod
     def made(cls, arrived: Arrivals, lanes: Lanes, late_ns: Int64, known: Bool) -> Meetings:
-        """Returns the meetings of calls; ``late_ns`` is when each row of Arrivals is here, ``known`` of each collective."""
-        met, collectives = arrived.met, len(arrived.last)
+        """Returns what the calls wait for. ``late_ns`` is the arrival of each row of Arrivals, ``known`` refers to
+        collectives."""
+        calls, collectives = arrived.met, len(arrived.last)
         ends, message = lanes.message_ends, lanes.message
         messages = int(message.max(initial=-1)) + 1
         of, at = np.full(len(lanes.of), collectives + messages), np.zeros(len(lanes.of), np.int64)
-        here = np.flatnonzero(arrived.row >= 0)
-        of[arrived.row[here]], at[arrived.row[here]] = arrived.collective[here], late_ns[here]
-        of[ends], at[ends] = collectives + message, -met.dur_ns[ends]
+        real = np.flatnonzero(arrived.row >= 0)
+        of[arrived.row[real]], at[arrived.row[real]] = arrived.collective[real], late_ns[real]
+        of[ends], at[ends] = collectives + message, -calls.dur_ns[ends]
         latest = np.full(messages, NEVER)
         np.maximum.at(latest, message, at[ends])
         all_known = np.concatenate((known, np.ones(messages, np.bool_), [False]))
@@ -99,19 +98,18 @@ class Meetings:
 
 
 class Walk:
-    """Follows lanes from begin to end to begin: each goes on at once, but no call ends before all of its meeting began."""
+    """Event-driven simulation: a collective ends only after every rank has started it."""
 
     def __init__(self, lanes: Lanes, meetings: Meetings) -> None:
         self._lanes = lanes
         self._of = meetings.of
         self._left = np.bincount(meetings.of, minlength=len(meetings.top))
-        """Begins that are missing of each meeting."""
         self._left[~meetings.known] = 0
         self.stuck = np.empty(0, np.int64)
-        """Lanes left with ends that none of their begins precede: nobody knows what waits for what there."""
 
     def __iter__(self) -> Iterator[tuple[Int64, Int64, Int64, Int64]]:
-        """Gives calls that begin and their lanes, then those that end after these begins, and theirs: no lane is in both."""
+        """Yields calls that start and their lanes, then calls that end after these starts, and their lanes: no lane is in
+        both."""
         call, is_end, end = self._lanes.call, self._lanes.is_end, self._lanes.end
         place = self._lanes.first.copy()
         active = np.flatnonzero(place < end)
@@ -132,6 +130,6 @@ class Walk:
 
 
 def raise_to(highest: Int64, rows: Int64, values: Int64) -> None:
-    """Makes ``highest`` ([column, row]) at least ``values`` ([place, column]) at ``rows``."""
+    """Raises ``highest`` ([column, row]) to at least ``values`` ([place, column]) at ``rows``."""
     for column, mine in enumerate(highest):
         np.maximum.at(mine, rows, values[:, column])  # for all columns at once it takes ten times as long

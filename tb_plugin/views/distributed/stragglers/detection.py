@@ -1,4 +1,4 @@
-"""Which workers the others wait for, what that costs a step, and in which steps it does."""
+"""Detection of stragglers, their cost per step, and their late steps."""
 
 from __future__ import annotations
 
@@ -29,70 +29,69 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
+# share of a step; a smaller cost is lost in the noise of steps
 WORTH = 0.01
-"""Share of a step that a worker has to cost before it is looked at: less is lost in the noise of steps."""
-DIXON_MOST = 5
-"""In groups of so many workers (3 at least) Dixon's Q says which one stands out, in larger ones the robust z."""
-Z_LIMIT = 3.5
-"""From this robust z on a value stands out."""
-_TO_SIGMA = 1.4826
-"""A median absolute deviation times this is the standard deviation of normal values."""
-_SIGMAS = 8
-"""A step in which a worker is late by less than so many standard deviations of the others is like any other."""
-_AGAIN = 2
-"""So many are enough for one that is late again and again: there chance is excluded by how often it is last."""
-_ALONE = 5
-"""A worker that is late once has to cost so many times as much as what else comes up now and then."""
-_NOW_AND_THEN = 3
-"""So many larger ones are passed over before that is looked up: there may be several that are late once."""
-_FEW = 5
-"""Of fewer steps nobody knows how they vary: who is late has to cost so much that it is told from any tail of noise."""
-_SURE = 10
-"""Of so many workers, the costliest, it is looked up what is gained for sure."""
-_ENOUGH = 20
-"""Of fewer workers and steps, one for each other, nobody knows what comes up now and then."""
+# up to this group size (from 3) Dixon's Q finds the outlier, above it the robust z
+MAX_DIXON_SIZE = 5
+MIN_OUTLIER_Z = 3.5
+# median absolute deviation to standard deviation, for normal values
+_MAD_TO_SIGMA = 1.4826
+# standard deviations of the others; below it a late step is like any other
+_MIN_LATE_SIGMAS = 8
+# standard deviations required for a repeatedly late rank
+_MIN_REPEATED_SIGMAS = 2
+# a worker that is late once must cost this many times as much as occasional delays
+_MIN_COST_FACTOR = 5
+# larger occasional delays to skip: several ranks may be late once
+_SKIPPED_DELAYS = 3
+# below this many steps the variance is unknown: a straggler must cost much more than any tail of noise
+_FEW_STEPS = 5
+# costliest workers whose guaranteed gain is computed
+_MAX_RANKS_WITH_LOWER_BOUND = 10
+# pairs of worker and step; fewer say nothing about occasional delays
+_MIN_OTHER_COSTS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Stragglers:
-    """Workers in groups (k rows), and what each worker (w of them) costs in each of the chosen steps (s)."""
+    """Workers in groups (k rows), and the cost of each worker (w) in each selected step (s)."""
 
     worker: Int64
     group: Int64
     size: Int64
-    """Workers of the group that are here."""
+    """Loaded workers of the group."""
     collectives: Int64
-    """Those of the group that it takes part in."""
+    """Number of the group's collectives that the worker takes part in."""
     last: Int64
-    """At how many of them it arrives last."""
+    """Number of these at which it arrives last."""
     late_ns: Float64
-    """Median of its lateness."""
+    """Median lateness."""
     late_p95_ns: Float64
     z: Float64
-    """Robust z of the median among those of the group's workers; NaN in small groups."""
+    """Robust z of the median within the group; NaN in small groups."""
     q: Float64
-    """Dixon's Q of it, for the latest worker of a small group; NaN elsewhere."""
+    """Dixon's Q of the median, for the latest worker of a small group; NaN for others."""
     outlying: Bool
-    """It stands out of its group by z, by Q, because chance makes nobody last so often, or because it costs so much more than
-    the others of its group in each step that how steps vary does not explain it."""
+    """An outlier of its group by z or by Q; or last more often than by chance; or costlier in each step than variance
+    explains."""
     cost_ns: Int64
     """Sum over the collectives."""
     low_ns: Int64
     lost_ns: Int64
-    """[worker, step]: what would be gained if it were as fast as the next. Of several groups the one with the most:
-    each sees the same delays."""
+    """[worker, step]: time saved if the worker were as fast as the next one. The maximum over its groups, since each group
+    sees the same delays."""
     lost_low_ns: Int64
-    """[worker, step]: at least."""
+    """[worker, step]: guaranteed part."""
     slow: Bool
-    """[worker, step]: it costs more than noise does."""
+    """[worker, step]: the cost exceeds noise."""
     pattern: tuple[str, ...]
     """When each worker is late; empty: no straggler."""
     every: Int64
-    """A worker that is late periodically is so at every so many steps; else 0."""
+    """Period in steps of periodic lateness; else 0."""
 
     @property
     def told(self) -> Int64:
-        """Returns the workers that are stragglers, the costliest first."""
+        """Returns the stragglers, costliest first."""
         found = np.array([bool(name) for name in self.pattern], np.bool_)
         cost = self.lost_ns.sum(axis=1)
         order = np.lexsort((np.arange(len(cost)), -cost))
@@ -104,28 +103,31 @@ class Stragglers:
         return int(rows[np.argmax(self.cost_ns[rows])])
 
 
-def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
-    """Returns who costs what. ``step_ns`` has the time of each chosen step; calls of none have a step beyond it."""
-    of = codes(met.worker, met.group[met.collective])
+def stragglers(arrived: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
+    """Returns the cost of each worker. ``step_ns`` has the time of each selected step; other calls have larger numbers."""
+    of = codes(arrived.worker, arrived.group[arrived.collective])
     mine = group(of)
     first = mine.first
-    worker, its_group = met.worker[first], met.group[met.collective][first]
+    worker, its_group = arrived.worker[first], arrived.group[arrived.collective][first]
     size = _sizes(its_group)
-    last_of = mine.of[met.last]
-    in_steps = met.step < len(step_ns)
-    high = sum_by(last_of, np.where(in_steps, met.high_ns, 0), len(mine))
-    low = np.where(met.sure & in_steps, met.low_ns, 0)
-    median, p95 = mine.percentiles(met.late_ns, 0.5, 0.95)
-    times = np.bincount(last_of[met.raw_ns > 0], minlength=len(mine)).astype(np.int64)
-    trials = np.bincount(mine.of[met.told[met.collective]], minlength=len(mine)).astype(np.int64)
-    z, q, out = _standing_out(its_group, median, size)
+    last_of = mine.of[arrived.last]
+    in_steps = arrived.step < len(step_ns)
+    high = sum_by(last_of, np.where(in_steps, arrived.high_ns, 0), len(mine))
+    low = np.where(arrived.sure & in_steps, arrived.low_ns, 0)
+    median, p95 = mine.percentiles(arrived.late_ns, 0.5, 0.95)
+    times = np.bincount(last_of[arrived.raw_ns > 0], minlength=len(mine)).astype(np.int64)
+    trials = np.bincount(mine.of[arrived.told[arrived.collective]], minlength=len(mine)).astype(np.int64)
+    z, q, out = _outlier_statistics(its_group, median, size)
     shape = (workers, len(step_ns))
-    entries = _Entries.of(met, mine, last_of, low, shape)
-    lost, lost_low = _lost(met, entries, worker, shape)
-    noise, top = _noise(met, mine, its_group, size, shape)
+    entries = _Entries.of(arrived, mine, last_of, low, shape)
+    lost, lost_low = _lost(arrived, entries, worker, shape)
+    noise, top = _noise(arrived, mine, its_group, size, shape)
     often = ~is_chance(times, trials, size) | ~is_chance(top.sum(axis=1), top.shape[1] * np.ones(len(mine)), size)
-    often |= _costs_again(_beyond_others(entries, its_group, size, shape[1]), its_group, size)
-    slow, often_slow = (_slow(entries, worker, noise * sigmas, step_ns, workers) for sigmas in (_SIGMAS, _AGAIN))
+    often |= _costs_repeatedly(_beyond_others(entries, its_group, size, shape[1]), its_group, size)
+    slow, often_slow = (
+        _late_steps(entries, worker, noise * sigmas, step_ns, workers)
+        for sigmas in (_MIN_LATE_SIGMAS, _MIN_REPEATED_SIGMAS)
+    )
     most = np.bincount(lost.argmax(axis=0)[lost.any(axis=0)], minlength=workers)
     certain = ~is_chance(most, np.full(workers, shape[1]), np.full(workers, workers))
     smallest = np.full(workers, workers)
@@ -133,8 +135,8 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     certain |= ~is_chance(sum_by(worker, times, workers), sum_by(worker, trials, workers), smallest)
     certain[worker[out | often]] = True
     names, every, slow = _patterns(slow, often_slow, lost, certain)
-    if 0 < shape[1] < _FEW:
-        names = _far_beyond(names, slow, lost)
+    if 0 < shape[1] < _FEW_STEPS:
+        names = _without_noise_tails(names, slow, lost)
     return Stragglers(
         worker=worker,
         group=its_group,
@@ -157,31 +159,31 @@ def stragglers(met: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
 
 
 def _sizes(its_group: Int64) -> Int64:
-    """How many rows have the group of each."""
+    """Group size of each row."""
     groups = group(its_group)
     return groups.count()[groups.of]
 
 
-def _standing_out(its_group: Int64, median: Float64, size: Int64) -> tuple[Float64, Float64, Bool]:
-    """Robust z, Dixon's Q and whether either says that a worker's lateness stands out in its group."""
+def _outlier_statistics(its_group: Int64, median: Float64, size: Int64) -> tuple[Float64, Float64, Bool]:
+    """Robust z, Dixon's Q, and whether either marks a worker as an outlier of its group."""
     groups = group(its_group)
     center = _medians(groups, median)
-    away = median - center[groups.of]
-    spread = _medians(groups, np.abs(away))[groups.of]
-    many, few = size > DIXON_MOST, (size >= 3) & (size <= DIXON_MOST)
+    distance = median - center[groups.of]
+    spread = _medians(groups, np.abs(distance))[groups.of]
+    many, few = size > MAX_DIXON_SIZE, (size >= 3) & (size <= MAX_DIXON_SIZE)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(many & (spread > 0), away / (_TO_SIGMA * spread), np.nan)
+        z = np.where(many & (spread > 0), distance / (_MAD_TO_SIGMA * spread), np.nan)
     order = np.lexsort((median, groups.of))
     end = np.cumsum(groups.count()) - 1
     top = order[end]
     q = np.full(len(median), np.nan)
-    held = few[top]
-    top, end = top[held], end[held]
+    is_few = few[top]
+    top, end = top[is_few], end[is_few]
     ordered = median[order]
     whole = ordered[end] - ordered[end - size[top] + 1]
     q[top] = np.divide(ordered[end] - ordered[end - 1], whole, out=np.zeros(len(top)), where=whole > 0)
-    limit = np.array([np.inf] * 3 + [CRITICAL_Q[n] / 1000 for n in range(3, DIXON_MOST + 1)])
-    out = (z > Z_LIMIT) | (q > limit[np.minimum(size, DIXON_MOST)]) | (many & (spread == 0) & (away > 0))
+    limit = np.array([np.inf] * 3 + [CRITICAL_Q[n] / 1000 for n in range(3, MAX_DIXON_SIZE + 1)])
+    out = (z > MIN_OUTLIER_Z) | (q > limit[np.minimum(size, MAX_DIXON_SIZE)]) | (many & (spread == 0) & (distance > 0))
     return z, q, out
 
 
@@ -196,7 +198,7 @@ def _medians(groups: Groups, values: Float64) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """Costs summed up by worker, group and step."""
+    """Costs by worker, group and step."""
 
     row: Int64
     """Row of the worker in the group."""
@@ -205,36 +207,38 @@ class _Entries:
     low: Int64
 
     @classmethod
-    def of(cls, met: Arrivals, mine: Groups, last_of: Int64, low: Int64, shape: tuple[int, int]) -> _Entries:
-        chosen = np.flatnonzero((met.step < shape[1]) & (met.high_ns > 0))
-        key = last_of[chosen] * shape[1] + met.step[chosen]
+    def of(cls, arrived: Arrivals, mine: Groups, last_of: Int64, low: Int64, shape: tuple[int, int]) -> _Entries:
+        chosen = np.flatnonzero((arrived.step < shape[1]) & (arrived.high_ns > 0))
+        key = last_of[chosen] * shape[1] + arrived.step[chosen]
         found, place = np.unique(key, return_inverse=True)
         row, step = np.divmod(found, max(shape[1], 1))
-        cost = sum_by(place.astype(np.int64), met.high_ns[chosen], len(found))
+        cost = sum_by(place.astype(np.int64), arrived.high_ns[chosen], len(found))
         return cls(row, step, cost, sum_by(place.astype(np.int64), low[chosen], len(found)))
 
 
-def _lost(met: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int, int]) -> tuple[Int64, Int64]:
-    """What each worker costs in each step, and what is surely gained without that: of the costliest ones, of others 0."""
+def _lost(arrived: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int, int]) -> tuple[Int64, Int64]:
+    """Cost of each worker in each step, and its guaranteed part: for the costliest workers, 0 for the others."""
     lost, low = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     np.maximum.at(lost, (worker[entries.row], entries.step), entries.cost)
     total = lost.sum(axis=1)
-    asked = np.lexsort((np.arange(shape[0]), -total))[:_SURE]
-    low[asked] = np.minimum(gained(met, asked, *shape), lost[asked])
+    costliest = np.lexsort((np.arange(shape[0]), -total))[:_MAX_RANKS_WITH_LOWER_BOUND]
+    low[costliest] = np.minimum(gained(arrived, costliest, *shape), lost[costliest])
     return lost, low
 
 
-def _noise(met: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]) -> tuple[Float64, Bool]:
-    """For each worker in a group the standard deviation of lateness in a step among the others, and where it was latest.
+def _noise(
+    arrived: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]
+) -> tuple[Float64, Bool]:
+    """Standard deviation of the others' lateness per step, for each worker in a group, and the steps where it was latest.
 
-    The last of each collective is left out, and the latest of each step. Of a group of two it is how much their difference
-    changes from step to step.
+    The last rank of each collective and the latest of each step are excluded. For groups of two it is the variation of their
+    difference over steps.
     """
-    step = met.step[met.collective]
-    late, there = _by_step(mine.of, step, met.late_ns, np.ones(len(step), np.bool_), (len(mine), shape[1]))
-    behind = np.zeros(len(step), np.bool_)
-    behind[met.last] = True
-    apart, also = _by_step(mine.of, step, met.apart_ns, ~behind, (len(mine), shape[1]))
+    step = arrived.step[arrived.collective]
+    late, has_value = _by_step(mine.of, step, arrived.late_ns, np.ones(len(step), np.bool_), (len(mine), shape[1]))
+    is_last = np.zeros(len(step), np.bool_)
+    is_last[arrived.last] = True
+    other_late, has_other = _by_step(mine.of, step, arrived.apart_ns, ~is_last, (len(mine), shape[1]))
     noise, top = np.zeros(len(mine)), np.zeros((len(mine), shape[1]), np.bool_)
     groups = group(its_group)
     if not shape[1]:
@@ -245,19 +249,19 @@ def _noise(met: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tu
             continue
         members = rows[np.argsort(groups.of[rows], kind="stable")].reshape(-1, count)
         values = late[members]  # [group, worker, step]
-        values[~there[members]] = np.nan
+        values[~has_value[members]] = np.nan
         latest = np.argmax(np.nan_to_num(values, nan=-np.inf), axis=1)
-        known = there[members].sum(axis=1) > 1
+        known = has_value[members].sum(axis=1) > 1
         each, at = np.nonzero(known)
         top[members[each, latest[each, at]], at] = True
         if count > 2:
-            values = np.where(also[members] & ~top[members], apart[members], np.nan)
+            values = np.where(has_other[members] & ~top[members], other_late[members], np.nan)
         noise[members] = np.array([_spread(one) for one in values])[:, None]
     return noise, top
 
 
 def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int) -> Float64:
-    """What each worker in a group costs in each step ([row, step]) less the mean of the others there: 0 for equal ones."""
+    """Cost of each worker in a group per step ([row, step]) minus the mean of the others: 0 for equal workers."""
     cost = np.zeros((len(its_group), steps))
     cost[entries.row, entries.step] = entries.cost
     groups = group(its_group)
@@ -267,28 +271,30 @@ def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int)
     return beyond
 
 
-def _costs_again(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
-    """Whether each worker in a group costs more than the others in each step, by more than chance and its like explain."""
+def _costs_repeatedly(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
+    """Whether each worker of a group costs more than the others per step, beyond chance and the scatter of similar groups."""
     if not beyond.shape[1]:  # no step is chosen: nobody costs anything
         return np.zeros(len(size), np.bool_)
     mean: Float64 = beyond.mean(axis=1)
-    found: Bool = ~is_scatter(beyond) & (mean > _ALONE * _among_siblings(np.abs(mean), its_group, size))
+    found: Bool = ~is_scatter(beyond) & (
+        mean > _MIN_COST_FACTOR * _usual_in_similar_groups(np.abs(mean), its_group, size)
+    )
     return found
 
 
-def _among_siblings(mean: Float64, its_group: Int64, size: Int64) -> Float64:
-    """What a worker in groups of the same size usually costs beyond, or less than, the others there; 0 of a group alone."""
+def _usual_in_similar_groups(mean: Float64, its_group: Int64, size: Int64) -> Float64:
+    """Typical difference from the others in groups of the same size; 0 for a single group."""
     usual = np.zeros(len(size))
     for count in np.unique(size).tolist():
         rows = np.flatnonzero(size == count)
         if len(rows) > count:
-            # The lower one: where one of two groups has a straggler half of them differ much.
+            # The lower median: if one of two groups has a straggler, half of the differences are large.
             usual[rows] = _lower_median(mean[rows])
     return usual
 
 
 def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[int, int]) -> tuple[Float64, Bool]:
-    """Mean of a value in each row and step, times the most values that any row has there, and whether there is one."""
+    """Mean of a value per row and step, times the largest number of values of any row, and whether there is one."""
     chosen = chosen & (step < shape[1])
     at = row[chosen] * shape[1] + step[chosen]
     count = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
@@ -297,26 +303,26 @@ def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[i
 
 
 def _spread(values: Float64) -> float:
-    """The noise of one group: ``values`` [worker, step], NaN where there is none."""
+    """Noise of one group: ``values`` [worker, step], NaN if missing."""
     if len(values) == 2:
-        apart = values[0] - values[1]
-        apart = apart[~np.isnan(apart)]
-        away = np.abs(apart - _lower_median(apart))
+        difference = values[0] - values[1]
+        difference = difference[~np.isnan(difference)]
+        deviations = np.abs(difference - _lower_median(difference))
     else:
-        away = np.abs(values[~np.isnan(values)])
-    return _TO_SIGMA * _lower_median(away)
+        deviations = np.abs(values[~np.isnan(values)])
+    return _MAD_TO_SIGMA * _lower_median(deviations)
 
 
 def _lower_median(values: Float64) -> float:
-    """The value in the middle, of two the lower: where half of the steps are late, the other half says what is usual."""
+    """Median; the lower of two middle values: if half of the steps are late, the other half shows what is usual."""
     if not len(values):
         return 0.0
     middle = (len(values) - 1) // 2
     return float(np.partition(values, middle)[middle])
 
 
-def _slow(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64, workers: int) -> Bool:
-    """The steps in which a worker costs more than its group's noise, and more than what is not worth a word."""
+def _late_steps(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64, workers: int) -> Bool:
+    """Steps in which a worker costs more than its group's noise, and more than ``WORTH``."""
     slow = np.zeros((workers, len(step_ns)), np.bool_)
     enough = np.maximum(np.maximum(WORTH * step_ns[entries.step], 1), noise[entries.row])
     chosen = entries.cost >= enough
@@ -325,9 +331,10 @@ def _slow(entries: _Entries, worker: Int64, noise: Float64, step_ns: Float64, wo
 
 
 def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tuple[str, ...], Int64, Bool]:
-    """When each worker is late, at every so many steps, and which these are; nothing where that may be chance.
+    """Pattern, period and late steps of each worker; empty if they may be chance.
 
-    ``slow`` are steps beyond noise, ``again`` those that count of workers of which it is ``certain`` that it is no chance.
+    ``slow`` marks steps beyond noise; ``again`` marks those that count for workers whose lateness is ``certain`` to be no
+    chance.
     """
     workers, steps = slow.shape
     names, every = [""] * workers, np.zeros(workers, np.int64)
@@ -339,28 +346,37 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
     times = slow.sum(axis=1)
     mostly = ~is_chance(times, np.full(workers, times.sum()), np.full(workers, workers))
     for one in np.flatnonzero(slow.any(axis=1)).tolist():
-        # What it costs in its own late steps is not what comes up now and then.
+        # The cost of its own late steps is not part of what is usual.
         usual = np.sort(lost[~persistent][~(slow & (np.arange(workers) == one)[:, None])[~persistent]])
-        limit = _ALONE * int(usual[-1 - _NOW_AND_THEN]) if len(usual) >= _ENOUGH else np.iinfo(np.int64).max
+        limit = (
+            _MIN_COST_FACTOR * int(usual[-1 - _SKIPPED_DELAYS])
+            if len(usual) >= _MIN_OTHER_COSTS
+            else np.iinfo(np.int64).max
+        )
         name, every[one] = pattern(slow[one])
-        alone = persistent[one] if steps == 1 else lost[one].max() > limit
-        # A few steps of noise lie at equal distances now and then.
-        often = alone or (bool(mostly[one]) and int(times[one]) > FEWEST)
-        kept = {PERSISTENT: persistent[one], IRREGULAR: mostly[one], SINGLE: alone, PERIODIC: often}.get(name, True)
-        names[one] = name if kept else ""
-        # Too few to be in any order, but each of them costs what one alone has to.
+        is_single_late = persistent[one] if steps == 1 else lost[one].max() > limit
+        # A few noisy steps may have equal distances by chance.
+        often = is_single_late or (bool(mostly[one]) and int(times[one]) > FEWEST)
+        is_significant = {
+            PERSISTENT: persistent[one],
+            IRREGULAR: mostly[one],
+            SINGLE: is_single_late,
+            PERIODIC: often,
+        }.get(name, True)
+        names[one] = name if is_significant else ""
+        # Too few for a pattern, but each costs as much as a single late step must.
         if not name and times[one] > 1 and lost[one][slow[one]].min() > limit:
             names[one] = IRREGULAR
     return tuple(names), every, slow
 
 
-def _far_beyond(names: tuple[str, ...], slow: Bool, lost: Int64) -> tuple[str, ...]:
-    """The patterns of workers that cost in each of their late steps several times as much as any other costs in any step.
+def _without_noise_tails(names: tuple[str, ...], slow: Bool, lost: Int64) -> tuple[str, ...]:
+    """Patterns of workers whose late steps cost several times as much as any step of the other workers.
 
-    Where the tail of noise is long some steps have a delay that is far beyond the usual: of few steps that looks like one
-    that is late once, or in most of them. How far such tails go is told by what the others cost.
+    Noise with a long tail has some steps with large delays: with few steps they look like a worker that is late once, or in
+    most steps. The costs of the other workers show how long the tail is.
     """
     named = np.array([bool(name) for name in names], np.bool_)
     most = int(lost[~named].max(initial=0))
     least = np.where(slow, lost, np.iinfo(np.int64).max).min(axis=1)
-    return tuple(name if least[one] > _ALONE * most else "" for one, name in enumerate(names))
+    return tuple(name if least[one] > _MIN_COST_FACTOR * most else "" for one, name in enumerate(names))

@@ -1,4 +1,4 @@
-"""What is told of stragglers and of uneven work: who, what it costs each step, when and why, and what to do."""
+"""Findings of stragglers and uneven work."""
 
 from __future__ import annotations
 
@@ -20,289 +20,289 @@ from tb_plugin.views.distributed.stragglers.patterns import PERSISTENT, ROTATING
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, why
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 
-TOLD = 3
-"""So many stragglers are findings of their own; the table has all."""
-UNEVEN_SHARE = 0.05
-"""Share of the step by which the longest computation exceeds the mean before that is told."""
+# stragglers with a finding of their own; the table has all
+MAX_FINDINGS = 3
+# share of the step by which the longest compute time exceeds the mean
+MIN_UNEVEN_SHARE = 0.05
 _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
+# unexplained share of the cost above which the text mentions it
 _UNEXPLAINED = 0.2
-"""Where more than this share of the cost has no cause that differs, that is said."""
-_WHY = "A collective ends when its last rank is there: what that one loses all others wait."
+_WHY = "A collective finishes when the last rank arrives, so its delay stalls every rank."
 _TODO = {
-    COMPUTE: "Compare what this rank is given to compute with the others: length and shapes of its input, or work that only "
-    "it does.",
-    "communication": "See its communication in other groups: data that moves slowly, or a link that others share.",
-    "copy": "See which copies only this rank makes: checkpoints, logging, batches that are not pinned.",
-    "input": "Compare its input: workers of its data loader, its storage, the size of its samples.",
-    "host": "Compare its host: other processes, its processor's frequency and binding, collections of garbage, work that "
-    "only this rank does.",
-    "idle": "Record the host as well (CPU activity): nothing in the trace says why its device has nothing to do.",
-    "slow device": "Compare its device: temperature, power limit, clock frequency, errors; then swap it and see whether the "
+    COMPUTE: "Compare the work of this rank with the others: length and shapes of its input, or work that only it does.",
+    "communication": "Check its communication in other groups: slow transfers, or a link that other ranks share.",
+    "copy": "Find the copies that only this rank makes: checkpoints, logging, unpinned batches.",
+    "input": "Compare its data loading: DataLoader workers, storage, sample sizes.",
+    "host": "Compare its host: other processes, CPU frequency and binding, garbage collection, or work that only this rank "
+    "does.",
+    "idle": "Record CPU activity as well: the trace does not show why its device is idle.",
+    "slow device": "Check its device: temperature, power limit, clock frequency, errors. Then swap it and see whether the "
     "delay moves along.",
-    "": "Compare its compute with the others': uneven input, a throttled device, or work that only this rank does.",
+    "": "Compare its compute with the others: uneven input, a throttled device, or work that only this rank does.",
 }
-_KEYS = {title: key for key, title in CAUSES.items()}
+_COMPONENT_OF_CAUSE = {title: key for key, title in CAUSES.items()}
 
 
-def straggler_findings(told: Blame, rows: list[Row]) -> list[Notice]:
-    """Returns a notice for each of the costliest stragglers, or one for all that are late in turn."""
-    worth = told.costly
-    turning = [w for w in told.found.told.tolist() if told.found.pattern[w] == ROTATING]
-    if turning:
-        notice = _in_turn(told, turning)
+def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
+    """Returns a notice for each of the costliest stragglers, or one for all ranks that take turns."""
+    significant = report.costly
+    rotating = [w for w in report.found.told.tolist() if report.found.pattern[w] == ROTATING]
+    if rotating:
+        notice = _rotating_notice(report, rotating)
         return [notice] if notice is not None else []
-    # Members of a group that is slow are late together, for one reason.
-    behind = [told.slow_groups.get(worker, -1) for worker in worth]
-    worth = [w for i, w in enumerate(worth) if behind[i] < 0 or behind[i] not in behind[:i]]
-    notices = [_straggler(told, worker, rows) for worker in worth[:TOLD]]
-    if len(worth) > TOLD:
+    # Members of a slow group are late together, for one reason.
+    slow_group_of = [report.slow_groups.get(worker, -1) for worker in significant]
+    significant = [
+        w for i, w in enumerate(significant) if slow_group_of[i] < 0 or slow_group_of[i] not in slow_group_of[:i]
+    ]
+    notices = [_straggler_notice(report, worker, rows) for worker in significant[:MAX_FINDINGS]]
+    if len(significant) > MAX_FINDINGS:
         last = notices[-1]
-        figures = [*last.figures, METRICS.figure("stragglers", len(worth) - TOLD, "More of them")]
+        figures = [*last.figures, METRICS.figure("stragglers", len(significant) - MAX_FINDINGS, "More stragglers")]
         notices[-1] = replace(
-            last, text=f"{last.text} {{stragglers}} more stand in the table Stragglers.", figures=figures
+            last, text=f"{last.text} {{stragglers}} more are in the table Stragglers.", figures=figures
         )
     return notices
 
 
-def _straggler(told: Blame, worker: int, rows: list[Row]) -> Notice:
-    low, high = told.lost(worker)
-    row = told.found.main_group(worker)
-    cells, once = why(told, worker), told.is_once(worker)
+def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
+    low, high = report.lost(worker)
+    row = report.found.main_group(worker)
+    cells, once = why(report, worker), report.is_once(worker)
     figures = [
-        METRICS.figure("worker", told.names[worker]),
+        METRICS.figure("worker", report.names[worker]),
         METRICS.figure("lost_ns", high, "Cost per step"),
-        METRICS.figure("lost_share", high / told.mean_ns),
-        METRICS.figure("last_share", float(told.found.last[row] / max(int(told.found.collectives[row]), 1))),
+        METRICS.figure("lost_share", high / report.mean_ns),
+        METRICS.figure("last_share", float(report.found.last[row] / max(int(report.found.collectives[row]), 1))),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]
     ]
     if once:
-        text = _once(told, worker, figures)
+        text = _single_step_text(report, worker, figures)
     else:
-        per = "per step" if told.count > 1 else f"of {told.each}"
-        text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {per} ({{lost_share}})"
-        text += _when(told, worker, figures)
-    text += _reason(told, worker, cells, figures)
-    text += f" It arrives last at {{last_share}} of {_which(told, row, figures)}."
+        text = f"Other ranks wait for {{worker}}, which costs {{lost_ns}} {report.each} ({{lost_share}})"
+        text += _pattern_clause(report, worker, figures)
+    text += _reason_sentences(report, worker, cells, figures)
+    text += f" It arrives last at {{last_share}} of {_collectives_phrase(report, row, figures)}."
     cause = str(cells.get("late_cause") or "")
     return Notice(
         rule="straggler",
-        severity=_loud_once(high / told.mean_ns) if once else _loud(high / told.mean_ns),
+        severity=_severity_once(high / report.mean_ns) if once else _severity(high / report.mean_ns),
         text=text,
-        todo=_TODO[_KEYS.get(cause, cause)],
+        todo=_TODO[_COMPONENT_OF_CAUSE.get(cause, cause)],
         figures=figures,
         measure="lost_share",
         threshold=WORTH,
-        title="A rank that the others wait for",
+        title="Straggler",
         why=_WHY,
-        confidence=_confidence(told, worker, cells),
-        saving=Saving(low, high, 0.0, told.mean_ns),
+        confidence=_confidence(report, worker, cells),
+        saving=Saving(low, high, 0.0, report.mean_ns),
     )
 
 
-def _which(told: Blame, row: int, figures: list[Figure]) -> str:
-    """The collectives that a share is of: those of one group of the worker (a row of Stragglers), by name or by size."""
-    found = told.found
-    if name := told.groups[int(found.group[row])]:
+def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
+    """The collectives of a share: those of one group of the worker (a row of Stragglers), by name or by size."""
+    found = report.found
+    if name := report.groups[int(found.group[row])]:
         figures.append(METRICS.figure("group", name))
         return "its collectives in group {group}"
     if int((found.worker == found.worker[row]).sum()) == 1:
         return "its collectives"
     figures.append(METRICS.figure("workers", int(found.size[row]), "Ranks of the group"))
-    return "the collectives of one of its groups, that of {workers} ranks without a name"
+    return "the collectives of one of its groups ({workers} ranks, no name)"
 
 
-def _once(told: Blame, worker: int, figures: list[Figure]) -> str:
-    """Of one that is late in a single step: what that cost there, and what it comes to as a mean."""
-    step, lost, share = told.worst_step(worker)
+def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
+    """Sentence about a worker that is late in a single step: cost there, and mean over all steps."""
+    step, lost, share = report.worst_step(worker)
     figures += [
         METRICS.figure("worst_step", step),
         METRICS.figure("worst_lost_ns", lost),
         METRICS.figure("worst_lost_share", share),
-        METRICS.figure("job_steps", told.count),
+        METRICS.figure("job_steps", report.count),
     ]
     return (
         "{worker} cost {worst_lost_ns} in step {worst_step} alone ({worst_lost_share} of that step): the others waited until "
-        "it arrived. Spread over all {job_steps} steps that is {lost_ns} a step ({lost_share})."
+        "it arrived. Averaged over all {job_steps} steps, that is {lost_ns} per step ({lost_share})."
     )
 
 
-def _when(told: Blame, worker: int, figures: list[Figure]) -> str:
-    """In which steps, the end of the first sentence."""
-    pattern = told.found.pattern[worker]
-    count, late = told.count, int(told.found.slow[worker].sum())
-    if told.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
+def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
+    """End of the first sentence: the late steps."""
+    pattern = report.found.pattern[worker]
+    count, late = report.count, int(report.found.slow[worker].sum())
+    if report.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
         return "."
     figures += [METRICS.figure("late_steps", late), METRICS.figure("job_steps", count)]
-    if every := int(told.found.every[worker]):
+    if every := int(report.found.every[worker]):
         figures.append(METRICS.figure("late_every", every))
-        return ", at every {late_every} steps ({late_steps} of {job_steps}; a mean over all)."
+        return ", every {late_every} steps ({late_steps} of {job_steps}; mean over all steps)."
     return ", in {late_steps} of {job_steps} steps."
 
 
-def _reason(told: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
-    """Why, a sentence; empty where it is not known."""
+def _reason_sentences(report: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
+    """Sentence about the cause; empty if unknown."""
     if not cells:
         return ""
-    excess = told.excess[worker]
-    text = _differing(told, excess, worker, cells, figures)
+    excess = report.excess[worker]
+    text = _cause_sentence(report, excess, worker, cells, figures)
     if excess.unexplained_ns <= _UNEXPLAINED * excess.cost_ns:
         return text
-    figures.append(_figure(told, worker, "late_unexplained_ns", excess.unexplained_ns))
-    return f"{text} {{late_unexplained_ns}} of what it costs is not explained by this."
+    figures.append(_figure(report, worker, "late_unexplained_ns", excess.unexplained_ns))
+    return f"{text} {{late_unexplained_ns}} remains unexplained."
 
 
-def _differing(told: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
-    """What the straggler does longer than the others, a sentence."""
+def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
+    """Sentence about the extra time of the straggler."""
     figures += [
-        _figure(told, worker, "late_cause_ns", excess.ns[excess.main]),
+        _figure(report, worker, "late_cause_ns", excess.ns[excess.main]),
         METRICS.figure("late_cause_share", cells["late_cause_share"]),  # type: ignore[arg-type]
     ]
-    begin = " Before it arrived there, " if told.is_once(worker) else " Before it arrives, "
+    begin = " Before it arrived there, " if report.is_once(worker) else " Before it arrives, "
     did = {
         COMPUTE: "it computes {late_cause_ns} longer than the others",
-        "communication": "it communicates {late_cause_ns} longer in other groups than the others",
+        "communication": "it communicates {late_cause_ns} longer than the others in other groups",
         "copy": "it copies {late_cause_ns} longer than the others while nothing computes",
-        "input": "its input takes {late_cause_ns} longer than that of the others",
-        "host": "its device has nothing to do for {late_cause_ns} longer than the others', while its host is busy or late",
-        "idle": "nothing happens for {late_cause_ns} longer than on the others",
+        "input": "its data loading takes {late_cause_ns} longer than that of the others",
+        "host": "its device is idle for {late_cause_ns} longer than the others, while its host is busy or late",
+        "idle": "it is idle for {late_cause_ns} longer than the others, without a recorded cause",
     }
-    if not told.on_devices:
-        did["host"] = "its host is busy or late for {late_cause_ns} longer than those of the others"
-        did["input"] = "its host loads data for {late_cause_ns} longer than those of the others"
-    text = f"{begin}{did[excess.main]} ({{late_cause_share}} of what differs)"
-    kernels = told.kernels.get(worker)
-    if (slow := told.slow_groups.get(worker, -1)) >= 0:
-        figures.append(METRICS.figure("held_up_in", told.groups[slow]))
-        members = [w for w, its in told.slow_groups.items() if its == slow]
+    if not report.on_devices:
+        did["host"] = "its host is busy or late for {late_cause_ns} longer than the others"
+        did["input"] = "its host loads data for {late_cause_ns} longer than the others"
+    text = f"{begin}{did[excess.main]} ({{late_cause_share}} of the extra time)"
+    kernels = report.kernels.get(worker)
+    if (slow := report.slow_groups.get(worker, -1)) >= 0:
+        figures.append(METRICS.figure("held_up_in", report.groups[slow]))
+        members = [w for w, its in report.slow_groups.items() if its == slow]
         if len(members) > 1:
             figures.append(METRICS.figure("stragglers", len(members), "Late for this reason"))
-            return f"{text}, most in group {{held_up_in}}, which makes {{stragglers}} ranks late together."
-        return f"{text}, most in group {{held_up_in}}."
+            return f"{text}, mostly in group {{held_up_in}}, which delays {{stragglers}} ranks together."
+        return f"{text}, mostly in group {{held_up_in}}."
     if excess.main != COMPUTE or kernels is None or not kernels.how:
         return f"{text}."
     if kernels.how == SLOW_DEVICE:
         figures.append(METRICS.figure("late_factor", kernels.factor))
-        return f"{text}: all its kernels take {{late_factor}} times as long, as on a slow device."
-    first, what = kernels.kernels[0], "kernel" if told.on_devices else "operator"
+        return f"{text}: all its kernels take {{late_factor}} times as long, which suggests a slow device."
+    first, what = kernels.kernels[0], "kernel" if report.on_devices else "operator"
     figures.append(METRICS.figure("late_kernel", first.name))
-    figures.append(_figure(told, worker, "late_kernel_ns", first.excess_ns))
-    more, these = ("more", "that step") if told.is_once(worker) else ("more a step", "these steps")
+    figures.append(_figure(report, worker, "late_kernel_ns", first.excess_ns))
+    more, these = ("more", "that step") if report.is_once(worker) else ("more per step", "these steps")
     if kernels.how == MORE_CALLS:
         figures += [METRICS.figure("late_calls", first.calls), METRICS.figure("usual_calls", first.usual_calls)]
         return (
-            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}; it is called {{late_calls}} times in "
-            f"{these}, on the others {{usual_calls}} times."
+            f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}, with {{late_calls}} calls in "
+            f"{these} instead of {{usual_calls}}."
         )
     figures.append(METRICS.figure("late_factor", first.factor))
     return (
-        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}; called as often, it takes {{late_factor}} "
-        "times as long, as with more or larger input."
+        f"{text}: {what} {{late_kernel}} takes {{late_kernel_ns}} {more}. It is called as often, but each call takes "
+        "{late_factor} times as long: compare the sizes of its input."
     )
 
 
-def _figure(told: Blame, worker: int, key: str, total: int) -> Figure:
-    """A sum over the late steps as a mean of all steps; of one that is late once what it is in that step."""
-    if told.is_once(worker):
+def _figure(report: Blame, worker: int, key: str, total: int) -> Figure:
+    """Sum over the late steps as a mean over all steps; for a single late step the time in that step."""
+    if report.is_once(worker):
         return METRICS.figure(key, total, window=STEP)
-    return METRICS.figure(key, told.per_step(total))
+    return METRICS.figure(key, report.per_step(total))
 
 
-def _in_turn(told: Blame, workers: Sequence[int]) -> Notice | None:
-    """One notice of ranks that are late in turn."""
-    low, high = (sum(told.lost(worker)[i] for worker in workers) for i in (0, 1))
-    if not told.mean_ns or high < WORTH * told.mean_ns:
+def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
+    """Notice about ranks that take turns being late."""
+    low, high = (sum(report.lost(worker)[i] for worker in workers) for i in (0, 1))
+    if not report.mean_ns or high < WORTH * report.mean_ns:
         return None
-    causes = [str(why(told, worker).get("late_cause") or "") for worker in workers]
+    causes = [str(why(report, worker).get("late_cause") or "") for worker in workers]
     common = causes[0] if len(set(causes)) == 1 else ""
     figures = [
         METRICS.figure("stragglers", len(workers)),
-        METRICS.figure("late_steps", int(told.found.slow.any(axis=0).sum())),
-        METRICS.figure("job_steps", told.count),
+        METRICS.figure("late_steps", int(report.found.slow.any(axis=0).sum())),
+        METRICS.figure("job_steps", report.count),
         METRICS.figure("lost_ns", high),
-        METRICS.figure("lost_share", high / told.mean_ns),
-        METRICS.figure("worker", told.names[workers[0]], "Late most"),
+        METRICS.figure("lost_share", high / report.mean_ns),
+        METRICS.figure("worker", report.names[workers[0]], "Costs most"),
     ]
     text = (
-        "In {late_steps} of {job_steps} steps one rank is late, now this and now that one of {stragglers}: {lost_ns} of each "
-        "step ({lost_share}). {worker} costs most."
+        "{stragglers} ranks take turns being late ({late_steps} of {job_steps} steps), costing {lost_ns} per step "
+        "({lost_share}). {worker} costs most."
     )
     if common:
         figures.append(METRICS.figure("late_cause", common))
-        text += " What differs each time is {late_cause}."
+        text += " The cause is the same each time: {late_cause}."
     return Notice(
         rule="straggler",
-        severity=_loud(high / told.mean_ns),
+        severity=_severity(high / report.mean_ns),
         text=text,
-        todo="No single machine is to blame. Even out what the ranks are given (lengths of sequences, sizes of samples), and "
-        "look for what comes by turns: other jobs, collections of garbage, storage.",
+        todo="No single machine is at fault. Balance the work of the ranks (sequence lengths, sample sizes). Look for "
+        "intermittent load: other jobs, garbage collection, storage.",
         figures=figures,
         measure="lost_share",
         threshold=WORTH,
-        title="Ranks that are late in turn",
+        title="Ranks take turns being late",
         why=_WHY,
         confidence="medium",
-        saving=Saving(min(low, high), high, 0.0, told.mean_ns),
+        saving=Saving(min(low, high), high, 0.0, report.mean_ns),
     )
 
 
-def uneven_compute(told: Blame, data: JobData, rows: list[Row]) -> Notice | None:
-    """Returns the notice about ranks that compute unequally long, where no single one is a straggler."""
+def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | None:
+    """Returns the notice about uneven compute times, if no single rank is a straggler."""
     compute = np.full((len(data.names), len(data.labels)), np.nan)
     compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()
     compute = compute[:, ~np.isnan(compute).any(axis=0)]
     waits = [value for row in rows if isinstance(value := row["wait_ns"], int)]
-    if len(compute) < 2 or not compute.size or not told.mean_ns or not waits or bool(told.met.two_ended.any()):
+    if len(compute) < 2 or not compute.size or not report.mean_ns or not waits or bool(report.met.two_ended.any()):
         return None
     over = float((compute.max(axis=0) - compute.mean(axis=0)).mean())
-    high = min(over, told.per_step(sum(waits)) / len(waits))
-    if high < UNEVEN_SHARE * told.mean_ns:
+    high = min(over, report.per_step(sum(waits)) / len(waits))
+    if high < MIN_UNEVEN_SHARE * report.mean_ns:
         return None
     longest = np.bincount(compute.argmax(axis=0), minlength=len(compute))
     most = int(longest.argmax())
     figures = [
         METRICS.figure("compute_spread_ns", over),
-        METRICS.figure("compute_spread_share", over / told.mean_ns),
-        METRICS.figure("worker", told.names[most], "Computes longest most often"),
+        METRICS.figure("compute_spread_share", over / report.mean_ns),
+        METRICS.figure("worker", report.names[most], "Computes longest most often"),
         METRICS.figure("late_steps", int(longest[most]), "Steps in which it computes longest"),
         METRICS.figure("job_steps", int(compute.shape[1])),
     ]
     text = (
-        "Ranks compute unequally long: in each step the longest one {compute_spread_ns} "
-        "({compute_spread_share}) more than on average. "
+        "Compute time is uneven: per step, the slowest rank computes {compute_spread_ns} "
+        "({compute_spread_share}) longer than the average. "
         "{worker} computes longest in {late_steps} of {job_steps} steps."
     )
     return Notice(
         rule="load_imbalance",
-        severity=_loud(high / told.mean_ns),
+        severity=_severity(high / report.mean_ns),
         text=text,
-        todo="Even out what ranks are given in a step: sort samples by length, pack sequences, split by tokens rather than "
-        "by samples, balance experts.",
+        todo="Balance the work per step: sort samples by length, pack sequences, split by tokens instead of samples, balance "
+        "experts.",
         figures=figures,
         measure="compute_spread_share",
-        threshold=UNEVEN_SHARE,
+        threshold=MIN_UNEVEN_SHARE,
         title="Uneven work",
-        why="All ranks of a collective wait for the one that computes longest. At most this is gained if all computed for as "
-        "long as they do on average, and no more than they wait.",
+        why="All ranks of a collective wait for the one that computes longest. Upper bound: the gain from perfectly even "
+        "compute, capped by the measured wait.",
         confidence="medium",
-        saving=Saving(0.0, high, 0.0, told.mean_ns),
+        saving=Saving(0.0, high, 0.0, report.mean_ns),
     )
 
 
-def _confidence(told: Blame, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
-    """High where nearly all that differs has one cause, in a worker that is late again and again."""
+def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal["high", "medium", "low"]:
+    """High if nearly all extra time of a repeatedly late worker has one cause."""
     share = cells.get("late_cause_share")
     if not isinstance(share, float):
         return "low"
-    return "high" if share >= 0.8 and told.found.pattern[worker] != SINGLE else "medium"
+    return "high" if share >= 0.8 and report.found.pattern[worker] != SINGLE else "medium"
 
 
-def _loud_once(share: float) -> Severity:
-    """The same of what happened once: nobody knows whether it does again."""
+def _severity_once(share: float) -> Severity:
+    """Severity of a single late step, which may never happen again."""
     return "medium" if share >= _MEDIUM_SHARE else "low"
 
 
-def _loud(share: float) -> Severity:
-    """How loud a finding is that tells whom all ranks wait for: one machine to look at, for the time of all."""
+def _severity(share: float) -> Severity:
+    """Severity of a straggler: one machine to check, for the time of all."""
     if share >= _HIGH_SHARE:
         return "high"
     return severity_of(share) if share >= _MEDIUM_SHARE else "low"

@@ -1,4 +1,4 @@
-"""What workers did from one collective of their group to another, of which some may lack those in between."""
+"""Activities of workers between collectives of their group."""
 
 from __future__ import annotations
 
@@ -20,58 +20,59 @@ COMPUTE, IDLE = "compute", "idle"
 
 
 @remembered
-def bursts(met: StragglerCalls) -> Int64:
-    """Returns for each call the first one of those of its worker and group that are under way at once with it."""
-    own = codes(met.worker, met.group)
-    order = np.lexsort((met.start_ns, own))
+def bursts(calls: StragglerCalls) -> Int64:
+    """Returns, for each call, the first of the concurrent calls of its worker and group."""
+    own = codes(calls.worker, calls.group)
+    order = np.lexsort((calls.start_ns, own))
     opens = np.diff(own[order], prepend=-1) != 0
-    start, end = side_by_side((own[order], met.start_ns[order]), (own[order], (met.start_ns + met.dur_ns)[order]))
+    start, end = side_by_side((own[order], calls.start_ns[order]), (own[order], (calls.start_ns + calls.dur_ns)[order]))
     opens[1:] |= start[1:] >= np.maximum.accumulate(end)[:-1]
     first = np.empty(len(order), np.int64)
     first[order] = order[np.maximum.accumulate(np.where(opens, np.arange(len(order)), 0))]
     return first
 
 
-def _hidden(met: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
-    """How long the workers of some calls compute from their begin on, at least: while a call blocks one, it does not."""
-    order = np.lexsort((met.start_ns, met.worker))
+def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
+    """Lower bound of the compute time of workers from the start of calls on: a worker does not compute while a call blocks
+    it."""
+    order = np.lexsort((calls.start_ns, calls.worker))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     many = len(order)
-    worker = np.concatenate((met.worker[order], met.worker[first]))
-    (time,) = side_by_side((worker, np.concatenate((met.start_ns[order], until_ns))))
-    total = np.append(0, np.cumsum(met.blocked_ns[order]))
+    worker = np.concatenate((calls.worker[order], calls.worker[first]))
+    (time,) = side_by_side((worker, np.concatenate((calls.start_ns[order], until_ns))))
+    total = np.append(0, np.cumsum(calls.blocked_ns[order]))
     later, mine = np.searchsorted(time[:many], time[many:], side="left"), place[first]
-    hidden: Int64 = np.maximum(until_ns - met.start_ns[first] - (total[np.maximum(later, mine + 1)] - total[mine]), 0)
+    hidden: Int64 = np.maximum(until_ns - calls.start_ns[first] - (total[np.maximum(later, mine + 1)] - total[mine]), 0)
     return hidden
 
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """What stands before each call of Met, and before those of its worker and group before it."""
+    """Activities before each call, and before the previous calls of its worker and group."""
 
     burst: Int64
-    """Which calls are under way at once: those of a worker and group have numbers one after the other, in order of time."""
+    """Burst (concurrent calls) of each call; numbers of a worker and group are consecutive, in order of time."""
     before: Int64
-    """The last call before the burst that has a match; -1 for none."""
+    """Last matched call before the burst; -1 for none."""
     opens: Int64
-    """The step of the first call of the worker and group."""
+    """Step of the first call of the worker and group."""
     _first: Int64
-    """The first burst of the worker and group."""
+    """First burst of the worker and group."""
     _gone: Mapping[str, Int64]
-    """What was done before bursts, and computed in the one before each, sums over all with lower numbers."""
+    """Cumulative sums of activities before bursts, and of compute within the previous burst."""
     _waited: Int64
-    """How long bursts took the worker, the same sums."""
+    """Cumulative sums of the time that bursts took."""
     _unknown: Int64
-    """How many of them it is not known of."""
+    """Cumulative number of bursts with unknown activities."""
     _met: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
-        """Returns the call of each one's worker, before its burst, with the match of the leader's call before; else -1."""
+        """Returns, for each worker, its call before the burst that matches the leader's previous call; else -1."""
         match, worker, before = self._met.match, self._met.worker, self.before[leader]
-        asked = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last one is for calls without a match
-        asked[match[before[before >= 0]]] = True
-        rows = np.flatnonzero(asked[match])
+        is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last one is for calls without a match
+        is_wanted[match[before[before >= 0]]] = True
+        rows = np.flatnonzero(is_wanted[match])
         key = codes(np.concatenate((match[rows], match[before])), np.concatenate((worker[rows], worker[of])))
         at = np.full(int(key.max(initial=-1)) + 1, -1)
         at[key[: len(rows)]] = rows
@@ -79,57 +80,58 @@ class Stretches:
         return np.where(self.burst[found] < self.burst[of], found, -1)
 
     def since(self, call: Int64, before: Int64) -> Int64:
-        """Returns the burst after a call ``before``; where that is -1 the first one of the call's worker and group."""
+        """Returns the burst after the call ``before``; if that is -1, the first one of the call's worker and group."""
         return np.where(before >= 0, self.burst[before] + 1, self._first[call])
 
     def is_known(self, call: Int64, since: Int64) -> Bool:
-        """Returns whether all that stands before a call is known, since a burst."""
+        """Returns whether all activities since a burst are known."""
         known: Bool = self._unknown[self.burst[call] + 1] == self._unknown[since]
         return known
 
     def done(self, key: str, call: Int64, since: Int64) -> Int64:
-        """Returns how much of a component stands before a call, since a burst (or in what the one before that hides).
+        """Returns the time of a component before a call, since a burst (including compute that overlaps with the burst
+        before).
 
-        Bursts that are passed over count as idle: so seems who lacks them.
+        Skipped bursts count as idle, as for workers that lack them.
         """
         gone, burst = self._gone[key], self.burst[call]
         done: Int64 = gone[burst + 1] - gone[since]
         return done + (self._waited[burst] - self._waited[since]) if key == IDLE else done
 
 
-def stretches(met: StragglerCalls, before: Mapping[str, Int64], first: Int64) -> Stretches:
-    """Returns the stretches before calls. ``before``: their components, -1 where not known; ``first``: of ``bursts``.
+def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) -> Stretches:
+    """Returns the intervals before calls. ``before``: components, -1 if unknown; ``first``: result of ``bursts``.
 
-    While others wait for a straggler in a call that they hide they go on with what it does before the next one: what a
-    worker computes in a call is before the next.
+    Ranks that overlap a collective with compute keep computing while it waits for the straggler. So compute within a call
+    counts as before the next call.
     """
-    own = codes(met.worker, met.group)
-    # Rows of a worker stand in order of time.
+    own = codes(calls.worker, calls.group)
+    # Rows of a worker are sorted by time.
     order = np.argsort(own, kind="stable")
     opening = order[first[order] == order]
     number = np.empty(len(own), np.int64)
     number[opening] = np.arange(len(opening))
     burst = number[first]
     end = np.full(len(opening), np.iinfo(np.int64).min)
-    np.maximum.at(end, burst, met.start_ns + met.dur_ns)
-    # Of a call that one lacks the others wait for it where it came last, else it waits as they do.
-    came_last = met.waiting.timing == TIMINGS.index(ESTIMATED)
-    took, has_met = np.where(came_last, met.waiting.transfer_ns, met.dur_ns), met.match >= 0
-    # In a group of two that call has no match: it takes as long as data move otherwise, at least.
-    usual = median_by(own[has_met], met.waiting.transfer_ns[has_met], int(own.max(initial=-1)) + 1)[own]
-    took = np.where(has_met, took, np.where(met.two_ended, 0, np.minimum(usual, met.dur_ns)))
-    waited = sum_by(burst, np.minimum(took, met.blocked_ns), len(opening))
-    # Before the first one nothing is hidden.
+    np.maximum.at(end, burst, calls.start_ns + calls.dur_ns)
+    # For a missing call, the others wait for its worker if it arrived last; otherwise it waits like them.
+    came_last = calls.waiting.timing == TIMINGS.index(ESTIMATED)
+    took, has_met = np.where(came_last, calls.waiting.transfer_ns, calls.dur_ns), calls.match >= 0
+    # In a group of two the remaining call is unmatched: it takes at least the usual transfer.
+    usual = median_by(own[has_met], calls.waiting.transfer_ns[has_met], int(own.max(initial=-1)) + 1)[own]
+    took = np.where(has_met, took, np.where(calls.two_ended, 0, np.minimum(usual, calls.dur_ns)))
+    waited = sum_by(burst, np.minimum(took, calls.blocked_ns), len(opening))
+    # No burst precedes the first one.
     follows = np.diff(own[opening], prepend=-1) == 0
-    hidden = np.where(follows, np.append(0, _hidden(met, opening, end))[:-1], 0)
+    hidden = np.where(follows, np.append(0, _overlapped_compute(calls, opening, end))[:-1], 0)
     known = np.all([values[opening] >= 0 for values in before.values()], axis=0)
-    gone = {
+    sums = {
         key: _sums(np.where(known, values[opening] + (hidden if key == COMPUTE else 0), 0))
         for key, values in before.items()
     }
     is_first = np.diff(own[order], prepend=-1) != 0
     begin = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
-    latest = np.maximum.accumulate(np.where(met.match[order] >= 0, np.arange(len(order)), -1))
+    latest = np.maximum.accumulate(np.where(calls.match[order] >= 0, np.arange(len(order)), -1))
     latest = np.append(-1, latest)[:-1]
     last_match, head = np.empty(len(own), np.int64), np.empty(len(own), np.int64)
     last_match[order] = np.where(latest >= begin, order[latest], -1)
@@ -137,12 +139,12 @@ def stretches(met: StragglerCalls, before: Mapping[str, Int64], first: Int64) ->
     return Stretches(
         burst=burst,
         before=last_match[first],
-        opens=met.step[head],
+        opens=calls.step[head],
         _first=burst[head],
-        _gone=gone,
+        _gone=sums,
         _waited=_sums(waited),
         _unknown=_sums(~known),
-        _met=met,
+        _met=calls,
     )
 
 

@@ -1,4 +1,4 @@
-"""When a worker is late: in most steps, in one, at every k-th, or in turn with others."""
+"""Patterns of lateness: persistent, single, periodic, rotating, irregular."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 PERSISTENT, ROTATING, PERIODIC, SINGLE, IRREGULAR = "persistent", "rotating", "periodic", "single", "irregular"
+# share of late steps above which a worker is persistently late
 MOST = 0.6
-"""A worker that is late in more than this share of the steps is so persistently."""
-SOME = 0.2
-"""Late in less than this share of the steps and in no order: noise has such steps as well."""
+# share of late steps below which irregular lateness is noise
+MIN_IRREGULAR_SHARE = 0.2
+# occurrences required for a repetition
 FEWEST = 3
-"""So many times at least something happens before it is said to repeat."""
-THERE = 0.75
-"""This share of the steps at which something periodic is due have it."""
-_CHANCE = 0.01
-"""So probable may it be, at most, that chance makes any worker of a group late so often."""
-_RARE = 0.001
-"""The same of how much steps vary: of few steps with noise of no known kind Student's t is a rough measure."""
+# share of due steps that must be late for periodic lateness
+MIN_DUE_SHARE = 0.75
+# probability that chance makes any worker of a group late this often
+_MAX_CHANCE = 0.01
+# the same for the variance of steps: for few steps with unknown noise, Student's t is a rough measure
+_MAX_SCATTER_CHANCE = 0.001
 
 
 def periods(slow: Bool) -> int:
-    """Returns k where the marked steps come at every k-th one, 2 at least, with few left out; 0 where they do not."""
+    """Returns the period k >= 2 of the marked steps, if few are left out; else 0."""
     places = np.flatnonzero(slow)
     if len(places) < FEWEST:
         return 0
-    apart = np.diff(places)
-    k = int(apart.min())
-    if k < 2 or (apart % k).any():
+    distances = np.diff(places)
+    k = int(distances.min())
+    if k < 2 or (distances % k).any():
         return 0
     due = (places[-1] - places[0]) // k + 1
-    return k if len(places) >= THERE * due else 0
+    return k if len(places) >= MIN_DUE_SHARE * due else 0
 
 
 def pattern(slow: Bool) -> tuple[str, int]:
-    """Returns the pattern of one worker's late steps and k where it is periodic, else 0; empty where it is none."""
+    """Returns the pattern of a worker's late steps, and the period if periodic, else 0; empty without a pattern."""
     count, steps = int(slow.sum()), len(slow)
     if not count:
         return "", 0
@@ -52,7 +52,7 @@ def pattern(slow: Bool) -> tuple[str, int]:
         return PERIODIC, k
     if count == 1:
         return SINGLE, 0
-    return (IRREGULAR, 0) if count >= FEWEST and count >= SOME * steps else ("", 0)
+    return (IRREGULAR, 0) if count >= FEWEST and count >= MIN_IRREGULAR_SHARE * steps else ("", 0)
 
 
 def rotates(slow: Bool) -> bool:
@@ -65,9 +65,9 @@ def rotates(slow: Bool) -> bool:
 
 
 def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
-    """Returns whether it may be chance that a worker, one of ``size`` equal ones, is last so many ``times``.
+    """Returns whether it may be chance that a worker, one of ``size`` equal ones, is last this many ``times``.
 
-    By Chernoff's bound on the binomial tail, for the worker of which it is least probable among all of the group.
+    By Chernoff's bound on the binomial tail, for the least probable worker of the group.
     """
     fair = 1 / np.maximum(size, 1)
     share = np.clip(times / np.maximum(trials, 1), 0, 1)
@@ -75,15 +75,15 @@ def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
         more = np.where(share > 0, share * np.log(share / fair), 0)
         less = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - fair)), 0)
         unlikely = np.where(share > fair, trials * (more + less), 0)
-    found: Bool = np.log(np.maximum(size, 1)) - unlikely > np.log(_CHANCE)
+    found: Bool = np.log(np.maximum(size, 1)) - unlikely > np.log(_MAX_CHANCE)
     return found
 
 
 def is_scatter(net: Float64) -> Bool:
-    """Returns of each row ([row, step]) whether the mean over steps may be nothing but how much it varies from step to step.
+    """Returns for each row ([row, step]) whether its mean over steps may be explained by the variance between steps.
 
-    By Student's t of the mean against 0, for the row of which it is least probable among all rows; the tail is bounded from
-    above by that of x / t times the density. Of fewer than three steps nobody knows how much varies.
+    By Student's t of the mean against 0, for the least probable row; the tail is bounded from above by x / t times the
+    density. With fewer than three steps the variance is unknown.
     """
     rows, steps = net.shape
     if steps < FEWEST:
@@ -94,5 +94,5 @@ def is_scatter(net: Float64) -> Bool:
         t = mean / (spread / math.sqrt(steps))
         height = math.lgamma((free + 1) / 2) - math.lgamma(free / 2) - math.log(free * math.pi) / 2
         tail = height + np.log(free / (free - 1) / t) - (free - 1) / 2 * np.log1p(t * t / free)
-    found: Bool = (mean <= 0) | ~(tail + math.log(max(rows, 1)) <= math.log(_RARE))
+    found: Bool = (mean <= 0) | ~(tail + math.log(max(rows, 1)) <= math.log(_MAX_SCATTER_CHANCE))
     return found

@@ -1,4 +1,4 @@
-"""Lateness that is no fault of a worker: it waited elsewhere before."""
+"""Inherited lateness: the worker waited elsewhere before."""
 
 from __future__ import annotations
 
@@ -15,62 +15,69 @@ Bool = npt.NDArray[np.bool_]
 
 
 def inherited(
-    met: StragglerCalls, last: Int64, made_up: Lost, lost: Lost, alone: PairCalls, before: Int64, cost: Int64
+    straggler_calls: StragglerCalls,
+    last: Int64,
+    made_up: Lost,
+    lost: Lost,
+    alone: PairCalls,
+    before: Int64,
+    cost: Int64,
 ) -> Int64:
-    """Returns what of each cost is no fault of the last: it waited longer in other groups than the one before it did.
+    """Returns the inherited part of each cost: the last worker waited longer in other groups than the one before it.
 
-    Without this a rank that is held up in one group would be blamed for it in the next one, too. Where the last one's call
-    is made up (``last`` is -1), ``made_up`` says when it was; ``lost`` are others that are not here.
+    Without this, a rank that is delayed in one group would be blamed in the next one, too. ``made_up`` has the time of
+    synthetic last calls (``last`` is -1); ``lost`` are other missing calls.
     """
-    if len(np.unique(codes(met.group, met.two_ended.astype(np.int64)))) < 2:
+    if len(np.unique(codes(straggler_calls.group, straggler_calls.two_ended.astype(np.int64)))) < 2:
         return np.zeros(len(cost), np.int64)
-    asked, calls = np.flatnonzero((last < 0) & (made_up.time_ns != UNKNOWN)), len(met.worker)
-    missing = made_up.take(asked).and_also(lost)
-    # What nothing is added to is asked for again (``roots``).
-    whole = not len(missing.worker) and not len(alone.row)
-    waited = waited_elsewhere(met) if whole else _waited_elsewhere(met, missing, alone)
+    timed, calls = np.flatnonzero((last < 0) & (made_up.time_ns != UNKNOWN)), len(straggler_calls.worker)
+    missing = made_up.take(timed).and_also(lost)
+    # The unmodified result is cached and used again by ``roots``.
+    is_complete = not len(missing.worker) and not len(alone.row)
+    waited = waited_elsewhere(straggler_calls) if is_complete else _waited_elsewhere(straggler_calls, missing, alone)
     mine = np.where(last >= 0, waited[np.maximum(last, 0)], 0)
-    mine[asked] = waited[calls : calls + len(asked)]
+    mine[timed] = waited[calls : calls + len(timed)]
     return np.clip(mine - waited[before], 0, cost)
 
 
 @remembered
-def waited_elsewhere(met: StragglerCalls) -> Int64:
-    """Returns for each call how long its worker waited in other groups since one of its own blocked it.
+def waited_elsewhere(calls: StragglerCalls) -> Int64:
+    """Returns how long each call's worker waited in other groups since its own group last blocked it, ns.
 
-    A call that blocks brings its ranks together; one that computation hides leaves them as far apart as they were. A call
-    of a group that holds all of its own group's workers counts as one of its own: it brings them together as well.
-    Of a message whose other end is not here all may be waiting.
+    A blocking call synchronizes its ranks; a call that overlaps with compute does not. A call of a group that contains all
+    workers of the own group counts as one of its own. For a message with an unknown other end, all of its time may be wait.
     """
-    return _waited_elsewhere(met, NONE_LOST, NONE_ALONE)
+    return _waited_elsewhere(calls, NONE_LOST, NONE_ALONE)
 
 
-def _waited_elsewhere(met: StragglerCalls, lost: Lost, alone: PairCalls) -> Int64:
-    """The same for each call, then each lost one; of calls without a match those in ``alone`` wait as well."""
+def _waited_elsewhere(calls: StragglerCalls, lost: Lost, alone: PairCalls) -> Int64:
+    """The same for each call, then each missing one; unmatched calls in ``alone`` wait as well."""
     added = np.zeros(len(lost.worker), np.int64)
-    wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))
+    wait = np.where(
+        calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, np.where(calls.two_ended, calls.dur_ns, 0)
+    )
     wait[alone.row] = alone.wait_ns
-    wait = np.concatenate((np.minimum(wait, met.blocked_ns), lost.wait_ns))
-    worker, blocked = np.concatenate((met.worker, lost.worker)), np.concatenate((met.blocked_ns, added + 1))
-    two_ended = np.concatenate((met.two_ended, added > 0))
-    group = codes(np.concatenate((met.group, lost.group)), two_ended.astype(np.int64))
+    wait = np.concatenate((np.minimum(wait, calls.blocked_ns), lost.wait_ns))
+    worker, blocked = np.concatenate((calls.worker, lost.worker)), np.concatenate((calls.blocked_ns, added + 1))
+    two_ended = np.concatenate((calls.two_ended, added > 0))
+    group = codes(np.concatenate((calls.group, lost.group)), two_ended.astype(np.int64))
     if not len(added):
-        return _in_order(worker, group, two_ended, wait, blocked)
-    order = np.lexsort((np.concatenate((met.time_ns, lost.time_ns)), worker))
+        return _waited_in_order(worker, group, two_ended, wait, blocked)
+    order = np.lexsort((np.concatenate((calls.time_ns, lost.time_ns)), worker))
     found = np.empty(len(worker), np.int64)
-    found[order] = _in_order(worker[order], group[order], two_ended[order], wait[order], blocked[order])
+    found[order] = _waited_in_order(worker[order], group[order], two_ended[order], wait[order], blocked[order])
     return found
 
 
-def _in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked: Int64) -> Int64:
-    """The same of calls that stand, each worker's, in order of time."""
-    every = _before(np.argsort(worker, kind="stable"), worker, wait)
-    row, of = _together_with(worker, group, two_ended)
+def _waited_in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked: Int64) -> Int64:
+    """The same for calls sorted by time within each worker."""
+    every = _sum_before(np.argsort(worker, kind="stable"), worker, wait)
+    row, of = _with_subgroups(worker, group, two_ended)
     own = codes(worker[row], of)
     order = np.argsort(own, kind="stable")
-    others = every[row] - _before(order, own, wait[row])
+    others = every[row] - _sum_before(order, own, wait[row])
     found = others[order]
-    # What was waited elsewhere up to the last call before it that blocked; nothing up to the first call of a worker.
+    # Wait elsewhere up to the previous blocking call; 0 up to the first call of a worker.
     first = np.flatnonzero(np.diff(own[order], prepend=-1))
     blocks = np.concatenate(([False], blocked[row[order]][:-1] > 0))
     blocks[first] = True
@@ -83,31 +90,33 @@ def _in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, blocked
     return elsewhere
 
 
-def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
-    """Each call with its group, and with each other group of its worker that has no worker besides this group's; in order."""
+def _with_subgroups(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
+    """Each call with its group, and with each other group of its worker that is a subset of this group; in order."""
     rows = np.arange(len(worker))
     _, place = np.unique(codes(worker, group), return_index=True)
-    # Ends of messages meet no group.
+    # Point-to-point calls do not synchronize groups.
     place = place[~two_ended[place]]
-    held, its = worker[place], group[place]
+    workers, its = worker[place], group[place]
     size = np.bincount(its, minlength=int(group.max(initial=-1)) + 1)
-    # Pairs of groups that each worker is in both of.
-    order = np.argsort(held, kind="stable")
-    held, its = held[order], its[order]
-    many = np.bincount(held, minlength=int(worker.max(initial=-1)) + 1)
+    # Pairs of groups with each common worker.
+    order = np.argsort(workers, kind="stable")
+    workers, its = workers[order], its[order]
+    many = np.bincount(workers, minlength=int(worker.max(initial=-1)) + 1)
     start = np.cumsum(many) - many
-    left = np.repeat(np.arange(len(held)), many[held])
-    right = start[held[left]] + np.arange(len(left)) - np.repeat(np.cumsum(many[held]) - many[held], many[held])
+    left = np.repeat(np.arange(len(workers)), many[workers])
+    right = (
+        start[workers[left]] + np.arange(len(left)) - np.repeat(np.cumsum(many[workers]) - many[workers], many[workers])
+    )
     outer, inner = its[left], its[right]
     pair = codes(outer, inner)
     common = np.bincount(pair, minlength=int(pair.max(initial=-1)) + 1)[pair]
     whole = (common == size[inner]) & (outer != inner)
     left, inner = left[whole], inner[whole]
-    # Calls of the outer group, once for each inner one.
-    outer_key = codes(np.concatenate((worker, held[left])), np.concatenate((group, outer[whole])))
-    mine, asked = outer_key[: len(worker)], outer_key[len(worker) :]
-    order = np.argsort(asked, kind="stable")
-    count = np.bincount(asked, minlength=int(outer_key.max(initial=-1)) + 1)
+    # Calls of the outer group, once per inner group.
+    outer_key = codes(np.concatenate((worker, workers[left])), np.concatenate((group, outer[whole])))
+    mine, wanted = outer_key[: len(worker)], outer_key[len(worker) :]
+    order = np.argsort(wanted, kind="stable")
+    count = np.bincount(wanted, minlength=int(outer_key.max(initial=-1)) + 1)
     begin = np.cumsum(count) - count
     more = count[mine]
     added = np.repeat(rows, more)
@@ -117,8 +126,8 @@ def _together_with(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64,
     return row[in_time], of[in_time]
 
 
-def _before(order: Int64, key: Int64, value: Int64) -> Int64:
-    """For each row the sum of a value over the earlier rows of its key; ``order`` has those of each key together."""
+def _sum_before(order: Int64, key: Int64, value: Int64) -> Int64:
+    """Sum of a value over the earlier rows of each row's key; ``order`` sorts rows by key."""
     total = np.cumsum(value[order]) - value[order]
     first = np.flatnonzero(np.diff(key[order], prepend=-1))
     total -= np.repeat(total[first], np.diff(np.append(first, len(key))))

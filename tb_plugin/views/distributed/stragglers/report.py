@@ -1,4 +1,4 @@
-"""Stragglers of a job by name: what each costs a step, when it is late, and why, as a table and for sentences."""
+"""Stragglers by name: cost per step, pattern and cause."""
 
 from __future__ import annotations
 
@@ -32,51 +32,51 @@ from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-EXPLAINED = 10
-"""So many stragglers, the costliest, are compared with the others kernel by kernel."""
-HIDDEN = 0.5
-"""A straggler without which so small a share is gained of what it keeps others waiting is hidden by other stragglers."""
+# costliest stragglers whose kernels are compared with the others
+MAX_EXPLAINED = 10
+# a straggler is hidden by others if its removal gains less than this share of the wait that it causes
+MIN_GAIN_SHARE = 0.5
+# texts of causes by component
 CAUSES = {
-    "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "input",
-    "host": "the host", "idle": "idle without a reason that is recorded",
+    "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "data loading",
+    "host": "the host", "idle": "idle, cause not recorded",
 }  # fmt: skip
-"""What a component is called where it is a cause."""
 
 
 @dataclass(frozen=True, eq=False)
 class Blame:
-    """Who is late, with names: of the chosen steps, or of the recording where it has none."""
+    """Stragglers of the selected steps, or of the whole recording without steps."""
 
     names: tuple[str, ...]
     groups: tuple[str, ...]
     """Names of groups by code."""
     labels: tuple[str, ...]
-    """Steps that are looked at; one empty label stands for a recording without steps."""
+    """Analyzed steps; one empty label stands for a recording without steps."""
     step_ns: Float64
     met: StragglerCalls
     arrived: Arrivals
     found: Stragglers
     excess: dict[int, Excess]
     slow_groups: dict[int, int]
-    """Of stragglers that communicate longer in another group than others do: its code."""
+    """Group code of stragglers that communicate longer in another group than others do."""
     kernels: dict[int, Uneven]
     on_devices: bool
     """Some worker has a device that computes."""
 
     @property
     def count(self) -> int:
-        """Returns how many steps are looked at."""
+        """Returns the number of analyzed steps."""
         return len(self.labels)
 
     @cached_property
     def mean_ns(self) -> float:
-        """Returns the mean time of a step; 0 where none is known."""
+        """Returns the mean time of a step, ns; 0 if unknown."""
         return float(self.step_ns.mean()) if self.count else 0.0
 
     @property
     def each(self) -> str:
-        """Returns what a cost is of, in words."""
-        return "the recording" if self.labels == ("",) else "each step" if self.count > 1 else "the step"
+        """Returns the unit of a cost in words."""
+        return "in the recording" if self.labels == ("",) else "per step" if self.count > 1 else "in the step"
 
     def per_step(self, total: float) -> float:
         """Returns the mean over the steps."""
@@ -84,38 +84,38 @@ class Blame:
 
     @cached_property
     def lost_ns(self) -> Float64:
-        """Returns what a step would gain if each worker were as fast as the next one, the mean."""
+        """Returns the time per step that each worker costs: saved if it were as fast as the next one."""
         mean: Float64 = self.found.lost_ns.sum(axis=1) / max(self.count, 1)
         return mean
 
     def lost(self, worker: int) -> tuple[float, float]:
-        """Returns what a step would gain if the worker were as fast as the next one, at least and at most: means."""
+        """Returns the lower and the upper bound of the time per step that a worker costs, ns."""
         return self.per_step(int(self.found.lost_low_ns[worker].sum())), float(self.lost_ns[worker])
 
     @property
     def costly(self) -> list[int]:
-        """Returns the stragglers that cost so much of a step that it is worth a word.
+        """Returns the stragglers with a significant cost (``WORTH``).
 
-        Those that are late again and again stand first, then those that were once; the costliest of each first.
+        Repeated stragglers come first, then single ones; the costliest of each first.
         """
         worth = [w for w in self.found.told.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns]
         return sorted(worth, key=self.is_once)
 
     def is_once(self, worker: int) -> bool:
-        """Returns whether a straggler is late in one of several steps: what may never happen again."""
+        """Returns whether a straggler is late in a single step, which may never happen again."""
         return self.count > 1 and self.found.pattern[worker] == SINGLE
 
     def worst_step(self, worker: int) -> tuple[str, int, float]:
-        """Returns the step in which a worker costs most, how much it costs there, and that over the time of the step."""
+        """Returns the step in which a worker costs most, that cost in ns, and its share of the step."""
         at = int(np.argmax(self.found.lost_ns[worker]))
         lost, whole = int(self.found.lost_ns[worker, at]), float(self.step_ns[at])
         return self.labels[at], lost, lost / whole if whole else 0.0
 
     @cached_property
     def usual(self) -> Int64:
-        """Returns whom to compare each worker in a group (row of Stragglers) with: that of the median lateness of the others.
+        """Returns the reference rank of each worker in a group (row of Stragglers): median lateness among the others.
 
-        -1 where there are none.
+        -1 without other ranks.
         """
         found = self.found
         order = np.lexsort((found.worker, found.late_ns, found.group))
@@ -123,50 +123,50 @@ class Blame:
         place[order] = np.arange(len(order))
         _, of, count = np.unique(found.group, return_inverse=True, return_counts=True)
         size, first = count[of], (np.cumsum(count) - count)[of]
-        # Among the others the one in the middle, of two the lower; oneself is passed over.
+        # The (lower) median among the others, without the worker itself.
         middle = first + (size - 2) // 2
         middle += place <= middle
         return np.where(size > 1, found.worker[order[np.minimum(middle, len(order) - 1)]], -1)
 
     def pattern(self, worker: int) -> str:
-        """Returns when the worker is late, in words; empty where it is no straggler."""
+        """Returns the pattern of a worker in words; empty for non-stragglers."""
         name = self.found.pattern[worker]
         return f"every {self.found.every[worker]} steps" if name == PERIODIC else name
 
     def held_up_by(self, calls: Int64) -> str | None:
-        """Returns who is at the root of most of what some calls wait for a worker, where that is worth a word."""
+        """Returns the root cause of most of the wait of some calls for a worker, if significant."""
         by, each = passed_on(self.met, self.roots, calls)
         return self.names[by] if by >= 0 and each >= WORTH * self.mean_ns * max(self.count, 1) else None
 
     def worker_held_up_by(self, worker: int) -> str | None:
-        """Returns who is at the root of most of what others wait for a worker in collectives: in messages they do by plan."""
+        """Returns the root cause of most of the others' wait for a worker in collectives; messages wait by design."""
         return self.held_up_by(self._calls_that_wait[worker])
 
     @cached_property
     def _calls_that_wait(self) -> list[Int64]:
-        """For each worker the calls of collectives in which others wait for it."""
-        met = self.met
-        calls = np.flatnonzero(waits(met) & ~met.two_ended)
-        calls = calls[np.argsort(met.waiting.last[calls], kind="stable")]
-        return np.split(calls, np.searchsorted(met.waiting.last[calls], np.arange(1, len(self.names))))
+        """For each worker the collective calls in which others wait for it."""
+        straggler_calls = self.met
+        calls = np.flatnonzero(waits(straggler_calls) & ~straggler_calls.two_ended)
+        calls = calls[np.argsort(straggler_calls.waiting.last[calls], kind="stable")]
+        return np.split(calls, np.searchsorted(straggler_calls.waiting.last[calls], np.arange(1, len(self.names))))
 
     @cached_property
     def roots(self) -> Roots:
-        """Returns who is at the root of what each call waits for."""
+        """Returns the root cause of each call's wait."""
         return roots(self.met)
 
     @cached_property
     def held(self) -> RootCauses:
-        """Returns who held up whom."""
+        """Returns the root cause of each worker's inherited lateness."""
         return root_causes(self.met, self.arrived, self.found, self.roots)
 
 
 @remembered
 def blame(data: JobData) -> Blame:
-    """Returns who is late, what it costs and why. Without a second worker nobody is."""
+    """Returns the stragglers with cost and cause; none with a single worker."""
     labels, step_of, step_ns = _steps(data)
-    met, groups, kind = _met(data, step_of)
-    arrived = arrivals(met)
+    calls, groups, kind = _straggler_calls(data, step_of)
+    arrived = arrivals(calls)
     found = stragglers(arrived, len(data.names), step_ns)
     if data.whole is not None:
         found = _as_in_all_steps(found, labels, blame(data.whole))
@@ -175,26 +175,26 @@ def blame(data: JobData) -> Blame:
         for key in COMPONENTS
         if f"before_{key}_ns" in data.seen.data.column_names
     }
-    burst = bursts(met)
+    burst = bursts(calls)
     excess = excesses(arrived, found, before, burst)
-    asked = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
+    main_rows = {one: found.main_group(one) for one, more in excess.items() if more.main == COMMUNICATION}
     slow = {
-        one: slow_group(met, kind, one, _mates(found, row), int(found.group[row]), found.slow[one])
-        for one, row in list(asked.items())[:EXPLAINED]
+        one: slow_group(calls, kind, one, _other_members(found, row), int(found.group[row]), found.slow[one])
+        for one, row in list(main_rows.items())[:MAX_EXPLAINED]
     }
     kernels = _kernels(data, found, excess, labels)
-    if data.whole is None and len(met.worker) and data.seen.data["on_device"].to_numpy().all():
-        found = _without_each(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
-    # A worker without one has the host in its row.
+    if data.whole is None and len(calls.worker) and data.seen.data["on_device"].to_numpy().all():
+        found = _with_simulated_costs(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
+    # Workers without a device have the host in their row.
     on_devices = any(row["device"] != HOST for row in data.devices)
     give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
-    return Blame(data.names, groups, labels, step_ns, met, arrived, found, excess, slow, kernels, on_devices)
+    return Blame(data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, on_devices)
 
 
 def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -> Stragglers:
-    """The same with what is known of workers and steps from all of them: which are chosen does not change what one costs.
+    """The same with values from all steps, so that a selection does not change the cost of a worker.
 
-    Who is a straggler in none of the chosen steps is none there; who is one in the chosen steps alone is one there.
+    Stragglers without a late step in the selection are none there; stragglers of the selection only remain stragglers.
     """
     if not set(labels) <= set(every.labels):  # no chosen step has a time
         return found
@@ -215,26 +215,25 @@ def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -
     )
 
 
-def _without_each(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
-    """The same, with what each of the costliest stragglers costs as the calls of the job are played without its delays.
+def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_whole: bool) -> Stragglers:
+    """The same, with the simulated cost of each of the costliest stragglers.
 
-    Calls on the host are left alone: what there waits for what is not told by their streams. ``is_whole``: every rank of the
-    job is here.
+    Host calls are not simulated: streams do not show what waits there. ``is_whole``: every rank of the job is loaded.
     """
-    told, shape = found.told[:EXPLAINED].tolist(), found.lost_ns.shape
+    candidates, shape = found.told[:MAX_EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
     lost_calls = in_which_calls_were_lost(arrived.met, *shape)
-    for one, alone in zip(told, replayed(arrived, [[one] for one in told], *shape), strict=True):
-        # What goes faster where it is not late, because another one that lost calls there is, is no gain of it.
-        alone = np.where(lost_calls & ~found.slow[one], np.minimum(alone, found.lost_ns[one]), alone)
-        lost[one], least = alone, HIDDEN * found.lost_ns[one].sum()
-        if len(told) > 1 and alone.sum() < least:
-            # Others keep from being gained what it costs: it is that once they are as fast as the next.
-            others = [other for other in told if other != one]
-            more = replayed(arrived, [told], *shape)[0] - replayed(arrived, [others], *shape)[0]
-            lost[one] = np.maximum(alone, np.minimum(more, found.lost_ns[one]))
+    for one, gain in zip(candidates, replayed(arrived, [[one] for one in candidates], *shape), strict=True):
+        # In steps with missing calls and without lateness of this worker, the gain is capped by its cost.
+        gain = np.where(lost_calls & ~found.slow[one], np.minimum(gain, found.lost_ns[one]), gain)
+        lost[one], least = gain, MIN_GAIN_SHARE * found.lost_ns[one].sum()
+        if len(candidates) > 1 and gain.sum() < least:
+            # Other stragglers hide its gain: use the gain after the others are as fast as the next rank.
+            others = [other for other in candidates if other != one]
+            more = replayed(arrived, [candidates], *shape)[0] - replayed(arrived, [others], *shape)[0]
+            lost[one] = np.maximum(gain, np.minimum(more, found.lost_ns[one]))
         if not is_whole and lost[one].sum() < least:
-            # Whom a rank without a trace passes the delay on to seems to wait for nobody.
+            # If a missing rank passes the delay on, the ranks seem to wait for none.
             lost[one] = found.lost_ns[one]
         if lost[one].max(initial=0) < WORTH * step_ns.mean():
             pattern[one] = ""
@@ -242,30 +241,30 @@ def _without_each(found: Stragglers, arrived: Arrivals, step_ns: Float64, is_who
 
 
 def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
-    """The steps looked at, the place in them of each step of the calls (one beyond for none), and their times."""
+    """The analyzed steps, the position of each label in them (one past the end for none), and their times."""
     at, length = data.step_places[1], data.step_table["step_total_ns"]
     known = length.is_valid().to_numpy()
     count = np.bincount(at[known], minlength=len(data.labels))
     total = np.bincount(at[known], weights=length.drop_null().to_numpy(), minlength=len(data.labels))
-    there = np.flatnonzero(count)
-    if not len(there) and not len(at) and len(data.seen.worker):
-        seen = data.seen
+    timed = np.flatnonzero(count)
+    if not len(timed) and not len(at) and len(data.seen.worker):
+        calls = data.seen
         first, last = np.full(len(data.names), np.iinfo(np.int64).max), np.full(len(data.names), np.iinfo(np.int64).min)
-        np.minimum.at(first, seen.worker, seen.start_ns)
-        np.maximum.at(last, seen.worker, seen.end_ns)
+        np.minimum.at(first, calls.worker, calls.start_ns)
+        np.maximum.at(last, calls.worker, calls.end_ns)
         lasts = last > first
         whole = float((last - first)[lasts].mean()) if lasts.any() else 0.0
         return ("",), np.zeros(len(data.labels) + 1, np.int64), np.array([whole])
-    step_of = np.full(len(data.labels) + 1, len(there), np.int64)
-    step_of[there] = np.arange(len(there))
-    return tuple(data.labels[place] for place in there.tolist()), step_of, total[there] / count[there]
+    step_of = np.full(len(data.labels) + 1, len(timed), np.int64)
+    step_of[timed] = np.arange(len(timed))
+    return tuple(data.labels[place] for place in timed.tolist()), step_of, total[timed] / count[timed]
 
 
-def _met(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...], Int64]:
-    """What is asked of the calls, the names of their groups by code, and which groups are for one purpose."""
-    seen = data.seen
-    group, ranks = texts_of(seen.data, "group"), texts_of(seen.data, "group_ranks")
-    _, first, code = np.unique(numbers_of(seen.data, "group_code"), return_index=True, return_inverse=True)
+def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...], Int64]:
+    """The columns of calls, group names by code, and the purpose of each group."""
+    calls = data.seen
+    group, ranks = texts_of(calls.data, "group"), texts_of(calls.data, "group_ranks")
+    _, first, code = np.unique(numbers_of(calls.data, "group_code"), return_index=True, return_inverse=True)
     described = {(row["group"], row["group_ranks"]): str(row["group_description"] or "") for row in data.process_groups}
     names, kinds_of = [], []
     for row in first.tolist():
@@ -273,41 +272,41 @@ def _met(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...]
         description = described.get((name, listed), "")
         kinds_of.append(description or name)
         names.append(f"{name} ({description})" if description and description != name else name)
-    collective, kinds = texts_of(seen.data, "collective")
-    # Ends of other collectives say nothing of who came last: their starts do, where clocks are known.
-    known = seen.late.arrival == KNOWN
+    collective, kinds = texts_of(calls.data, "collective")
+    # Ends of other collectives do not show the last arrival; starts do, with known clocks.
+    known = calls.late.arrival == KNOWN
     by_clock = known & ~is_one_of(collective, kinds, SYNCHRONIZING)
-    dur, blocked = seen.end_ns - seen.start_ns, _column(data, "blocked_ns", -1)
+    dur, blocked = calls.end_ns - calls.start_ns, _column(data, "blocked_ns", -1)
     met = StragglerCalls(
-        worker=seen.worker,
-        step=step_of[seen.step],
+        worker=calls.worker,
+        step=step_of[calls.step],
         group=code.astype(np.int64),
-        stream=texts_of(seen.data, "stream")[0],
+        stream=texts_of(calls.data, "stream")[0],
         two_ended=is_one_of(collective, kinds, POINT_TO_POINT),
-        start_ns=seen.start_ns,
+        start_ns=calls.start_ns,
         dur_ns=dur,
         blocked_ns=np.where(blocked >= 0, blocked, dur),
-        match=seen.match,
-        waiting=seen.waiting,
-        lateness_ns=np.where(by_clock, seen.late.lateness_ns, UNKNOWN),
-        noise_ns=np.where(by_clock, data.clocks.residual_ns[seen.worker], 0),
-        level_ns=np.where(known, seen.late.lateness_ns, UNKNOWN),
-        level_noise_ns=np.where(known, data.clocks.residual_ns[seen.worker], 0),
+        match=calls.match,
+        waiting=calls.waiting,
+        lateness_ns=np.where(by_clock, calls.late.lateness_ns, UNKNOWN),
+        noise_ns=np.where(by_clock, data.clocks.residual_ns[calls.worker], 0),
+        level_ns=np.where(known, calls.late.lateness_ns, UNKNOWN),
+        level_noise_ns=np.where(known, data.clocks.residual_ns[calls.worker], 0),
         time_ns=_on_one_axis(data),
-        excused_ns=_excused(data),
+        excused_ns=_late_recording(data),
     )
     return met, tuple(names), np.unique(np.array(kinds_of, np.str_), return_inverse=True)[1].astype(np.int64)
 
 
 def _on_one_axis(data: JobData) -> Int64:
-    """When calls begin by corrected clocks, of workers whose clock can be compared with those of most others."""
+    """Start of calls by corrected clocks, for workers in the largest connected set."""
     worker, connected = data.seen.worker, data.clocks.connected
     most = int(np.bincount(connected[connected >= 0], minlength=1).argmax())
     return np.where(connected[worker] == most, data.clocks.corrected(worker, data.seen.start_ns), UNKNOWN)
 
 
-def _excused(data: JobData) -> Int64:
-    """How much of the lateness at each call may be that its worker's recording began later than those it meets there."""
+def _late_recording(data: JobData) -> Int64:
+    """Lateness of each call that may come from a late start of its worker's recording."""
     late = np.flatnonzero((data.seen.late.arrival == BEGAN_LATER) & (data.seen.match >= 0))
     worker, match = data.seen.worker[late], data.seen.match[late]
     begin, residual = data.clocks.begin_ns, data.clocks.residual_ns
@@ -325,17 +324,17 @@ def _excused(data: JobData) -> Int64:
 
 
 def _column(data: JobData, key: str, missing: int) -> Int64:
-    """A column of the calls that not every part has."""
+    """An optional column of the calls."""
     if key not in data.seen.data.column_names:
         return np.full(len(data.seen.worker), missing, np.int64)
     return numbers_of(data.seen.data, key, missing)
 
 
 def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
-    """How the kernels of stragglers that compute longer differ from those of their groups."""
+    """Kernel differences of stragglers that compute longer."""
     table = data.kernels
-    asked = [one for one in found.told.tolist()[:EXPLAINED] if one in excess and excess[one].main == COMPUTE]
-    if table is None or not asked or not table.num_rows:
+    selected = [one for one in found.told.tolist()[:MAX_EXPLAINED] if one in excess and excess[one].main == COMPUTE]
+    if table is None or not selected or not table.num_rows:
         return {}
     kernel, names = texts_of(table, "kernel")
     step = pc.fill_null(pc.index_in(table["step"], value_set=pa.array(labels, pa.string())), len(labels))
@@ -349,29 +348,28 @@ def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels
         ns=table["kernel_ns"].to_numpy().astype(np.int64),
         names=names,
     )
-    told = {}
-    for one in asked:
-        told[one] = uneven(times, one, _mates(found, found.main_group(one)), found.slow[one])
-    return told
+    differences = {}
+    for one in selected:
+        differences[one] = uneven(times, one, _other_members(found, found.main_group(one)), found.slow[one])
+    return differences
 
 
-def _mates(found: Stragglers, row: int) -> list[int]:
-    """The other workers of a group."""
+def _other_members(found: Stragglers, row: int) -> list[int]:
     return [w for w in found.worker[found.group == found.group[row]].tolist() if w != found.worker[row]]
 
 
-def why(told: Blame, worker: int) -> dict[str, object]:
-    """Returns the columns that say why a worker is late."""
-    excess = told.excess.get(worker)
+def why(report: Blame, worker: int) -> dict[str, object]:
+    """Returns the table cells with the cause of a worker's lateness."""
+    excess = report.excess.get(worker)
     if excess is None or not excess.main:
         return {}
-    cells: dict[str, object] = {f"more_{key}_ns": told.per_step(value) for key, value in excess.ns.items()}
+    cells: dict[str, object] = {f"more_{key}_ns": report.per_step(value) for key, value in excess.ns.items()}
     cells["late_cause"] = CAUSES[excess.main]
-    cells["late_cause_ns"] = told.per_step(excess.ns[excess.main])
+    cells["late_cause_ns"] = report.per_step(excess.ns[excess.main])
     cells["late_cause_share"] = excess.share(excess.main)
-    if (slow := told.slow_groups.get(worker, -1)) >= 0:
-        cells["held_up_in"] = told.groups[slow]
-    kernels = told.kernels.get(worker)
+    if (slow := report.slow_groups.get(worker, -1)) >= 0:
+        cells["held_up_in"] = report.groups[slow]
+    kernels = report.kernels.get(worker)
     if excess.main == COMPUTE and kernels is not None and kernels.how:
         cells["late_how"] = kernels.how
         if kernels.how != MORE_CALLS:
@@ -384,5 +382,5 @@ def why(told: Blame, worker: int) -> dict[str, object]:
 
 
 def value_or_none(value: float) -> float | None:
-    """Returns a value; None for NaN."""
+    """Returns the value; None for NaN."""
     return None if np.isnan(value) else float(value)

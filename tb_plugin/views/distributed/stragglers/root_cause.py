@@ -1,4 +1,4 @@
-"""Who is at the root of a wait: the last one to come was itself held up elsewhere before, that one by another, and so on."""
+"""Root causes of waits, followed back from rank to rank."""
 
 from __future__ import annotations
 
@@ -18,99 +18,103 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-_MOST, _SOME = 0.5, 0.1
-"""Shares of a wait: who was held up for most of it is not late on its own account; some is more than noise."""
-_HOPS = 64
-"""So many ranks that held up one another are followed at least."""
+# shares of a wait: above _INHERITED_SHARE the lateness is inherited; above _NOISE_SHARE it is more than noise
+_INHERITED_SHARE, _NOISE_SHARE = 0.5, 0.1
+# minimum number of ranks to follow back
+_MIN_HOPS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Roots:
-    """Who is at the root of what each call of Met waits for: one that was not itself held up elsewhere before."""
+    """Root cause of each call's wait: a worker that was not itself delayed elsewhere before."""
 
     by: Int64
-    """The worker; -1 where nobody is awaited, or it is not known for whom one on the way to it waited."""
+    """The worker; -1 without a wait, or if the chain is unknown."""
     group: Int64
-    """The group in which that one was late; -1 where ``by`` is."""
+    """The group in which that worker was late; -1 if ``by`` is."""
 
 
-def waits(met: StragglerCalls) -> Bool:
-    """Returns which calls wait for another worker, as far as it is known for which."""
-    last = met.waiting.last
-    found: Bool = (met.match >= 0) & (met.dur_ns > met.waiting.transfer_ns) & (last >= 0) & (last != met.worker)
+def waits(calls: StragglerCalls) -> Bool:
+    """Returns which calls wait for a known other worker."""
+    last = calls.waiting.last
+    found: Bool = (calls.match >= 0) & (calls.dur_ns > calls.waiting.transfer_ns) & (last >= 0) & (last != calls.worker)
     return found
 
 
-def roots(met: StragglerCalls) -> Roots:
-    """Returns the roots of all calls: followed call by call, each back to the one in which its last worker waited longest.
+def roots(calls: StragglerCalls) -> Roots:
+    """Returns the roots of all calls: each is followed back to the call in which its last worker waited longest.
 
-    That worker was held up where it waited for so much longer in other groups than who waits for it that this is most of
-    the wait; of a message some of it will do: the rest is waited by the plan of the program, and nobody is late. What
-    computation hides holds up as well: a hidden call costs nothing, but leaves its ranks apart.
+    The last worker was delayed if it waited so much longer in other groups than the waiting one that this is most of the
+    wait. For messages some of it is enough: the rest is wait by design. Calls that overlap with compute delay as well: they
+    cost nothing, but leave their ranks apart.
     """
-    # Of messages those of one pair of ranks are a group: what one waits for a third rank it passes on.
-    other = _other_end(met)
-    pair = codes(np.minimum(met.worker, other), np.maximum(met.worker, other))
-    met_in = replace(met, group=np.where(met.two_ended, pair, met.group)) if met.two_ended.any() else met
-    # Calls of a group that are under way at once are late by what was before the first of them.
-    first = bursts(met_in)
-    elsewhere = waited_elsewhere(met_in)[first]
-    last = met.waiting.last
-    wait = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, 0)
-    waiting = waits(met)
-    late = np.full(int(met.match.max(initial=-1)) + 2, -1)  # the last one is for calls without a match
-    is_last = np.flatnonzero((met.match >= 0) & (met.worker == last))
-    late[met.match[is_last]] = is_last
-    its = np.where(waiting & (late[met.match] >= 0), first[late[met.match]], -1)
+    # Messages between two ranks form a group: wait for a third rank is passed on.
+    other = _other_end(calls)
+    pair = codes(np.minimum(calls.worker, other), np.maximum(calls.worker, other))
+    grouped_calls = (
+        replace(calls, group=np.where(calls.two_ended, pair, calls.group)) if calls.two_ended.any() else calls
+    )
+    # Concurrent calls of a group are late because of the time before the first of them.
+    first = bursts(grouped_calls)
+    elsewhere = waited_elsewhere(grouped_calls)[first]
+    last = calls.waiting.last
+    wait = np.where(calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, 0)
+    waiting = waits(calls)
+    late = np.full(int(calls.match.max(initial=-1)) + 2, -1)  # the last one is for calls without a match
+    is_last = np.flatnonzero((calls.match >= 0) & (calls.worker == last))
+    late[calls.match[is_last]] = is_last
+    its = np.where(waiting & (late[calls.match] >= 0), first[late[calls.match]], -1)
     more = np.where(its >= 0, elsewhere[its] - elsewhere, 0)
-    held = np.flatnonzero(more > np.where(met.two_ended, _SOME, _MOST) * wait)
+    delayed = np.flatnonzero(more > np.where(calls.two_ended, _NOISE_SHARE, _INHERITED_SHARE) * wait)
     onward = np.arange(len(wait))
-    onward[held] = _longest_elsewhere(met, elsewhere, its[held], _SOME * wait[held])
-    for _ in range(_HOPS.bit_length()):
+    onward[delayed] = _longest_elsewhere(calls, elsewhere, its[delayed], _NOISE_SHARE * wait[delayed])
+    for _ in range(_MIN_HOPS.bit_length()):
         onward = onward[onward]
-    # A message whose other end is not here names nobody, and neither does a circle of calls under way at once.
+    # Messages with an unknown other end, and cycles of concurrent calls, have no root.
     known = waiting & waiting[onward] & (onward[onward] == onward)
-    return Roots(np.where(known, last[onward], -1), np.where(known, met.group[onward], -1))
+    return Roots(np.where(known, last[onward], -1), np.where(known, calls.group[onward], -1))
 
 
-def _other_end(met: StragglerCalls) -> Int64:
-    """The other worker of each message of which both ends are here; else the worker itself."""
-    ends = np.flatnonzero(met.two_ended & (met.match >= 0))
-    total = np.zeros(int(met.match.max(initial=-1)) + 1, np.int64)
-    np.add.at(total, met.match[ends], met.worker[ends])
-    ends = ends[np.bincount(met.match[ends], minlength=len(total))[met.match[ends]] == 2]
-    other = met.worker.copy()
-    other[ends] = total[met.match[ends]] - met.worker[ends]
+def _other_end(calls: StragglerCalls) -> Int64:
+    """The other worker of each message with both ends loaded; else the worker itself."""
+    ends = np.flatnonzero(calls.two_ended & (calls.match >= 0))
+    total = np.zeros(int(calls.match.max(initial=-1)) + 1, np.int64)
+    np.add.at(total, calls.match[ends], calls.worker[ends])
+    ends = ends[np.bincount(calls.match[ends], minlength=len(total))[calls.match[ends]] == 2]
+    other = calls.worker.copy()
+    other[ends] = total[calls.match[ends]] - calls.worker[ends]
     return other
 
 
-def _longest_elsewhere(met: StragglerCalls, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
-    """For each of the ``late`` calls the call of the same worker in which it waited longest of what it waited ``elsewhere``.
+def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
+    """For each ``late`` call, the call with the longest part of its worker's wait ``elsewhere``.
 
-    Of collectives, where that is ``enough``: messages are waited for by plan.
+    A collective if its wait is ``enough``, since messages wait by design.
     """
-    order = np.argsort(met.worker, kind="stable")
+    order = np.argsort(calls.worker, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    length = np.where(met.match >= 0, met.dur_ns - met.waiting.transfer_ns, np.where(met.two_ended, met.dur_ns, 0))
-    length = np.minimum(length, met.blocked_ns)[order]
+    length = np.where(
+        calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, np.where(calls.two_ended, calls.dur_ns, 0)
+    )
+    length = np.minimum(length, calls.blocked_ns)[order]
     total, end = np.cumsum(length), place[late]
-    # Of one group no call blocks between two that do, so that all waits from here on are elsewhere: their sum tells where.
+    # No call of the own group blocks in between, so all waits from here on are elsewhere: their sum gives the start.
     begin = np.searchsorted(total, (total - length)[end] - elsewhere[late], side="right")
-    met_all = np.where(met.two_ended[order], 0, length)
-    best = _largest(met_all, begin, end)
-    return order[np.where(met_all[best] > enough, best, _largest(length, begin, end))]
+    collective_waits = np.where(calls.two_ended[order], 0, length)
+    best = _largest(collective_waits, begin, end)
+    return order[np.where(collective_waits[best] > enough, best, _largest(length, begin, end))]
 
 
 def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
-    """The place of the largest value in each of some ranges that are not empty."""
+    """Position of the largest value in each non-empty range."""
     best, size = np.arange(len(values)), 1
     found = np.empty(len(begin), np.int64)
     width = end - begin
     while len(best):
-        asked = np.flatnonzero((width >= size) & (width < 2 * size))
-        left, right = best[begin[asked]], best[end[asked] - size]
-        found[asked] = np.where(values[right] > values[left], right, left)
+        selected = np.flatnonzero((width >= size) & (width < 2 * size))
+        left, right = best[begin[selected]], best[end[selected] - size]
+        found[selected] = np.where(values[right] > values[left], right, left)
         left, right = best[:-size], best[size:]
         best = np.where(values[right] > values[left], right, left)
         size *= 2
@@ -119,46 +123,48 @@ def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class RootCauses:
-    """Who held up workers in groups (rows of Stragglers), and in which group that was; -1 where nobody did."""
+    """Root causes of inherited lateness for workers in groups (rows of Stragglers); -1 without one."""
 
     inherited_ns: Int64
-    """What they cost there that is no fault of theirs, sums over the collectives."""
+    """Inherited cost, summed over the collectives."""
     by: Int64
-    """The worker at the root: one that was not itself held up."""
+    """The worker at the root."""
     group: Int64
     """The group in which that worker was late."""
 
 
-def root_causes(met: StragglerCalls, arrived: Arrivals, found: Stragglers, root: Roots) -> RootCauses:
-    """Returns for each worker in a group who held it up elsewhere before it was late there."""
+def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Stragglers, root: Roots) -> RootCauses:
+    """Returns the root cause of each worker's lateness in a group."""
     count = len(found.worker)
-    groups = int(max(found.group.max(initial=-1), met.group.max(initial=-1))) + 1
+    groups = int(max(found.group.max(initial=-1), straggler_calls.group.max(initial=-1))) + 1
     row_of = np.full((len(found.lost_ns), max(groups, 1)), -1)
     row_of[found.worker, found.group] = np.arange(count)
     at = row_of[arrived.culprit, arrived.group]
     inherited = np.bincount(at, weights=arrived.inherited_ns, minlength=count).astype(np.int64)
     by, of = np.full(count, -1), np.full(count, -1)
-    last = met.waiting.last
-    calls = np.flatnonzero((root.by >= 0) & (root.by != last) & ~met.two_ended)
-    row = row_of[last[calls], met.group[calls]]
+    last = straggler_calls.waiting.last
+    calls = np.flatnonzero((root.by >= 0) & (root.by != last) & ~straggler_calls.two_ended)
+    row = row_of[last[calls], straggler_calls.group[calls]]
     calls, row = calls[inherited[row] > 0], row[inherited[row] > 0]
     _, first, which = np.unique(codes(row, root.by[calls], root.group[calls]), return_index=True, return_inverse=True)
-    total = np.bincount(which, weights=(met.dur_ns - met.waiting.transfer_ns)[calls], minlength=len(first))
-    # The one with most is written last.
+    total = np.bincount(
+        which, weights=(straggler_calls.dur_ns - straggler_calls.waiting.transfer_ns)[calls], minlength=len(first)
+    )
+    # The largest is written last.
     order = first[np.argsort(total, kind="stable")]
     by[row[order]], of[row[order]] = root.by[calls[order]], root.group[calls[order]]
     return RootCauses(inherited, by, of)
 
 
-def passed_on(met: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
-    """Returns who is at the root of most of what some calls wait for a worker, and how long each rank waits so in the mean.
+def passed_on(straggler_calls: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
+    """Returns the root cause of most of the wait of some calls for a worker, and the mean wait per rank, ns.
 
-    -1 and 0 where that is the worker itself, or nobody is at the root of more than half.
+    -1 and 0 if that is the worker itself, or if no worker causes more than half.
     """
-    wait = met.dur_ns[calls] - met.waiting.transfer_ns[calls]
+    wait = straggler_calls.dur_ns[calls] - straggler_calls.waiting.transfer_ns[calls]
     by = root.by[calls]
     total = np.bincount(by + 1, weights=wait)
     most = int(np.argmax(total)) - 1 if len(total) else -1
-    if most < 0 or most == met.waiting.last[calls[0]] or total[most + 1] <= _MOST * wait.sum():
+    if most < 0 or most == straggler_calls.waiting.last[calls[0]] or total[most + 1] <= _INHERITED_SHARE * wait.sum():
         return -1, 0.0
-    return most, float(total[most + 1]) / len(np.unique(met.worker[calls[by == most]]))
+    return most, float(total[most + 1]) / len(np.unique(straggler_calls.worker[calls[by == most]]))

@@ -1,10 +1,9 @@
-"""What a job gains if one worker were as fast as the next: its calls are played again, each as much earlier as what it
-waits for.
+"""Simulated gain of a job without a straggler.
 
-Every worker has a time by which it is earlier, from 0 at the begin of each step. A collective begins as much earlier on it
-as it is, or, where it begins as the call before it on its stream ends, as that one does. It ends as much earlier as the last
-of its workers then begins it, and whom it blocks is as much earlier after it. The workers that are asked about begin each
-collective at which they are last when the next one does.
+Each worker has a time by which it is earlier, 0 at the start of each step. It starts a collective earlier by this time or, if
+the collective starts when the previous call on its stream ends, by that call's gain. The collective ends as much earlier as
+the last of its workers starts it, and then the blocked workers are as much earlier. A simulated straggler starts the
+collectives where it is last together with the next rank.
 """
 
 from __future__ import annotations
@@ -22,93 +21,95 @@ from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-BEHIND_NS = 10_000
-"""A call that begins so soon after the one before it on its stream has waited for that one: a launch takes a while."""
-WHOLLY_PERCENT = 98
-"""A call that blocks its worker for so much of its time leaves it nothing else to do."""
-_FREE = np.iinfo(np.int64).max
+# a call that starts this soon after the previous one on its stream waited for it; launches take time
+MAX_LAUNCH_GAP_NS = 10_000
+# share of a call's time; above it the worker cannot do anything else
+MIN_BLOCKED_PERCENT = 98
+_UNLIMITED = np.iinfo(np.int64).max
 
 
-def replayed(arrived: Arrivals, asked: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
-    """Returns for each set of workers in ``asked`` what each step ([asked, step]) gains if all of them were as fast as the
-    next one wherever they are last. No worker is in two sets.
+def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
+    """Returns the gain, [candidate, step], if all workers of each set in ``candidates`` were as fast as the next one.
 
-    It is an estimate. How much sooner a call could begin than the one before it ends is known only where its worker had
-    nothing else to do; elsewhere it is taken to be enough. A worker that lost calls in a step holds up nobody there, nor
-    does one whose trace is not here.
+    The sets are disjoint.
+
+    This is an estimate. The possible start of a call before the end of the previous one is known only if its worker was idle;
+    otherwise the call is assumed to start early enough. A worker with missing calls in a step delays no other rank there, nor
+    does a rank without a trace.
     """
-    met = arrived.met
-    lanes = lanes_of(met, workers, steps)
-    if not len(asked) or not len(lanes.call):
-        return np.zeros((len(asked), steps), np.int64)
+    calls = arrived.met
+    lanes = lanes_of(calls, workers, steps)
+    if not len(candidates) or not len(lanes.call):
+        return np.zeros((len(candidates), steps), np.int64)
     column = np.full(workers, -1)
-    for place, members in enumerate(asked):
+    for place, members in enumerate(candidates):
         column[list(members)] = place
-    lacks = _lacking(met, lanes)
-    early = _played(arrived, lanes, lacks, column, len(asked)).reshape(workers, steps, -1)
-    # What those that are asked about do after their last call, the next step shows.
-    early[column >= 0, :, column[column >= 0]] = _FREE
-    early[lacks.reshape(workers, steps)] = _FREE
+    lacks = _lanes_with_missing_calls(calls, lanes)
+    early = _simulated_gain(arrived, lanes, lacks, column, len(candidates)).reshape(workers, steps, -1)
+    # The next step contains what simulated workers do after their last call.
+    early[column >= 0, :, column[column >= 0]] = _UNLIMITED
+    early[lacks.reshape(workers, steps)] = _UNLIMITED
     found: Int64 = early.min(axis=0).T
-    return np.where(found == _FREE, 0, np.maximum(found, 0))
+    return np.where(found == _UNLIMITED, 0, np.maximum(found, 0))
 
 
-def _played(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
-    """By how much each lane is earlier at its end: [lane, column]."""
-    met, calls = arrived.met, len(lanes.of)
+def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
+    """Gain of each lane at its end: [lane, column]."""
+    straggler_calls, calls = arrived.met, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
-    # Who is behind the one before the last is so by chance: it counts as that one.
+    # Ranks slightly after the second to last are so by chance: they count as that one.
     late_ns = np.minimum(arrived.late_ns, (arrived.late_ns[arrived.last] - arrived.raw_ns)[arrived.collective])
     late_ns[arrived.last] = arrived.late_ns[arrived.last]
     meetings = Meetings.made(arrived, lanes, late_ns, arrived.told)
     of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.known
-    behind, idle = _behind(met, lanes.of)
-    # Of the last one at each collective: how far behind the next it is, idle time of that one included or not, and the
-    # meeting whose end that one waits for.
+    behind, idle = _waits_for_previous(straggler_calls, lanes.of)
+    # Per last rank: distance to the reference rank (with and without its idle time), and the call that this one waits for.
     last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))
-    row, other = arrived.row[arrived.last[last]], _compared(arrived, lanes, lacks)[last]
-    apart, own, beside = np.zeros(calls, np.int64), np.zeros(calls, np.int64), np.full(calls, len(top) - 1)
-    apart[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
-    own[row] = apart[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
-    beside[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
-    alone = np.zeros(calls, np.bool_)
-    """It is the last one of its own accord: nobody held it up before."""
-    alone[row] = arrived.inherited_ns[last] == 0
-    mine = column[met.worker]
-    local, within = _groups_within(met, mine)
+    row, other = arrived.row[arrived.last[last]], _reference_rows(arrived, lanes, lacks)[last]
+    distance, own, awaited = np.zeros(calls, np.int64), np.zeros(calls, np.int64), np.full(calls, len(top) - 1)
+    distance[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
+    own[row] = distance[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
+    awaited[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
+    # the last rank was not delayed before
+    is_undelayed = np.zeros(calls, np.bool_)
+    is_undelayed[row] = arrived.inherited_ns[last] == 0
+    mine = column[straggler_calls.worker]
+    local, within = _groups_within(straggler_calls, mine)
+    # gain of a simulated worker's lane when a group of it last synchronized
     base = np.zeros((lanes.count, len(within[0])), np.int64)
-    """By how much a lane of a worker that is asked about was earlier when a group of it last began anew together."""
     latest, sooner = np.full((columns, len(top)), NEVER), np.zeros((len(top), columns), np.int64)
-    walk = Walk(lanes, meetings)
-    for begun, where, done, over in walk:
+    simulation = Walk(lanes, meetings)
+    for begun, where, done, over in simulation:
         late = np.flatnonzero((mine[begun] >= 0) & (own[begun] > 0))
         its, who = begun[late], mine[begun[late]]
         early[where[late], who] = np.maximum(early[where[late], who], base[where[late], local[its]] + own[its])
         shift = np.where((behind[begun] >= 0)[:, None], sooner[of[behind[begun]]], early[where])
         shift[late, who] = np.where(
-            alone[its], -NEVER // 2, np.maximum(early[where[late], who], apart[its] + sooner[beside[its], who])
+            is_undelayed[its],
+            -NEVER // 2,
+            np.maximum(early[where[late], who], distance[its] + sooner[awaited[its], who]),
         )
         shift[lacks[where]] = -NEVER // 2
         raise_to(latest, of[begun], at[begun][:, None] - shift)
         before = latest[:, of[done]].T
         gain = np.maximum(top[of[done]][:, None] - before, 0)
-        # Where nobody who is known to wait for it began it, it may end as much earlier as anybody likes.
+        # Without a known waiting rank, the call imposes no limit.
         gain = np.where((before < NEVER // 4) | ~known[of[done]][:, None], early[over], gain)
         sooner[of[done]] = gain
         sooner[-1] = 0
-        blocks = met.blocked_ns[done] > 0
-        blocked = met.blocked_ns[done[blocks]][:, None]
+        blocks = straggler_calls.blocked_ns[done] > 0
+        blocked = straggler_calls.blocked_ns[done[blocks]][:, None]
         early[over[blocks]] = np.minimum(gain[blocks], early[over[blocks]] + blocked)
-        anew = np.flatnonzero((mine[done] >= 0) & blocks & ~met.two_ended[done])
-        its, there = done[anew], over[anew]
-        now = early[there, mine[its]][:, None]
-        base[there] = np.where(within[met.worker[its], local[its]], now, base[there])
-    early[walk.stuck] = 0
+        anew = np.flatnonzero((mine[done] >= 0) & blocks & ~straggler_calls.two_ended[done])
+        its, lanes_anew = done[anew], over[anew]
+        now = early[lanes_anew, mine[its]][:, None]
+        base[lanes_anew] = np.where(within[straggler_calls.worker[its], local[its]], now, base[lanes_anew])
+    early[simulation.stuck] = 0
     return early
 
 
-def _compared(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
-    """The row of Met that the last one of each collective is compared with: one that lost no calls before, where there is."""
+def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
+    """Row of the calls to compare each collective's last rank with: one without missing calls, if possible."""
     row = arrived.row
     whole = (row >= 0) & ~lacks[lanes.of[row]]
     whole[arrived.last] = False
@@ -118,21 +119,23 @@ def _compared(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
     return np.where(lost, row[latest], arrived.before)
 
 
-def _behind(met: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
-    """For each call the one for whose end it waits before it begins (-1: it waits for its worker alone, and is earlier by as
-    much as that is), and for how long its worker had nothing else to do by then (-1: it begins by itself)."""
-    key = codes(met.worker, met.stream)
-    order = np.lexsort((met.start_ns, key))
-    start, end, blocked = met.start_ns[order], (met.start_ns + met.dur_ns)[order], met.blocked_ns[order]
-    wholly = 100 * blocked >= WHOLLY_PERCENT * met.dur_ns[order]
+def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
+    """Call whose end each call waits for (-1: it waits for its worker only), and the idle time of its worker by then (-1: the
+    call starts on its own)."""
+    key = codes(calls.worker, calls.stream)
+    order = np.lexsort((calls.start_ns, key))
+    start, end, blocked = calls.start_ns[order], (calls.start_ns + calls.dur_ns)[order], calls.blocked_ns[order]
+    wholly = 100 * blocked >= MIN_BLOCKED_PERCENT * calls.dur_ns[order]
     follows = np.zeros(len(order), np.bool_)
-    follows[1:] = (np.diff(key[order]) == 0) & (np.diff(lane[order]) == 0) & (np.abs(start[1:] - end[:-1]) <= BEHIND_NS)
-    # It had nothing to do while the call before blocked it, and while those before did as long as these do so wholly.
+    follows[1:] = (
+        (np.diff(key[order]) == 0) & (np.diff(lane[order]) == 0) & (np.abs(start[1:] - end[:-1]) <= MAX_LAUNCH_GAP_NS)
+    )
+    # The worker was idle while the previous call blocked it, and while earlier calls did so completely.
     idle = np.append(0, blocked[:-1]) * follows
     total = np.cumsum(idle)
     fresh = ~follows | ~np.append(False, wholly[:-1])
     since = np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
-    # A worker that has nothing to do is ready for the last call that it waits for; for those before it was sooner.
+    # An idle worker is ready for the last call that it waits for, and was ready earlier for those before.
     is_ready = (idle > 0) & ~(np.append(follows[1:], False) & wholly)
     behind, known = np.full(len(order), -1), np.empty(len(order), np.int64)
     behind[order] = np.where(follows & ~is_ready, np.append(-1, order[:-1]), -1)
@@ -140,40 +143,40 @@ def _behind(met: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
     return behind, known
 
 
-def _groups_within(met: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
-    """A number for the group of each call of workers that are asked about, among those of its worker, and
-    [worker, group, group] whether all of the second are in the first."""
-    pairs = np.unique(codes(met.group, met.worker), return_index=True)[1]
-    pairs = pairs[~met.two_ended[pairs]]
+def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
+    """Number of each call's group among those of its simulated worker, and [worker, group, group] whether the second group is
+    a subset of the first."""
+    pairs = np.unique(codes(calls.group, calls.worker), return_index=True)[1]
+    pairs = pairs[~calls.two_ended[pairs]]
     members: dict[int, set[int]] = {}
-    for group, worker in zip(met.group[pairs].tolist(), met.worker[pairs].tolist(), strict=True):
+    for group, worker in zip(calls.group[pairs].tolist(), calls.worker[pairs].tolist(), strict=True):
         members.setdefault(group, set()).add(worker)
-    asked = np.unique(met.worker[column >= 0]).tolist()
-    groups = {worker: [group for group, its in members.items() if worker in its] for worker in asked}
+    simulated = np.unique(calls.worker[column >= 0]).tolist()
+    groups = {worker: [group for group, its in members.items() if worker in its] for worker in simulated}
     most = max(map(len, groups.values()), default=0) + 1
-    local = np.full(len(met.worker), most - 1)
-    within = np.zeros((int(met.worker.max(initial=-1)) + 1, most, most), np.bool_)
+    local = np.full(len(calls.worker), most - 1)
+    within = np.zeros((int(calls.worker.max(initial=-1)) + 1, most, most), np.bool_)
     for worker, its in groups.items():
         for place, group in enumerate(its):
-            local[(met.worker == worker) & (met.group == group) & ~met.two_ended] = place
+            local[(calls.worker == worker) & (calls.group == group) & ~calls.two_ended] = place
             within[worker, place, : len(its)] = [members[other] <= members[group] for other in its]
     return local, within
 
 
-def in_which_calls_were_lost(met: StragglerCalls, workers: int, steps: int) -> Bool:
-    """Returns in which steps a worker that has calls there has fewer of a group than another one."""
-    lanes = lanes_of(met, workers, steps)
-    lacks = _lacking(met, lanes) & (lanes.first < lanes.end)
+def in_which_calls_were_lost(calls: StragglerCalls, workers: int, steps: int) -> Bool:
+    """Returns the steps in which a worker with calls has fewer calls of a group than another worker."""
+    lanes = lanes_of(calls, workers, steps)
+    lacks = _lanes_with_missing_calls(calls, lanes) & (lanes.first < lanes.end)
     found: Bool = np.zeros(steps, np.bool_)
     found[np.flatnonzero(lacks) % steps] = True  # a lane's number is worker * steps + step
     return found
 
 
-def _lacking(met: StragglerCalls, lanes: Lanes) -> Bool:
-    """Lanes that have fewer calls of a group than another worker has in the same step, or none at all."""
+def _lanes_with_missing_calls(calls: StragglerCalls, lanes: Lanes) -> Bool:
+    """Lanes with fewer calls of a group than another worker has in the same step, or without calls."""
     lane = lanes.of
-    rows = np.flatnonzero((lane >= 0) & ~met.two_ended)
-    meeting = codes(met.group[rows], met.step[rows])
+    rows = np.flatnonzero((lane >= 0) & ~calls.two_ended)
+    meeting = codes(calls.group[rows], calls.step[rows])
     _, first, count = np.unique(codes(meeting, lane[rows]), return_index=True, return_counts=True)
     most = np.zeros(int(meeting.max(initial=-1)) + 1, np.int64)
     np.maximum.at(most, meeting[first], count)

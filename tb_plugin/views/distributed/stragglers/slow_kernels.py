@@ -1,4 +1,4 @@
-"""Which kernels make a worker compute longer than others: more calls, longer ones, or all of them by one factor."""
+"""Kernels that make a worker compute longer."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 MORE_CALLS, LONGER_CALLS, SLOW_DEVICE = "more calls", "longer calls", "slow device"
-_FEWEST_KERNELS = 3
-"""Of fewer kernels nobody can tell that all of them are slower."""
-_NEARLY_ALL = 0.8
-"""A device is slow where kernels with this share of the usual time are slower by about the same factor."""
-_LEAST = 1.02
-"""Less than two per cent is like the others."""
+# kernels required to call a device slow
+_MIN_KERNELS = 3
+# share of the usual kernel time that must be slower by about the same factor on a slow device
+_MIN_SLOW_SHARE = 0.8
+# smaller factors are noise
+_MIN_FACTOR = 1.02
 
 
 @dataclass(frozen=True, eq=False)
 class KernelTimes:
-    """Kernels of all workers: n rows, one for each worker, step and name."""
+    """Kernels of all workers: n rows, one per worker, step and name."""
 
     worker: Int64
     step: Int64
@@ -32,12 +32,12 @@ class KernelTimes:
     calls: Int64
     ns: Int64
     names: Sequence[str]
-    """Empty: the rest, of which nothing is named."""
+    """Empty: the unnamed rest."""
 
 
 @dataclass(frozen=True)
 class SlowKernel:
-    """A kernel that takes longer on a worker than on the others: sums over the steps looked at."""
+    """A kernel that takes longer on a worker than on the others: sums over the analyzed steps."""
 
     name: str
     excess_ns: int
@@ -45,23 +45,23 @@ class SlowKernel:
     usual_calls: float
     """Median of the others."""
     factor: float
-    """Its mean time over the median of the others' mean times; NaN where they do not call it."""
+    """Mean time over the median of the others' mean times; NaN if they do not call it."""
 
 
 @dataclass(frozen=True)
 class Uneven:
-    """How the kernels of a worker differ from the others'."""
+    """Kernel differences of a worker from the others."""
 
     how: str
-    """One of the three ways, empty where no kernel takes longer."""
+    """MORE_CALLS, LONGER_CALLS, SLOW_DEVICE, or empty if no kernel takes longer."""
     factor: float
-    """How much slower a slow device is; else that of the first kernel."""
+    """Factor of a slow device, else that of the first kernel."""
     kernels: tuple[SlowKernel, ...]
-    """What takes longer, the most first."""
+    """Longer kernels, largest first."""
 
 
 def uneven(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) -> Uneven:
-    """Returns how the kernels of a worker differ from the median of others' in the marked steps."""
+    """Returns the differences of a worker's kernels from the median of the others in the marked steps."""
     everyone = np.array([worker, *others], np.int64)
     place = np.full(int(max(times.worker.max(initial=-1), everyone.max())) + 1, -1)
     place[everyone] = np.arange(len(everyone))
@@ -78,7 +78,7 @@ def uneven(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) 
     usual, usual_calls = np.median(ns[1:], axis=0), np.median(calls[1:], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = ns / calls
-        # Of a kernel that not all others call those that do say what is usual.
+        # If some others do not call a kernel, the median is over those that do.
         ordinary = np.array(
             [np.median(one[~np.isnan(one)]) if (~np.isnan(one)).any() else np.nan for one in mean[1:].T]
         )
@@ -90,25 +90,25 @@ def uneven(times: KernelTimes, worker: int, others: Sequence[int], steps: Bool) 
         SlowKernel(times.names[k], round(more[k]), int(calls[0, k]), float(usual_calls[k]), float(factor[k]))
         for k in order
     )
-    whole = _of_all(ns[0], usual, calls[0], usual_calls, named)
+    whole = _common_factor(ns[0], usual, calls[0], usual_calls, named)
     if whole:
         return Uneven(SLOW_DEVICE, whole, slow)
     if not slow:
         return Uneven("", float("nan"), ())
     first = slow[0]
-    how = MORE_CALLS if first.calls > _LEAST * first.usual_calls else LONGER_CALLS
+    how = MORE_CALLS if first.calls > _MIN_FACTOR * first.usual_calls else LONGER_CALLS
     return Uneven(how, first.factor, slow)
 
 
-def _of_all(mine: Float64, usual: Float64, calls: Float64, usual_calls: Float64, named: Bool) -> float:
-    """The factor by which all kernels are slower; 0 where they are not, or not by one factor."""
-    same = named & (usual > 0) & (calls > 0) & (np.abs(calls - usual_calls) <= (_LEAST - 1) * usual_calls)
-    if same.sum() < _FEWEST_KERNELS or not usual[named].sum():
+def _common_factor(mine: Float64, usual: Float64, calls: Float64, usual_calls: Float64, named: Bool) -> float:
+    """The common factor by which all kernels are slower; 0 without one."""
+    same = named & (usual > 0) & (calls > 0) & (np.abs(calls - usual_calls) <= (_MIN_FACTOR - 1) * usual_calls)
+    if same.sum() < _MIN_KERNELS or not usual[named].sum():
         return 0.0
     factor = float(mine[same].sum() / usual[same].sum())
-    if factor < _LEAST:
+    if factor < _MIN_FACTOR:
         return 0.0
     each = mine[same] / usual[same]
     alike = (each > 1 + (factor - 1) / 2) & (each < 1 + (factor - 1) * 2)
-    enough = usual[same][alike].sum() >= _NEARLY_ALL * usual[named].sum()
-    return factor if enough and alike.sum() >= _FEWEST_KERNELS else 0.0
+    enough = usual[same][alike].sum() >= _MIN_SLOW_SHARE * usual[named].sum()
+    return factor if enough and alike.sum() >= _MIN_KERNELS else 0.0

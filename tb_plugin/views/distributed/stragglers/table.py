@@ -1,4 +1,4 @@
-"""The table of stragglers, and of who is held up by others."""
+"""Table of stragglers and of delayed ranks."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ STRAGGLER = {
 
 
 def straggler_table(data: JobData) -> pa.Table:
-    """Returns a row for each worker and group that costs something or is held up elsewhere.
+    """Returns a row per worker and group with a cost or an inherited delay.
 
-    Rows of a worker stand together, where it costs most first; stragglers before others (those that are late again and again
-    first), and the costliest of each first.
+    Rows of a worker are adjacent, its costliest group first; stragglers before others (repeated ones first), the costliest of
+    each first.
     """
     if data.alone:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
-    told = blame(data)
-    found, held = told.found, told.held
-    rows = np.flatnonzero((found.cost_ns > 0) | (held.inherited_ns > 0))
+    report = blame(data)
+    found, causes = report.found, report.held
+    rows = np.flatnonzero((found.cost_ns > 0) | (causes.inherited_ns > 0))
     worker = found.worker[rows]
-    # 0: late again and again, 1: once, 2: no straggler.
-    kind = np.array([told.is_once(w) if found.pattern[w] else 2 for w in worker.tolist()], np.int64)
-    most = np.zeros(len(told.names), np.int64)
+    # 0: repeatedly late, 1: once, 2: no straggler.
+    kind = np.array([report.is_once(w) if found.pattern[w] else 2 for w in worker.tolist()], np.int64)
+    most = np.zeros(len(report.names), np.int64)
     np.maximum.at(most, worker, found.cost_ns[rows])
     rows = rows[np.lexsort((rows, -found.cost_ns[rows], worker, -most[worker], kind))]
     columns: dict[str, list[object]] = {key: [] for key in STRAGGLER}
     for row in rows.tolist():
-        for key, value in _row(told, row).items():
+        for key, value in _row(report, row).items():
             columns[key].append(value)
     return pa.table({key: pa.array(columns[key], kind) for key, kind in STRAGGLER.items()})
 
 
-def _row(told: Blame, row: int) -> dict[str, object]:
-    found, held = told.found, told.held
+def _row(report: Blame, row: int) -> dict[str, object]:
+    found, causes = report.found, report.held
     worker = int(found.worker[row])
     stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
-    # The same delay is seen by each group: the row of the one in which it costs most has what the step gains.
+    # Each group sees the same delay: the row of the costliest group has the gain of the step.
     cost = found.lost_ns[worker].sum() if stands_out else found.cost_ns[row]
-    lost = told.per_step(int(cost))
-    by = int(held.by[row]) if held.inherited_ns[row] > found.cost_ns[row] else -1
+    lost = report.per_step(int(cost))
+    by = int(causes.by[row]) if causes.inherited_ns[row] > found.cost_ns[row] else -1
     cells: dict[str, object] = dict.fromkeys(STRAGGLER)
     cells |= {
-        "worker": told.names[worker],
-        "group": told.groups[int(found.group[row])],
+        "worker": report.names[worker],
+        "group": report.groups[int(found.group[row])],
         "stands_out": stands_out,
         "lost_ns": lost,
-        "lost_share": lost / told.mean_ns if told.mean_ns else None,
-        "lost_low_ns": told.per_step(min(int(found.low_ns[row]), int(found.lost_low_ns[worker].sum()))),
+        "lost_share": lost / report.mean_ns if report.mean_ns else None,
+        "lost_low_ns": report.per_step(min(int(found.low_ns[row]), int(found.lost_low_ns[worker].sum()))),
         "collectives_met": int(found.collectives[row]),
         "arrived_last": int(found.last[row]),
         "last_share": float(found.last[row] / max(int(found.collectives[row]), 1)),
@@ -68,14 +68,14 @@ def _row(told: Blame, row: int) -> dict[str, object]:
         "late_p95_ns": float(found.late_p95_ns[row]),
         "late_z": value_or_none(found.z[row]),
         "late_q": value_or_none(found.q[row]),
-        "inherited_ns": told.per_step(int(held.inherited_ns[row])),
-        "held_up_by": told.names[by] if by >= 0 else None,
-        "held_up_in": told.groups[int(held.group[row])] if by >= 0 else None,
-        "usual_worker": told.names[usual] if (usual := int(told.usual[row])) >= 0 else None,
+        "inherited_ns": report.per_step(int(causes.inherited_ns[row])),
+        "held_up_by": report.names[by] if by >= 0 else None,
+        "held_up_in": report.groups[int(causes.group[row])] if by >= 0 else None,
+        "usual_worker": report.names[usual] if (usual := int(report.usual[row])) >= 0 else None,
     }
     if stands_out:
-        cells["late_pattern"] = told.pattern(worker)
+        cells["late_pattern"] = report.pattern(worker)
         cells["late_steps"] = int(found.slow[worker].sum())
-        cells["worst_step"] = told.labels[int(np.argmax(found.lost_ns[worker]))]
-        cells |= why(told, worker)
+        cells["worst_step"] = report.labels[int(np.argmax(found.lost_ns[worker]))]
+        cells |= why(report, worker)
     return cells
