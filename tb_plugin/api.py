@@ -1,4 +1,6 @@
-"""The Python API: open a profile, get its facts and its tables as pandas DataFrames.
+"""The Python API: profiles, their facts, and tables as pandas DataFrames.
+
+Facts need no pandas; tables without it raise MissingPackage. This one file is all that a user imports.
 
 Facts need no pandas; whoever asks for a table without it gets MissingPackage.
 In one file: it is all that a user imports.
@@ -38,8 +40,8 @@ from tb_plugin.storage.cache import open_store
 if TYPE_CHECKING:
     import pandas as pd
 
+# The view about all workers together.
 _OF_JOBS = "distributed"
-"""The view about what all workers did together."""
 
 
 @overload
@@ -73,12 +75,12 @@ def open(
     window: str = "",
     capture: str = "",
 ) -> OpenProfile | Job:
-    """Reads one profile of a trace file, a log directory, or a URL of one, in this process; several workers are a Job.
+    """Reads one profile of a trace file, a log directory, or a URL, in this process; several workers are a Job.
 
-    ``run``, ``worker`` and ``span`` choose where there are several; ``window`` opens only a part of a long trace, as
-    docs/http.md has it. A run and span with several workers is a Job unless ``worker`` names one of them. ``capture`` is what
-    recorded the capture of the graphs that a trace replays: RUN/WORKER/SPAN of the log directory, a path or URL, or ``none``;
-    by default what lies beside it. Raises the UserErrors of tb_plugin.errors.
+    ``run``, ``worker`` and ``span`` select a profile if there are several; ``window`` opens only a part of a long
+    trace, as in docs/http.md. A run and span with several workers is a Job unless ``worker`` selects one. ``capture``
+    is the recording of the graph captures that a trace replays: RUN/WORKER/SPAN of the log directory, a path or URL, or
+    ``none``; the default is a recording next to the trace. Raises the UserErrors of tb_plugin.errors.
 
     >>> open("samples/resnet_cpu")
     Traceback (most recent call last):
@@ -120,7 +122,7 @@ def _scanned(path_or_url: str) -> ProfileCatalog:
 
 
 class OpenProfile:
-    """A profile that has been read."""
+    """A loaded profile."""
 
     def __init__(self, workspace: Workspace, place: Place, url: str) -> None:
         self._workspace = workspace
@@ -148,14 +150,14 @@ class OpenProfile:
 
     @property
     def read(self) -> ReadInfo:
-        """Returns how the file was read: events kept, repaired, dropped, and why."""
+        """Returns how the file was read: events kept, repaired, dropped, and reasons."""
         summary = self._workspace.load(self._place).summary
         assert summary is not None  # load() raises otherwise
         return summary.read
 
     @property
     def window(self) -> WindowInfo | None:
-        """Returns the part that was opened where all of the trace does not fit into the memory; None: all of it.
+        """Returns the opened part of a trace that does not fit into memory; None if all of it is open.
 
         >>> open("samples/resnet_cpu", span="1").window is None
         True
@@ -166,7 +168,7 @@ class OpenProfile:
 
     @property
     def capture(self) -> CaptureInfo | None:
-        """Returns which recording tells of the graphs that are replayed, and why it does not; None where none is.
+        """Returns the capture used for replayed graphs, and why it does not match; None without a capture.
 
         >>> open("samples/resnet_cpu", span="1").capture is None
         True
@@ -186,9 +188,9 @@ class OpenProfile:
 
     @property
     def findings(self) -> list[Finding]:
-        """Returns what was found about the training, most important first.
+        """Returns the findings, most important first.
 
-        What mending one would save a step lies between ``saving_low_ns`` and ``saving_high_ns``, None where nobody can tell.
+        The saving per step is between ``saving_low_ns`` and ``saving_high_ns``; None if it cannot be estimated.
 
         >>> best = open("samples/resnet_cpu", span="1").findings[0]
         >>> best.rule, best.saving_low_ns <= best.saving_high_ns
@@ -198,7 +200,7 @@ class OpenProfile:
 
     @property
     def data_notices(self) -> list[Finding]:
-        """Returns what there is to know about the data: what was not recorded, repaired or lost.
+        """Returns notices about the data: not recorded, repaired or lost.
 
         >>> [n.rule for n in open("samples/resnet_cpu", span="1").data_notices if n.severity == "high"]
         []
@@ -231,11 +233,11 @@ class OpenProfile:
         return self.table("launches", "runtime_calls_by_caller" if by_caller else "runtime_calls")
 
     def modules(self) -> pd.DataFrame:
-        """Returns nn.Modules, per module over all its places."""
+        """Returns nn.Modules, each over all its positions."""
         return self.table("modules", "modules")
 
     def phases(self, pattern: str = "") -> pd.DataFrame:
-        """Returns annotations by name; names that differ only in what ``pattern`` matches (RE2) are one phase.
+        """Returns annotations by name; names that differ only in parts matching ``pattern`` (RE2) are one phase.
 
         >>> phases = open("samples/resnet_cpu", span="1").phases()
         >>> {"phase", "calls", "host_total_ns"} <= set(phases.columns)
@@ -244,10 +246,10 @@ class OpenProfile:
         return self.table("phases", "phases", pattern=pattern)
 
     def memory_events(self) -> pd.DataFrame:
-        """Returns the allocator events of a snapshot or trace, device by device in order of time.
+        """Returns the allocator events of a snapshot or trace, per device by time.
 
-        Of a snapshot each with its stack, ``event_number`` counted on its device; of a trace as the profiler recorded them,
-        a release with negative ``bytes``, -1 = not recorded. Raises NotFound for other models, MissingPackage.
+        Snapshot events have their stack, and ``event_number`` counts per device. Trace events are as recorded: a
+        release has negative ``bytes``, -1 means not recorded. Raises NotFoundError for other models, MissingPackage.
 
         >>> events = open("samples/synthetic_memory", worker="leaking").memory_events()
         >>> int((events.memory_action == "alloc").sum())
@@ -258,9 +260,10 @@ class OpenProfile:
         return frame
 
     def memory_blocks(self, at: int | None = None, device: str = "") -> pd.DataFrame:
-        """Returns blocks of a snapshot: those that are there after event ``at`` of a device, or all of its history.
+        """Returns the blocks of a snapshot: those allocated after event ``at`` of a device, or of its whole history.
 
-        ``device`` is by default the one with most events. Raises NotFound for other models, BadRequest, MissingPackage.
+        The default ``device`` is the one with the most events. Raises NotFoundError for other models, BadRequest,
+        MissingPackage.
 
         >>> p = open("samples/synthetic_memory", worker="leaking")
         >>> bool(p.memory_blocks(at=100).block_size_bytes.sum() > 0), len(p.memory_blocks(at=-1))
@@ -271,23 +274,23 @@ class OpenProfile:
         return frame
 
     def _made(self) -> object:
-        """The model of the profile."""
         entry = self._workspace.load(self._place)
         return model_of(entry.found.reader).read(entry.path)
 
     def table(self, view: str, name: str, steps: str = "", phase: str = "", pattern: str = "") -> pd.DataFrame:
-        """Returns any table of any view (docs/http.md lists them), for chosen steps such as ``5,7-9``, or for a phase.
+        """Returns any table of any view (see docs/http.md), for selected steps such as ``5,7-9``, or for a phase.
 
-        ``pattern`` is what names of one phase may differ in. Raises BadRequest, NotFound, and MissingPackage without pandas.
+        ``pattern`` matches the parts in which names of one phase may differ. Raises BadRequest, NotFoundError, and
+        MissingPackage without pandas.
         """
         asked = Params(phase=phase, pattern=pattern, table=name, limit=None)
         return _table_of(self._workspace, self._place, view, asked, steps)
 
     def events(self) -> pd.DataFrame:
-        """Returns all duration events in order of time; ``parent``, ``operator`` and ``launch`` are rows.
+        """Returns all duration events by time; ``parent``, ``operator`` and ``launch`` are rows.
 
-        -1 stands for none, or for a number that was not recorded. ``self_ns`` is the duration less the operators, modules
-        and runtime calls nested directly in an operator, module or runtime call; of other events it is the duration.
+        -1 means none, or not recorded. ``self_ns`` is the duration minus operators, modules and runtime calls nested
+        directly in an operator, module or runtime call; for other events it is the duration.
 
         Raises MissingPackage without pandas.
         """
@@ -299,7 +302,7 @@ class OpenProfile:
 
         trace = self._made()
         if not isinstance(trace, TraceTable):
-            raise NotFoundError("Only a trace has events.", self.url, "Ask for its tables.")
+            raise NotFoundError("Only a trace has events.", self.url, "Use its tables.")
         kinds = pd.CategoricalDtype([kind.name.lower() for kind in sorted(EventKind)])
         columns: dict[str, Any] = {
             "name": trace.strings.take(trace.name).to_pandas(),
@@ -321,7 +324,7 @@ class OpenProfile:
 
 
 class Job:
-    """All workers of a run and span: what its ranks did together. A profile of one is read when somebody asks for it.
+    """All workers of a run and span. The profile of a worker is read on demand.
 
     >>> job = open("samples/synthetic_ddp")
     >>> job.workers
@@ -336,7 +339,7 @@ class Job:
         self.workers = [entry.found.worker for entry in workspace.catalog.workers(self._place)]
         """Names of the workers: all traces of the run and span.
 
-        One that is not compared (findings ``no_rank``, ``same_rank``, ``other_time``) is in no table of the job.
+        Workers that are not compared (findings ``no_rank``, ``same_rank``, ``other_time``) are in no table of the job.
         """
 
     def __repr__(self) -> str:
@@ -354,8 +357,10 @@ class Job:
 
     @property
     def ranks(self) -> pd.DataFrame:
-        """Returns a row for each worker that is a rank of the job: compute, communication, waiting, what the others waited
-        for it, and ``lost_ns``, what a step would gain if it were as fast as the next (0 or noise but of stragglers).
+        """Returns one row per rank of the job: compute, communication, wait, ``caused_wait_ns`` and ``lost_ns``.
+
+        ``lost_ns`` is the time that a step would save if this rank were as fast as the next slowest one; it is 0 or
+        noise except for stragglers.
 
         >>> open("samples/synthetic_ddp").ranks.set_index("worker").lost_ns.idxmax()
         'rank2'
@@ -364,7 +369,7 @@ class Job:
 
     @property
     def facts(self) -> dict[str, Scalar]:
-        """Returns all named numbers of the job, flat; of one profile ``worker(name).facts`` has more.
+        """Returns all named numbers of the job, flat; ``worker(name).facts`` has those of one profile.
 
         >>> facts = open("samples/synthetic_ddp").facts
         >>> facts["distributed.straggler_rank"], facts["distributed.stragglers"], facts["distributed.absent_ranks"]
@@ -374,7 +379,7 @@ class Job:
 
     @property
     def findings(self) -> list[Finding]:
-        """Returns what was found about all workers together, most important first.
+        """Returns the findings about all workers together, most important first.
 
         >>> open("samples/synthetic_ddp").findings[0].rule
         'straggler'
@@ -383,7 +388,7 @@ class Job:
 
     @property
     def data_notices(self) -> list[Finding]:
-        """Returns what there is to know about the data."""
+        """Returns notices about the data."""
         return data_notices(self._view.payloads.values())
 
     @cached_property
@@ -391,9 +396,9 @@ class Job:
         return msgspec.json.decode(self._workspace.group(self._place, _OF_JOBS, Params(limit=1)), type=View)
 
     def table(self, name: str, steps: str = "", view: str = "distributed") -> pd.DataFrame:
-        """Returns a table about all workers (docs/http.md lists them), for chosen steps such as ``5,7-9``.
+        """Returns a table about all workers (see docs/http.md), for selected steps such as ``5,7-9``.
 
-        Raises BadRequest, NotFound, and MissingPackage without pandas.
+        Raises BadRequest, NotFoundError, and MissingPackage without pandas.
 
         >>> sorted(open("samples/synthetic_ddp").table("operations").collective.unique())
         ['all_reduce']
@@ -401,7 +406,7 @@ class Job:
         return _table_of(self._workspace, self._place, view, Params(table=name, limit=None), steps)
 
     def worker(self, name: str) -> OpenProfile:
-        """Reads the profile of one worker. Raises NotFound."""
+        """Reads the profile of one worker. Raises NotFoundError."""
         place = replace(self._place, worker=name)
         profile = OpenProfile(self._workspace, place, self._workspace.catalog.find(place).found.url)
         _ = profile.read
@@ -409,7 +414,6 @@ class Job:
 
 
 def _table_of(workspace: Workspace, place: Place, view: str, asked: Params, steps: str) -> pd.DataFrame:
-    """A whole table as a DataFrame; flags that may be unknown are True, False or None."""
     _need_pandas()
     import pyarrow as pa
 

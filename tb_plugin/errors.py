@@ -1,34 +1,34 @@
-"""The whole error tree.
+"""The error tree.
 
 ::
 
     TorchTraceError
-    ├── UserError            shown to the person: what happened, where, what to do
-    │   ├── BadRequest       a parameter is missing or makes no sense          (HTTP 400, exit 2)
-    │   ├── NotFoundError    run, worker, span, view or file does not exist    (HTTP 404, exit 3)
-    │   ├── UnreadableTrace  a file was found but holds no trace we can read   (HTTP 422, exit 3)
-    │   │   ├── KeptLost     a file of our own cache is gone or damaged: it is made anew
-    │   │   └── WindowUnsupported    a profile of which no part can be opened: all of it, or nothing
-    │   ├── StorageError     the file system refused: missing package, rights  (HTTP 502, exit 3)
-    │   │   └── CacheRefused the cache folder cannot be written: another one is tried
-    │   ├── TookTooLong      an answer took, or waited for, longer than allowed (HTTP 504, exit 3)
-    │   ├── WorkerDied       a parse was killed twice, usually for memory      (HTTP 500, exit 3)
-    │   ├── MissingPackage   what was asked for needs an extra of this package (Python API)
-    │   └── PartFailed       a bug in one view or another part; the log has it  (HTTP 500, exit 3)
-    └── Cancelled            nobody waits for the result any more
+    ├── UserError                shown to the user: what happened, where, what to do
+    │   ├── BadRequest           a parameter is missing or invalid                    (HTTP 400, exit 2)
+    │   ├── NotFoundError        run, worker, span, view or file does not exist       (HTTP 404, exit 3)
+    │   ├── UnreadableTrace      a file contains no readable trace                    (HTTP 422, exit 3)
+    │   │   ├── CacheFileLost    a file of the cache is missing or damaged; it is created again
+    │   │   └── WindowUnsupported    a profile that cannot be opened as a window
+    │   ├── StorageError         the file system failed: missing package, permissions (HTTP 502, exit 3)
+    │   │   └── CacheRefused     the cache folder cannot be written; another one is tried
+    │   ├── TookTooLong          an answer, or the wait for it, took too long         (HTTP 504, exit 3)
+    │   ├── WorkerDied           a parse was killed twice, usually for memory         (HTTP 500, exit 3)
+    │   ├── MissingPackage       the request needs an extra of this package           (Python API)
+    │   └── PartFailed           a bug in one view or another part; see the log       (HTTP 500, exit 3)
+    └── Cancelled                the result is no longer needed
 
-Anything else that escapes is a bug and reaches the log with a traceback.
+Any other error is a bug and is logged with its traceback.
 """
 
 from __future__ import annotations
 
 
 class TorchTraceError(Exception):
-    """Root of everything this package raises on purpose."""
+    """Root of all errors that this package raises on purpose."""
 
 
 class UserError(TorchTraceError):
-    """A failure with an audience: says what happened, where, and what to do about it."""
+    """A failure shown to the user: what happened, where, and what to do."""
 
     status = 500
 
@@ -62,11 +62,11 @@ class UnreadableTrace(UserError):
 
 
 class WindowUnsupported(UnreadableTrace):
-    """A profile of which no window can be opened, though its reader opens windows of others: ``what`` says why."""
+    """A profile that cannot be opened as a window, although its format can; ``what`` says why."""
 
 
 class CacheFileLost(UnreadableTrace):
-    """A file of the cache is gone or damaged; ``where`` is its path. It is dropped, and made anew from its source."""
+    """A file of the cache (``where``) is missing or damaged. It is dropped and created again from its source."""
 
 
 class StorageError(UserError):
@@ -76,30 +76,30 @@ class StorageError(UserError):
 
 
 class CacheRefused(StorageError):
-    """The cache folder cannot be written: it is full, read-only or gone."""
+    """The cache folder cannot be written: it is full, read-only or missing."""
 
 
 class WorkerDied(UserError):
-    """The worker process that parsed a file died, and died again on the retry."""
+    """The worker process that parsed a file died twice."""
 
     status = 500
 
 
 class TookTooLong(UserError):
-    """An answer took longer than is allowed, or no worker was free for it for so long."""
+    """An answer, or the wait for a free worker, took longer than allowed."""
 
     status = 504
 
 
 class MissingPackage(UserError):
-    """What was asked for needs a package that an extra of this one brings."""
+    """The request needs a package of one of this package's extras."""
 
 
-REPORT_IT = "The log has the details: please report the error with them."
+REPORT_IT = "Please report the error with the details from the log."
 
 
 class PartFailed(UserError):
-    """A bug in one view, card, rule or other part. The log has its traceback under the same ``error_id``."""
+    """A bug in one view, card, rule or other part. The log has its traceback with the same ``error_id``."""
 
     status = 500
 
@@ -116,4 +116,4 @@ class PartFailed(UserError):
 
 
 class Cancelled(TorchTraceError):
-    """The work was stopped because nobody waits for its result any more."""
+    """The work was stopped because its result is no longer needed."""

@@ -1,4 +1,4 @@
-"""Which extensions the environment names: modules with readers, models and analyses of other people."""
+"""Names of extension modules from the environment."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 
 from tb_plugin import settings
 
+# Import names of modules with further formats, models and views.
 EXTENSIONS_VARIABLE = settings.EXTENSIONS.name
-"""Environment variable: import names of modules with further readers, models and analyses."""
 
 
 def extension_names() -> list[str]:
-    """Returns the import names that the environment gives."""
+    """Returns the import names from the environment."""
     return [name for item in os.environ.get(EXTENSIONS_VARIABLE, "").split(",") if (name := item.strip())]

@@ -1,4 +1,4 @@
-"""What a machine reads of a view about all workers: its named numbers, flat, as those of a profile are."""
+"""Named numbers of views about all workers, flat."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from tb_plugin.payloads import Figures, Scalar, View
 
 
 def facts_of(view: View) -> dict[str, Scalar]:
-    """Returns the named numbers of a view about all workers, by ``<view>.<key>``; empty where it has none.
+    """Returns the named numbers of a view about all workers, by ``<view>.<key>``; empty if it has none.
 
-    They are its payload ``facts``, one definition for the page, the report and Python.
+    They come from its payload ``facts``, which the page, the report and Python share.
     """
     held = view.payloads.get("facts")
     figures = held.figures if isinstance(held, Figures) else []

@@ -1,7 +1,7 @@
-"""What a machine reads of notices: findings on the training and notices about the data, with their sentences filled in.
+"""Findings and data notices with their sentences filled in, for machines.
 
-One shape wherever they appear: JSON of ``report`` and ``diff``, and the Python API. The page gets templates and figures
-instead, and fills them in itself (payloads/notice.py).
+JSON of ``report`` and ``diff`` and the Python API use the same shape. The page gets templates and figures instead and
+fills them in itself (payloads/notice.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COUNT = "findings.count"
 
 
 class FindingFigure(Struct, frozen=True):
-    """A number of a finding. ``key`` is that of its definition in docs/reference/metrics.md."""
+    """A number of a finding. ``key`` is its key in docs/reference/metrics.md."""
 
     key: str
     title: str
@@ -33,9 +33,9 @@ class EventsWindow(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """Where to see it: a view and its parameters (docs/http.md), and of these the events and the range of time.
+    """A view with parameters (docs/http.md), events and a time range that show the finding.
 
-    ``events`` are numbers of events, what matters most first; empty where none is named.
+    ``events`` are event numbers, most important first; may be empty.
     """
 
     view: str
@@ -45,12 +45,11 @@ class Evidence(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One finding: which rule, how much it matters, in words, and the numbers behind it.
+    """One finding: rule, severity, sentences and numbers.
 
-    ``text`` says what was found and ``todo`` what to do about it, both with their figures filled in as text output has them.
-    ``measure`` is the key of the figure that was compared with ``threshold``. What mending it would save a step lies between
-    ``saving_low_ns`` and ``saving_high_ns``, of which ``saving_shared_ns`` other findings would save as well; None where
-    nobody can tell.
+    ``text`` is the finding and ``todo`` the fix, both filled in as in text output. ``measure`` is the key of the figure
+    compared with ``threshold``. The saving per step is between ``saving_low_ns`` and ``saving_high_ns``; other findings
+    share ``saving_shared_ns`` of it. All are None if it cannot be estimated.
     """
 
     rule: str
@@ -88,19 +87,18 @@ def finding(notice: Notice) -> Finding:
 
 
 def findings(payloads: Iterable[object], *, answers: bool = False) -> list[Finding]:
-    """Returns the findings on the training among payloads, in their order.
+    """Returns the findings among payloads, in their order.
 
-    What an earlier payload says is not repeated: a rule and the view of its subject may both say it.
-
-    With ``answers`` those sentences count as well that answer the question of a view.
+    Repetitions of earlier payloads are skipped: a rule and the view of its subject may report the same. ``answers``
+    adds the sentences that answer the question of a view.
     """
     return _of(payloads, "training", *(("answer",) if answers else ()))
 
 
 def counted(facts: Mapping[str, int | float | None], payloads: Iterable[object]) -> dict[str, int | float | None]:
-    """Returns the facts of a profile with the number of all its findings, where they count any.
+    """Returns the facts of a profile with the number of all its findings, if they count any.
 
-    The view Findings counts those of rules alone; other views have findings of their own.
+    The view Findings counts only rules; other views have findings of their own.
     """
     return {**facts, **({COUNT: len(findings(payloads))} if COUNT in facts else {})}
 
@@ -122,7 +120,6 @@ def _of(payloads: Iterable[object], *about: str) -> list[Finding]:
 
 
 def _repeats(one: Finding, earlier: Iterable[Finding]) -> bool:
-    """Whether an earlier view said the same or more of it, or spoke of the same device."""
     same = [other for other in earlier if other.rule == one.rule]
     device = _device(one)
     return any(other.text.startswith(one.text) or (device and device == _device(other)) for other in same)

@@ -28,21 +28,21 @@ _LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
     "hertz": ((1e6, "MHz"),),  # the one in which clocks of processors are compared
 }
 
+# Latency alone is the latency of all calls, the sum of wait and transfer.
 _ONE = re.compile(
     r"(^|_)(mean|min|max|p\d+|median|longest|shortest|dur|delay|lifetime|lateness|skew|residual|latency_(low|high))(_|$)"
     r"|_latency(_|$)"
 )
-"""Latency by itself is that of all calls: what waiting and transfer are parts of."""
 _UPKEEP = re.compile(r"(^|_)(guard|wrapper|break)_ns$")
 _BEFORE = re.compile(r"^before_")
+# A column of tables of events: the parts of an event add up to it.
 _OF_EVENT = "dur_ns"
-"""A column of tables whose rows are events: the parts of one add up to it."""
 _MOMENT = re.compile(r"(^|_)(at|time|start|end|hit|moment|issued|needed)_ns$")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale is what a column (or one number) is counted in: ``value / factor`` of ``symbol``."""
+    """The unit of a column (or one number): ``value / factor`` of ``symbol``."""
 
     unit: Unit
     factor: float
@@ -62,9 +62,9 @@ def scale_for(unit: Unit, largest: float) -> Scale:
 
 
 def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
-    """Returns the scale for all values of a column, which may span many units.
+    """Returns the scale for all values of a column.
 
-    One step smaller where the smallest value would vanish and the largest stays short.
+    It is one step smaller if the smallest value would vanish and the largest stays short.
     """
     sizes = [abs(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool) and v and isfinite(v)]
     scale = scale_for(unit, max(sizes, default=0))
@@ -76,7 +76,7 @@ def column_scale(unit: Unit, values: Iterable[Scalar]) -> Scale:
 
 
 def family_of(key: str, unit: Unit) -> str:
-    """Returns what counts in the same unit within a table: sums, one event, moments, upkeep, before it; by the key."""
+    """Returns the unit family of a column within a table, by its key: sums, one event, moments, overhead, or before."""
     if unit not in _LADDERS:
         return key
     families = (("one", _ONE), ("moment", _MOMENT), ("upkeep", _UPKEEP), ("before", _BEFORE))
@@ -84,7 +84,7 @@ def family_of(key: str, unit: Unit) -> str:
 
 
 def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable[Scalar]]) -> list[Scale]:
-    """Returns the scale of each column: one for each family of them; parts of an event count with how long it took."""
+    """Returns the scale of each column, one per unit family; parts of an event use the scale of its duration."""
     families = [family_of(metric.key, metric.unit) for metric in metrics]
     if any(metric.key == _OF_EVENT for metric in metrics):
         families = ["ns one" if family == "ns sum" else family for family in families]
@@ -95,7 +95,7 @@ def family_scales(metrics: Sequence[Metric], values_of: Callable[[str], Iterable
 
 
 def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> str:
-    """Returns the number alone, as a cell shows it: the unit stands in the header."""
+    """Returns the number without unit, as in a table cell."""
     if value is None:
         return DASH
     if isinstance(value, bool):
@@ -117,14 +117,14 @@ def format_number(value: Scalar, scale: Scale, zone: tzinfo | None = None) -> st
 
 
 def signed(value: Scalar, scale: Scale) -> str:
-    """Returns a change: as ``format_number``, with a plus before what grew."""
+    """Returns a change as ``format_number``, with a plus sign if it grew."""
     text = format_number(value, scale)
     grew = isinstance(value, (int, float)) and value > 0 and text[0].isdigit()
     return f"+{text}" if grew else text
 
 
 def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tzinfo | None = None) -> str:
-    """Returns a value with its unit. Without a scale the value chooses its own."""
+    """Returns a value with its unit, by default in the scale of the value."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     used = scale or column_scale(unit, [value])
     text = format_number(value, used, zone)
@@ -132,7 +132,7 @@ def format_value(value: Scalar, unit: Unit, scale: Scale | None = None, zone: tz
 
 
 def format_range(low: float, high: float, unit: Unit) -> str:
-    """Returns bounds in the unit of the upper one: ``59.0 to 60.1 ms``; where they read alike it is one number."""
+    """Returns bounds in the unit of the upper one: ``59.0 to 60.1 ms``; one number if both read alike."""
     scale = scale_for(unit, high)
     first, last = (format_number(value, scale) for value in (low, high))
     upper = f"{last} {scale.symbol}".rstrip()
@@ -145,7 +145,6 @@ def format_time(unix_ms: int, zone: tzinfo | None = None) -> str:
 
 
 def _decimals(size: float) -> int:
-    """Three significant digits, at most three decimals."""
     return 0 if size >= 99.95 else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
 
 
@@ -163,12 +162,12 @@ def _grouped(value: float, decimals: int) -> str:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Returns a notice's text with its figures; braces that name no figure stay."""
+    """Returns the text of a notice with its figures; unknown placeholders stay."""
     return re.sub(r"\{([^{}]+)\}", lambda match: values.get(match.group(1), match.group(0)), template)
 
 
 def printable(text: str) -> str:
-    """Returns text from a trace with control characters and marks of direction as escapes, such as ``\\x1b``."""
+    r"""Returns text from a trace with control characters and direction marks escaped, such as ``\x1b``."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if unicodedata.category(c) == "Zs" else ascii(c)[1:-1] for c in text)

@@ -1,6 +1,6 @@
-"""TensorBoard's door: builds the workspace when it is first needed and returns the route map. No logic.
+"""The TensorBoard plugin.
 
-TensorBoard imports this module at every start, so it imports nothing heavy: not numpy, pyarrow, pandas or fsspec.
+TensorBoard imports this module at every start, so it must not import numpy, pyarrow, pandas or fsspec.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         self._routes: Routes | None = None
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Iterable[bytes]]]:
-        """Routes below ``/data/plugin/torch_trace``: one application that answers all of docs/http.md."""
+        """Returns the routes below ``/data/plugin/torch_trace``: one application for all of docs/http.md."""
         return {"/*": self._serve}
 
     def is_active(self) -> bool:
-        """Answers at once: true during the first scan, and when anything was found or failed."""
+        """Returns at once: true during the first scan, and when anything was found or failed."""
         if not (self._logdir or self._logdir_spec):
             return False
         # The first call may come while TensorBoard starts: the imports and the scan go to a thread.
@@ -48,7 +48,7 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         return workspace.catalog.is_active
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """Tells TensorBoard where the page is."""
+        """Returns where TensorBoard finds the page."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="Torch Trace", disable_reload=True)
 
     def close(self) -> None:
@@ -90,7 +90,6 @@ class TorchTracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoa
         return self._application()(environ, start_response)
 
     def _application(self) -> Routes:
-        """One for all requests: it caches the encoded catalog."""
         from tb_plugin.web.routes import Routes
 
         with self._lock:

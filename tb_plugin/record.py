@@ -1,6 +1,6 @@
-"""Recording help: ranges for the calls of modules, forward and backward, and the profiler with the options of our views.
+"""Recording help: ranges for module calls, and a configured profiler.
 
-PyTorch is imported when one of these is called; docs/record.md has recipes and what each option costs.
+PyTorch is imported at the first call; docs/record.md has recipes and the cost of each option.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Any
 
 from tb_plugin.errors import BadRequest, MissingPackage
 
+# Prefixes of the ranges; readers treat ranges with the first one as module calls.
 FORWARD, BACKWARD = "nn.Module: ", "nn.Module backward: "
-"""Prefixes of the ranges; the reader knows the first one and takes such a range for the call of a module."""
+# Text size of a trace that causes a warning: two to three million events.
 LARGE_MB = 1_000
-"""Text of a trace that is worth a warning: two to three million events."""
+# Attributes in which wrappers keep their module; they are not part of its name.
 _WRAPPED = {"_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
-"""Attributes in which wrappers keep the module that they stand for: no part of its name."""
+# Wrappers that keep their module as ``module``.
 _REPLICATED = {"DataParallel", "DistributedDataParallel"}
-"""Wrappers that keep it as ``module``."""
 
 
 def annotate(model: Any) -> ModuleRanges:
-    """Returns a context manager, and decorator, that has the calls of all modules of ``model`` recorded by name.
+    """Returns a context manager, and decorator, that records all module calls of ``model`` by name.
 
-    While a profiler records, a forward call is a range ``nn.Module: blocks.0.fc (Linear)``, what the backward pass
-    does for it a range ``nn.Module backward: blocks.0.fc (Linear)``; both nest as the calls did. Works on wrapped
-    models (DDP, FSDP), whose names are those of the model without them. Modules inside compiled code make no calls and
-    get no ranges, the whole of it has one where ``torch.compile(module)`` returned it; a warning says so.
+    While a profiler records, a forward call is a range ``nn.Module: blocks.0.fc (Linear)`` and its backward pass a
+    range ``nn.Module backward: blocks.0.fc (Linear)``; both nest like the calls. It works on wrapped models (DDP,
+    FSDP), with names as without the wrapper. Modules inside compiled code get no ranges; the compiled module has one
+    range if ``torch.compile(module)`` returned it, and a warning says so.
 
     Raises MissingPackage without PyTorch 2.3 or newer, BadRequest for anything but an ``nn.Module``.
     """
@@ -58,18 +58,18 @@ def profile(
     use_gzip: bool = True,
     large_mb: int = LARGE_MB,
 ) -> Any:
-    """Returns a ``torch.profiler.profile`` that writes traces with all that the views need into ``directory``.
+    """Returns a ``torch.profiler.profile`` that writes traces with all data for the views into ``directory``.
 
-    Call its ``step()`` after each iteration: ``skip_first`` of them and then, ``repeat`` times (0: until the end), ``wait``
-    pass, ``warmup`` warm the profiler up and ``active`` are written, as ``<worker>.<time>.pt.trace.json``. The last
-    waiting one of the first round is recorded as well, to see how large the trace gets: its file is measured and thrown
-    away, and a warning says when the active steps would make more than ``large_mb`` of text. With
-    ``wait=0`` nothing is measured.
+    Call its ``step()`` after each iteration. It skips ``skip_first`` steps. Then, ``repeat`` times (0: until the end),
+    it skips ``wait`` steps, warms up for ``warmup`` steps and writes ``active`` steps as
+    ``<worker>.<time>.pt.trace.json``. The last waiting step of the first round is recorded to measure the size of the
+    trace, then deleted; a warning is raised if the active steps would exceed ``large_mb`` of text. With ``wait=0``
+    nothing is measured.
 
-    Raises MissingPackage without PyTorch, BadRequest for a schedule that is none.
+    Raises MissingPackage without PyTorch, BadRequest for an invalid schedule.
     """
     if wait < 0 or warmup < 0 or active < 1 or repeat < 0 or skip_first < 0:
-        raise BadRequest("This is no schedule.", "profile", "Use active of 1 or more, and no negative numbers.")
+        raise BadRequest("The schedule is not valid.", "profile", "Use active=1 or more, and no negative numbers.")
     _torch()
     import torch.profiler as torch_profiler
 
@@ -102,7 +102,6 @@ def profile(
 
 
 def _size_of(profiler: Any) -> int:
-    """Bytes of text of the trace that was just recorded."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trace.json")
         profiler.export_chrome_trace(str(path))
@@ -114,8 +113,8 @@ def _warn_of_size(size: int, active: int, large_mb: int) -> None:
         return
     fits = max(1, large_mb * 1_000_000 * active // size)
     warnings.warn(
-        f"{active} recorded steps make about {size // 1_000_000:,} MB of trace, more than {large_mb:,} MB (large_mb): it "
-        f"takes long to write and to open. Record fewer (active={fits} fits), or leave out with_stack or profile_memory.",
+        f"{active} recorded steps make about {size // 1_000_000:,} MB of trace, more than {large_mb:,} MB (large_mb). "
+        f"Writing and opening it takes long. Record fewer (active={fits} fits), or drop with_stack or profile_memory.",
         stacklevel=2,
     )
 
@@ -131,20 +130,20 @@ def _torch() -> Any:
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class _Call:
-    """A forward call of a module, kept by the hooks on its part of the autograd graph and gone with it."""
+    """A forward call of a module; the hooks on its autograd nodes keep it alive."""
 
     name: str
     above: _Call | None
     inputs: set[Any] = field(default_factory=set)
-    """Nodes of the graph that made the inputs, or what they are views of, while the call is open."""
+    """Autograd nodes of the inputs, or of the tensors they view, while the call is open."""
     waits: int = 0
-    """How many nodes made the inputs themselves; the backward pass of the call is over when it comes to all of them."""
+    """Number of nodes of the inputs; the backward pass of the call ends when it has reached all of them."""
     left: int = 0
     range: Any = None
     hooks: list[Any] = field(default_factory=list)
 
     def forget(self) -> None:
-        """Takes the hooks off the graph."""
+        """Removes the hooks from the graph."""
         for hook in self.hooks:
             hook.remove()
         self.hooks.clear()
@@ -152,7 +151,7 @@ class _Call:
 
 @dataclass(eq=False, slots=True)
 class _Open:
-    """A range of the backward pass that is open, and the pass (graph task) that opened it."""
+    """An open range of the backward pass, and the pass (graph task) that opened it."""
 
     call: _Call
     range: Any
@@ -160,7 +159,7 @@ class _Open:
 
 
 class _Stacks(threading.local):
-    """What is open on a thread."""
+    """Open ranges of a thread."""
 
     def __init__(self, every: list[list[_Open]]) -> None:
         self.forward: list[_Call] = []
@@ -169,7 +168,7 @@ class _Stacks(threading.local):
 
 
 class ModuleRanges(ContextDecorator):
-    """What ``annotate`` returns: hooks on modules while it is entered, none after."""
+    """The result of ``annotate``: it hooks modules while it is entered."""
 
     def __init__(self, model: Any) -> None:
         torch = _torch()
@@ -187,7 +186,7 @@ class ModuleRanges(ContextDecorator):
         self._hooks: list[Any] = []
         self._calls: weakref.WeakSet[_Call] = weakref.WeakSet()
         self._every: list[list[_Open]] = []
-        """What is open in the backward pass, of each thread."""
+        """Open ranges of the backward pass, per thread."""
         self._here = _Stacks(self._every)
         self._tasks: set[int] = set()
 
@@ -200,7 +199,7 @@ class ModuleRanges(ContextDecorator):
                     self._install(module, name)
             if compiled := [name for module, name in modules if _compiled(module)]:
                 shown = ", ".join(compiled[:3]) + ", ..." * (len(compiled) > 3)
-                warnings.warn(f"Modules inside compiled code make no calls, and get no ranges: {shown}.", stacklevel=2)
+                warnings.warn(f"Modules inside compiled code get no ranges of their own: {shown}.", stacklevel=2)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -217,7 +216,6 @@ class ModuleRanges(ContextDecorator):
         self._close_calls(0)
 
     def _install(self, module: Any, name: str) -> None:
-        """Puts the hooks on a module."""
         from torch.compiler import is_compiling
 
         # A compiled function traces the hooks of modules that it calls: there they do nothing, and break no graph.
@@ -275,14 +273,12 @@ class ModuleRanges(ContextDecorator):
             call.forget()
 
     def _close_calls(self, since: int) -> None:
-        """Closes forward calls of this thread, the innermost first: also those that an interrupt left."""
         calls = self._here.forward
         for call in reversed(calls[since:]):
             call.range.__exit__(None, None, None)
         del calls[since:]
 
     def _gone_back(self, call: _Call, _gradients: Any) -> None:
-        """The backward pass comes to an output of a call: its range opens, in those of the calls around it."""
         if not self._recording():
             return
         stack = self._here.backward
@@ -304,7 +300,6 @@ class ModuleRanges(ContextDecorator):
             stack[-1].range.__enter__()
 
     def _reached(self, call: _Call, _gradients: Any) -> None:
-        """The backward pass comes to what made an input of a call: once it has come to all, the range is over."""
         stack = self._here.backward
         depth = next((depth for depth, opened in enumerate(stack) if opened.call is call), None)
         if depth is not None:
@@ -320,13 +315,11 @@ class ModuleRanges(ContextDecorator):
 
 
 def _close(stack: list[_Open], depth: int) -> None:
-    """Closes the ranges from a depth on, the innermost first."""
     while len(stack) > depth:
         stack.pop().range.__exit__(None, None, None)
 
 
 def _tensors(value: Any, kind: type) -> Iterator[Any]:
-    """The tensors in what a module takes or returns."""
     if isinstance(value, kind):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -339,7 +332,6 @@ def _tensors(value: Any, kind: type) -> Iterator[Any]:
 
 
 def _compiled_in_place(module: Any) -> bool:
-    """Whether ``module.compile()`` was called: its hooks are compiled with it."""
     return getattr(module, "_compiled_call_impl", None) is not None
 
 
@@ -348,9 +340,9 @@ def _compiled(module: Any) -> bool:
 
 
 def unique_modules(model: Any) -> Iterator[tuple[Any, str]]:
-    """Returns each module of ``model`` once, with its name: its path, without wrappers, and its class.
+    """Returns each module of ``model`` once, with its path, without wrappers, and its class.
 
-    Modules inside compiled ones are left out: hooks on them would have them compiled again and never be called.
+    Modules inside compiled ones are skipped: hooks would recompile them and never run.
     """
     seen: set[int] = set()
     waiting = [(model, "")]

@@ -1,9 +1,8 @@
-"""Formats, models and views: those of the package, and those of modules that a person names.
+"""Formats, models and views of the package and of extension modules.
 
-All are declarations: their code is imported at first use.
-
-``TORCH_TRACE_EXTENSIONS`` holds import names, separated by commas. Such a module may have ``READERS``, ``MODELS`` and
-``ANALYSES`` of its own; the page, the command line, the Python API and worker processes take them like ours.
+All are declarations; their code is imported at first use. ``TORCH_TRACE_EXTENSIONS`` has comma-separated import names.
+Such a module may define ``READERS``, ``MODELS`` and ``ANALYSES``; the page, the command line, the Python API and worker
+processes use them like the built-in ones.
 """
 
 from __future__ import annotations
@@ -46,48 +45,48 @@ class Registry:
 
 
 def readers() -> tuple[Reader[Any], ...]:
-    """Returns all formats, ours first. Raises UserError when an extension cannot be used."""
+    """Returns all formats, built-in first. Raises UserError when an extension cannot be used."""
     return _registry(tuple(extension_names())).readers
 
 
 def models() -> tuple[Model[Any, Any], ...]:
-    """Returns all models, ours first. Raises UserError when an extension cannot be used."""
+    """Returns all models, built-in first. Raises UserError when an extension cannot be used."""
     return _registry(tuple(extension_names())).models
 
 
 def analyses() -> tuple[Analysis[Any], ...]:
-    """Returns all views in the order of the navigation, ours first. Raises UserError when an extension cannot be used."""
+    """Returns all views in navigation order, built-in first. Raises UserError when an extension cannot be used."""
     return _registry(tuple(extension_names())).analyses
 
 
 def reader_named(reader_id: str) -> Reader[Any]:
-    """Returns a reader. Raises NotFound."""
+    """Returns a reader. Raises NotFoundError."""
     return _named(readers(), reader_id, "reader")
 
 
 def model_named(model_id: str) -> Model[Any, Any]:
-    """Returns a model. Raises NotFound."""
+    """Returns a model. Raises NotFoundError."""
     return _named(models(), model_id, "model")
 
 
 def model_of(reader: Reader[Any]) -> Model[Any, Any]:
-    """Returns the model that is made of what a reader returns. Raises NotFound when nobody makes one of it."""
+    """Returns the model that is built from the result of a reader. Raises NotFoundError."""
     raw = raw_name(reader)
     for model in models():
         if made_of(model) == raw:
             return model
-    raise NotFoundError(f"No model is made of {raw.partition(':')[2]}.", reader.id, "Add one to MODELS.")
+    raise NotFoundError(f"No model is built from {raw.partition(':')[2]}.", reader.id, "Add one to MODELS.")
 
 
 def formats_of(analysis: Analysis[Any]) -> frozenset[str]:
-    """Returns the ids of the formats whose profiles a view is about: to look at many profiles with one question."""
+    """Returns the ids of the formats whose profiles a view accepts."""
     made = {made_of(model): type_of(model) for model in reversed(models())}  # the first one makes it
     about = model_name(analysis)
     return frozenset(reader.id for reader in readers() if made.get(raw_name(reader)) == about)
 
 
 def noun_of(kind: type[Any]) -> str:
-    """Returns what profiles that are read as this type are called."""
+    """Returns the user-facing noun for profiles of this type."""
     return _noun_of(name_of(kind))
 
 
@@ -102,14 +101,14 @@ def views_of(model: Model[Any, Any]) -> list[Analysis[Any]]:
 
 
 def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analysis[Any]:
-    """Returns the analysis behind a view, one that is about ``model`` where that is given. Raises NotFound."""
+    """Returns the entry of a view, optionally for one ``model``. Raises NotFoundError."""
     views = analyses() if model is None else views_of(model)
     shown = ", ".join(analysis.id for analysis in views)
     for analysis in analyses():
         if analysis.id == view_id:
             if model is not None and analysis not in views:
                 noun = _noun_of(model_name(analysis))
-                what = f"The view {analysis.title} is about {noun}, and this profile is {model.noun}."
+                what = f"The view {analysis.title} needs {noun}, but this profile is {model.noun}."
                 raise NotFoundError(what, view_id, f"It has: {shown}.")
             return analysis
     raise NotFoundError(f"There is no view {view_id}.", view_id, f"There are: {shown}.")
@@ -138,7 +137,7 @@ def _distinct(items: Sequence[Any], which: str) -> tuple[Any, ...]:
     ids = [item.id for item in items]
     twice = sorted({each for each in ids if ids.count(each) > 1})
     if twice:
-        raise UserError(f"{which} has {', '.join(twice)} twice.", EXTENSIONS_VARIABLE, "Leave one extension out.")
+        raise UserError(f"{which} has {', '.join(twice)} twice.", EXTENSIONS_VARIABLE, "Remove one of the extensions.")
     return tuple(items)
 
 

@@ -1,11 +1,11 @@
-"""Settings: the environment variables that the package reads, each declared once."""
+"""Settings: environment variables, each declared once."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+# In the order of docs/reference/settings.md.
 SETTINGS: list[Setting] = []
-"""In the order of docs/reference/settings.md."""
 
 
 class Setting(NamedTuple):
@@ -72,7 +72,7 @@ FOLLOW_LINKS = _declared(
 HOSTS = _declared(
     "TORCH_TRACE_HOSTS",
     "host names that the server answers to, comma-separated, without ports; `.lab.example` covers all "
-    "names with that ending. Set it if the internet's pages run in the same browser "
+    "names with that ending. Set it if your browser also opens pages of the internet "
     "([security](../security.md))",
     default="every name",
 )

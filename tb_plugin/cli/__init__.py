@@ -1,7 +1,7 @@
-"""The command ``torch-trace``: parse arguments, ask the workspace, print. Numbers go to stdout, progress to stderr.
+"""The command ``torch-trace``.
 
-``--help`` and a wrong argument are answered without numpy, pyarrow and our own analyses: each command is imported when it
-runs, and the choices that its options offer stand here.
+Numbers go to stdout, progress to stderr. ``--help`` and wrong arguments import neither numpy nor pyarrow: each command
+is imported when it runs, and the choices of its options are listed here.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tb_plugin.errors import BadRequest, UserError
 from tb_plugin.service.workers.block_pandas import leave_out_pandas
 
 FRAMES, WEIGHTS, FOLDS = ("both", "python", "operators"), ("host", "device"), ("none", "framework")
+# Choices of torch-trace stacks: FRAMES, WEIGHTS and FOLDS of views/stacks/options.py, SUFFIXES of
+# service/answers/stack_export.py.
 FORMATS = ("folded", "speedscope")
-"""What ``torch-trace stacks`` offers: ``FRAMES``, ``WEIGHTS`` and ``FOLDS`` of views/stacks/options.py, ``SUFFIXES`` of
-service/answers/stack_export.py."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code (README lists them).
 
-    Without ``argv`` it is the command itself, and the process its own.
+    Without ``argv`` it owns the process and may change global state.
     """
     arguments = _parser().parse_args(argv)
     _end_in_order()
@@ -57,7 +57,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end_in_order() -> None:
-    """Has a closed terminal and a polite kill end the command as Ctrl+C does: temporary folders go with it."""
     if threading.current_thread() is not threading.main_thread():
         return
     for name in ("SIGHUP", "SIGTERM"):
@@ -68,7 +67,7 @@ def _end_in_order() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="torch-trace", description="Where the time of a PyTorch training went.")
+    parser = Parser(prog="torch-trace", description="Show where the time of a PyTorch training run goes.")
     parser.add_argument("--version", action="version", version=f"torch-trace {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_report(commands.add_parser("report", help="print the numbers of profiles"))
@@ -158,7 +157,7 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
         "--thread",
         action="append",
         default=[],
-        help="only this thread: its key (pid:tid), id or name; all: idle threads, too (repeatable)",
+        help="only this thread: its key (pid:tid), id or name; all: also idle threads (repeatable)",
     )
     parser.add_argument(
         "--fold", choices=FOLDS, default="none", help="framework: its internal calls count for the call that entered it"
@@ -182,7 +181,7 @@ def _add_summarize(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=_whole,
         metavar="N",
-        help="number of processes; 0: this process alone (default: by cores and memory, 4 at most)",
+        help="number of processes; 0: only this process (default: by cores and memory, 4 at most)",
     )
     parser.add_argument(
         "--scheduler",

@@ -1,4 +1,7 @@
-"""Tables of text within a width: long names lose their middle, and the last columns go where nothing else helps."""
+"""Text tables that fit a width.
+
+Long names lose their middle; then the last columns are dropped.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,22 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
+# Long names lose their middle, prose is wrapped, numbers are never cut and are right-aligned.
 Kind = Literal["name", "number", "prose"]
-"""A name may lose its middle, prose is wrapped, a number is never cut and stands to the right."""
 MARK = "…"
 _GAP = 2
 _FRAME = re.compile(r"(?P<path>[^(]*\.py)\(\d+\)(?=: |$)")
-_EXCERPT = 4
-"""Cells of a difference that are shown where texts differ once more behind it."""
-_LEAST = {"name": 12, "prose": 24}
-"""Cells that a column keeps."""
-_LEAST_FIRST = 32
-"""Cells of the names that tell the rows apart: no fewer."""
+# Cells of a difference between texts that differ again later.
+_EXCERPT_CELLS = 4
+# Minimum width of a column, in cells.
+_MIN_CELLS = {"name": 12, "prose": 24}
+# Minimum width of the column that identifies rows, in cells.
+_MIN_NAME_CELLS = 32
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading says what a column is called, and how its cells may be made to fit."""
+    """The title of a column and the way to shorten its cells."""
 
     title: str
     kind: Kind = "name"
@@ -32,7 +35,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted table has lines, the heading first, and the titles of the columns that there was no room for."""
+    """The lines of a table, heading first, and the titles of dropped columns."""
 
     heading: list[str]
     lines: list[str]
@@ -40,7 +43,7 @@ class Fitted:
 
 
 def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, keep: Collection[int] = (0,)) -> Fitted:
-    """Lays a table out in ``width`` cells. The columns of ``keep`` stay; of the others the last ones go first."""
+    """Lays a table out in ``width`` cells. Columns of ``keep`` stay; other columns are dropped from the right."""
     cells = [[row[i] for row in rows] for i in range(len(headings))]
     shown = list(range(len(headings)))
     natural = {i: _natural(headings[i], cells[i]) for i in shown}
@@ -59,46 +62,42 @@ def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, 
 
 
 def elided(texts: Sequence[str], width: int) -> list[str]:
-    """Returns the texts in at most ``width`` cells each. Different texts stay different, where the width allows that.
+    """Returns the texts in at most ``width`` cells each. Different texts stay different if the width allows it.
 
-    A line of Python loses its outermost folders first, then its function: file and line say most.
+    A Python frame loses its outer folders first, then its function.
     """
     short = {text: _without_middle(_short_frame(text, width), width) for text in texts}
     for group in _alike(short):
-        short |= _told_apart(group, _head(group[0], max(1, width // 4)) + MARK, width)
+        short |= _distinguished(group, _head(group[0], max(1, width // 4)) + MARK, width)
     return [short[text] for text in texts]
 
 
 def _alike(short: Mapping[str, str]) -> list[list[str]]:
-    """Groups of texts that are shortened to the same."""
     groups: dict[str, list[str]] = {}
     for text, shown in short.items():
         groups.setdefault(shown, []).append(text)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _told_apart(group: Sequence[str], before: str, width: int) -> dict[str, str]:
-    """Texts that read alike: after ``before`` each goes on where they begin to differ."""
+def _distinguished(group: Sequence[str], before: str, width: int) -> dict[str, str]:
     at, room = _common(group), width - size_of(before)
-    if room < _EXCERPT + 2:
+    if room < _EXCERPT_CELLS + 2:
         return {}
     short = {
         text: before + (text[at:] if size_of(text[at:]) <= room else _head(text[at:], room - 1) + MARK)
         for text in group
     }
     for still in _alike(short):
-        short |= _told_apart(still, before + _head(still[0][at:], _EXCERPT) + MARK, width)
+        short |= _distinguished(still, before + _head(still[0][at:], _EXCERPT_CELLS) + MARK, width)
     return short
 
 
 def _common(texts: Sequence[str]) -> int:
-    """How many characters all texts begin with."""
     low, high = min(texts), max(texts)
     return next((i for i, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
 
 
 def _short_frame(text: str, width: int) -> str:
-    """A frame of Python (``path(line): function``) in ``width`` cells, if that can be; any other text as it is."""
     found = _FRAME.match(text)
     if found is None or size_of(text) <= width:
         return text
@@ -117,7 +116,7 @@ def _without_middle(text: str, width: int) -> str:
 
 
 def size_of(text: str) -> int:
-    """Returns how many cells of a terminal a text takes: two for a wide character, none for a combining one."""
+    """Returns the terminal cells of a text: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     return sum(_size(char) for char in text)
@@ -149,7 +148,7 @@ def _natural(heading: Heading, cells: Sequence[str]) -> int:
 def _least(heading: Heading, natural: int, first: bool) -> int:
     if heading.kind == "number":
         return natural
-    return min(natural, _LEAST_FIRST if first else max(_LEAST[heading.kind], _longest_word(heading.title)))
+    return min(natural, _MIN_NAME_CELLS if first else max(_MIN_CELLS[heading.kind], _longest_word(heading.title)))
 
 
 def _longest_word(title: str) -> int:
@@ -157,7 +156,6 @@ def _longest_word(title: str) -> int:
 
 
 def _share_out(natural: Mapping[int, int], least: Mapping[int, int], room: int) -> dict[int, int]:
-    """What each column gets: at least ``least``, and of what is left equal parts, up to what it needs."""
     widths = dict(least)
     if sum(widths.values()) > room:  # the columns that stay are still too wide: names give way
         widths = {i: min(size, max(8, room // len(widths))) for i, size in widths.items()}
@@ -174,14 +172,12 @@ def _share_out(natural: Mapping[int, int], least: Mapping[int, int], room: int) 
 
 
 def _column(heading: Heading, cells: Sequence[str], width: int) -> list[list[str]]:
-    """The lines of each cell."""
     if heading.kind == "prose":
         return [_wrapped(cell, width) for cell in cells]
     return [[cell] for cell in (elided(cells, width) if heading.kind == "name" else cells)]
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most ``width`` cells, broken between words where that goes."""
     lines = [""]
     for word in text.split(" "):
         joined = f"{lines[-1]} {word}" if lines[-1] else word
@@ -200,7 +196,6 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _lines(cells: Sequence[Sequence[str]], widths: Sequence[int], kinds: Sequence[Kind]) -> list[str]:
-    """The lines of one row."""
     lines = []
     for parts in zip_longest(*cells, fillvalue=""):
         padded = []

@@ -1,4 +1,4 @@
-"""``torch-trace diff``: what became slower or faster from a baseline to an experiment, and a gate for CI."""
+"""``torch-trace diff``: comparison of two profiles, with gates for CI."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from tb_plugin.storage.cache import open_store
 from tb_plugin.views.diff.paired_tables import TABLES as JOINED
 
 SCHEMA_VERSION = 3
+# For traces; other models use the tables of their view.
 TABLES = (*(table.name for table in JOINED), "settings")
-"""Of traces; of another model those that its view has."""
+# Times of the call tree and the measures that show them.
 TREES = {"host_ns": "host_total_ns", "device_ns": "device_total_ns"}
-"""Times of the call tree, and the measures that show them."""
 _SIDES = ("baseline", "experiment")
+# Levels of the call tree in text output.
 _TEXT_LEVELS = 2
-"""Levels of the call tree that text shows."""
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """A pair is what is compared: two loaded profiles of one workspace."""
+    """Two loaded profiles of one workspace to compare."""
 
     workspace: Workspace
     base: Entry
@@ -56,17 +56,17 @@ class _Pair:
 
     @property
     def places(self) -> tuple[Place, Place]:
-        """Returns how requests name baseline and experiment."""
+        """Returns the request parameters of baseline and experiment."""
         return place_of(self.base, self.base_capture), place_of(self.exp, self.exp_capture)
 
     @property
     def captures(self) -> tuple[CaptureInfo | None, CaptureInfo | None]:
-        """Returns what is to tell of the captures of both, once they are loaded."""
+        """Returns the lines about the captures of both profiles, once loaded."""
         base, exp = (self.workspace.profile(place, start=False).capture for place in self.places)
         return base, exp
 
     def params(self, table: str | None = None, limit: int | None = None, measure: str = "") -> Params:
-        """Returns a question about the pair."""
+        """Returns the parameters of a request about the pair."""
         run, worker, span = self.base.key
         extra = {"base_run": run, "base_worker": worker, "base_span": span, "base_steps": self.base_steps}
         extra |= {"base_capture": self.base_capture, "per": self.per, "measure": measure}
@@ -86,7 +86,7 @@ class _Pair:
         ).rows
 
     def numbers(self) -> tuple[Numbers, Numbers]:
-        """Returns those of both sides, over their chosen steps, as ``torch-trace report`` prints them."""
+        """Returns the numbers of both sides over their selected steps, as in ``torch-trace report``."""
         sides = zip(self.places, (self.base_steps, self.exp_steps), strict=True)
         found = (self.workspace.numbers(place, None, steps) for place, steps in sides)
         base, exp = (replace(each, facts=counted(each.facts, each.notices)) for each in found)
@@ -133,22 +133,22 @@ def _view(base: Entry, exp: Entry) -> str:
     """The view that compares two profiles of their model. Raises BadRequest for two models, or one without such a view."""
     one, other = (registry.model_of(entry.found.reader) for entry in (base, exp))
     if one is not other:
-        what = f"The baseline is {one.noun} and the experiment is {other.noun}: they have nothing in common to compare."
-        raise BadRequest(what, exp.found.url, "Choose two profiles of one kind.")
+        what = f"The baseline is {one.noun} and the experiment is {other.noun}: these cannot be compared."
+        raise BadRequest(what, exp.found.url, "Choose two profiles of the same kind.")
     for analysis in registry.views_of(one):
         if analysis.scope == "pair":
             return analysis.id
-    raise BadRequest(f"No view compares two profiles that are {one.noun}.", exp.found.url, "Use report on each.")
+    raise BadRequest(f"No view compares two profiles of this kind ({one.noun}).", exp.found.url, "Use report on each.")
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
-    """The one profile of a side. Raises NotFound, BadRequest where several fit."""
+    """The one profile of a side. Raises NotFoundError, BadRequest where several fit."""
     title = _SIDES[side]
     root = catalog.roots[side]
     entries = [entry for entry in catalog.entries() if entry.found.root is root]
     if not entries:
         reasons = [reason for where, reason in catalog.skipped() if where.startswith(root.name)]
-        raise NotFoundError(f"The {title} holds no profile.", path, " ".join(reasons[:1]) or "Check the path.")
+        raise NotFoundError(f"The {title} contains no profile.", path, " ".join(reasons[:1]) or "Check the path.")
     for which in ("run", "worker", "span"):
         names = list(dict.fromkeys(_name(entry, which) for entry in entries))
         value = getattr(wanted, which)
@@ -163,7 +163,6 @@ def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry
 
 
 def _name(entry: Entry, which: str) -> str:
-    """Run, worker or span as the path alone would name it: without the root that keeps two sides apart."""
     name = str(getattr(entry.found, which))
     return name.removeprefix(entry.found.root.name).lstrip("/") if which == "run" else name
 
@@ -196,7 +195,6 @@ def _has_rule(view: View, rule: str) -> bool:
 
 
 def _print_tree(tree: Tree, printer: Printer) -> None:
-    """The upper levels, indented."""
     level: list[int] = []
     for above in tree.parent:
         level.append(0 if above < 0 else level[above] + 1)

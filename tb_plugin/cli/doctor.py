@@ -1,4 +1,4 @@
-"""``torch-trace doctor``: what was found, what not, and why."""
+"""``torch-trace doctor``: files found or skipped, and why."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tb_plugin.service.workspace import Workspace
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Prints what was made of every file; returns the exit code. Raises UserError."""
+    """Prints the result for every file and returns the exit code. Raises UserError."""
     arguments.run = arguments.worker = arguments.span = None
     arguments.capture = ""
     workspace, entries, failed = open_workspace(arguments)
@@ -36,7 +36,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     try:
         catalog = workspace.runs()
         looked, found = counted(catalog.scanned_files, "file"), counted(len(entries), "profile")
-        printer.line(f"{catalog.logdir}: {looked} looked through, {found} found.")
+        printer.line(f"{catalog.logdir}: {looked} scanned, {found} found.")
         for run in catalog.runs:
             if run.grouped_by:
                 printer.line(f"{run.name}: {run.grouped_by}")
@@ -66,7 +66,6 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 
 def _failures(workspace: Workspace, entry: Entry, printer: Printer) -> int:
-    """Opens the views of one profile, prints which parts fail, and returns the number of errors."""
     place = place_of(entry)
     views = [view.id for view in workspace.offered(place) if view.available and multi_profile_view(view.id) is None]
     answers = (partial(workspace.view, place, view, Params(limit=1)) for view in views)
@@ -74,7 +73,6 @@ def _failures(workspace: Workspace, entry: Entry, printer: Printer) -> int:
 
 
 def _failures_of_groups(workspace: Workspace, entries: list[Entry], printer: Printer) -> int:
-    """The same for the views about all workers of each run and span."""
     asked: dict[tuple[str, Place], None] = {}
     for entry in entries:
         for view in workspace.offered(place_of(entry)) if entry.summary is not None else ():
@@ -105,23 +103,23 @@ def _print_failures(answers: Iterable[Callable[[], bytes | Profile]], printer: P
 
 
 def _not_taken(found: int, readable: int, rows: int) -> str:
-    """How many of the profiles that were found cannot be read, and how many files besides are none."""
     bad = found - readable
     told = [f"{bad:,} of {counted(found, 'profile')} cannot be read"] if bad else []
     if others := rows - bad:
-        told.append(f"{counted(others, 'file or folder is', 'files or folders are')} no {noun(others, 'profile')}")
+        told.append(
+            f"{counted(others, 'file or folder is', 'files or folders are')} not {noun(others, 'a profile', 'profiles')}"
+        )
     return f"{'; '.join(told)}."
 
 
 def _diagnose(workspace: Workspace, entry: Entry, printer: Printer) -> None:
-    """What was read of one profile, what was irregular, and which views it cannot fill."""
     found, summary = entry.found, entry.summary
     if summary is None:
         return
     read = summary.read
     printer.heading(f"{found.run} / {found.worker} / span {found.span}", 2)
     size = format_value(found.size_bytes, "bytes")
-    state = "complete" if read.complete else "INCOMPLETE: the file is cut off"
+    state = "complete" if read.complete else "INCOMPLETE: the file is truncated"
     printer.line(f"{found.url} ({read.format}, {size}, {state})")
     counts = ("seen", "kept", "repaired", "dropped", "quarantined", "unknown", "other")
     if read.records:

@@ -1,7 +1,7 @@
 """Exit codes of ``torch-trace``.
 
-Something was reported, a number is beyond a limit (or a part failed, which ``doctor`` looks for), wrong use, nothing could
-be read, an error of ours.
+OK: something was reported. LIMIT: a number is beyond a limit, or (``doctor``) a part failed. Then wrong use, nothing
+readable, and a bug of this package.
 """
 
 OK, GATE_FAILED, USAGE, NOTHING, BUG = 0, 1, 2, 3, 70

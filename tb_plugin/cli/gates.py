@@ -1,4 +1,4 @@
-"""Gates of ``torch-trace diff --fail-on``: a limit on what a fact may change from baseline to experiment."""
+"""Gates of ``torch-trace diff --fail-on``."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate, as ``text`` writes it, fails where the change is above (``>``) or below (``<``) the limit."""
+    """A limit on the change of a fact; it fails above (``>``) or below (``<``) the limit."""
 
     text: str
     fact: str
     above: bool
     limit: Fraction
-    """In the fact's own unit; a share of the baseline where ``relative``."""
+    """In the unit of the fact, or a share of the baseline if ``relative``."""
     relative: bool
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verdict is what became of a gate. ``change`` is a share where the gate is relative; None: no float holds it."""
+    """The result of a gate. ``change`` is a share for relative gates, None if no float can hold it."""
 
     gate: Gate
     baseline: int | float
@@ -43,11 +43,11 @@ class Verdict:
 
 
 def parse_gate(text: str) -> Gate:
-    """Raises BadRequest for what is no gate, or a unit that the fact is not counted in."""
+    """Parses a gate. Raises BadRequest for bad syntax or a unit that does not fit the fact."""
     match = _GATE.fullmatch(text)
     if match is None:
         raise BadRequest(
-            "That is no gate.", text, "Write FACT>NUMBER or FACT<NUMBER and one of %, ns, us, ms, B, KiB, MiB."
+            "The gate is not valid.", text, "Write FACT>NUMBER or FACT<NUMBER and one of %, ns, us, ms, B, KiB, MiB."
         )
     name, sign, number, unit = match.groups()
     fact = ALIASES.get(name, name)
@@ -55,12 +55,14 @@ def parse_gate(text: str) -> Gate:
         return Gate(text, fact, sign == ">", Fraction(number) / 100, relative=True)
     ending, factor = _UNITS[unit]
     if not fact.endswith(ending):
-        raise BadRequest(f"{name} is not counted in {unit}.", text, "Its unit is in its name; % fits every fact.")
+        raise BadRequest(
+            f"{name} is not measured in {unit}.", text, "The unit is in the name of the fact; % works for every fact."
+        )
     return Gate(text, fact, sign == ">", Fraction(number) * factor, relative=False)
 
 
 def judge(gate: Gate, baseline: Facts, experiment: Facts) -> Verdict:
-    """Compares exactly, without rounding. Raises BadRequest where a side does not have the fact, or has null."""
+    """Compares exactly, without rounding. Raises BadRequest if a side lacks the fact or has null."""
     before, after = _value(gate, baseline, "baseline"), _value(gate, experiment, "experiment")
     change = Fraction(after) - Fraction(before)
     if gate.relative:

@@ -1,4 +1,4 @@
-"""Payloads as text for a terminal, and as Markdown for an issue."""
+"""Payloads as text for terminals and as Markdown."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tb_plugin.format import (
 from tb_plugin.lib.isolation import isolated
 from tb_plugin.payloads import Breakdown, Figures, Notices, Payload, Saving, Scalar, Table, View, WindowInfo
 
-MORE = " Set COLUMNS, or --format markdown or json, to see all."
-_LONG = 40
-"""Characters from which on the values of figures are wrapped like prose."""
+MORE = " To see all columns, set COLUMNS or use --format markdown or json."
+# Longer values of figures, in characters, are wrapped like prose.
+_PROSE_CHARACTERS = 40
 
 
 class Printer(ABC):
-    """A printer prints payloads; subclasses decide how a heading, a line and a table look."""
+    """Prints payloads; subclasses format headings, lines and tables."""
 
     @abstractmethod
     def heading(self, text: str, level: int) -> None:
@@ -45,10 +45,10 @@ class Printer(ABC):
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a table. ``keep`` are columns that stay however narrow it gets; ``more`` is where the others are."""
+        """Prints a table. Columns of ``keep`` are never dropped; ``more`` says where to find dropped ones."""
 
     def view(self, view: View, remark: str = "") -> None:
-        """Prints all payloads of a view that make sense as text, after a remark."""
+        """Prints all payloads of a view that have a text form, after a remark."""
         self.heading(view.title, 2)
         if remark:
             self.line(remark)
@@ -60,7 +60,7 @@ class Printer(ABC):
         if coverage.window is not None:
             self.line(_window_line(coverage.window))
         elif not coverage.complete:
-            self.line("Incomplete: the file is damaged or ends early. The numbers are those of what could be read.")
+            self.line("Incomplete: the file is damaged or truncated. Numbers cover only the part that was read.")
         told: set[tuple[str, Scalar]] = set()
         for payload in view.payloads.values():
             if isinstance(payload, Figures):
@@ -75,11 +75,11 @@ class Printer(ABC):
             isolated(title, partial(self.payload, payload), lambda failure: self.line(str(failure)))
 
     def payload(self, payload: Payload) -> None:
-        """Prints one payload. Series, trees and timelines are pictures; the tables beside them say the same."""
+        """Prints one payload. Series, trees and timelines are skipped; tables have the same data."""
         if isinstance(payload, Figures):
             self.heading(payload.title, 3)
             pairs = [(f.metric.title, format_value(f.value, f.metric.unit) + _note(f.note)) for f in payload.figures]
-            long = any(len(value) > _LONG for _, value in pairs)
+            long = any(len(value) > _PROSE_CHARACTERS for _, value in pairs)
             self.rows([Heading("what"), Heading("value", "prose" if long else "number")], pairs, keep=(0, 1))
         elif isinstance(payload, Breakdown):
             self.heading(payload.title, 3)
@@ -134,21 +134,21 @@ class Printer(ABC):
 
 
 class TextPrinter(Printer):
-    """A printer for terminals: tables fit them, or COLUMNS, or 120 cells where stdout is a file or a pipe."""
+    """Prints tables that fit the terminal, COLUMNS, or 120 cells if stdout is no terminal."""
 
     def heading(self, text: str, level: int) -> None:
-        """Prints it bold, after an empty line."""
+        """Prints a bold title after an empty line."""
         say("")
         say(text, bold=True)
 
     def line(self, text: str) -> None:
-        """Prints it as it is: a terminal wraps it."""
+        """Prints a line as it is; the terminal wraps it."""
         say(text)
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Shortens long names in the middle; where that is not enough the last columns are left out, and named."""
+        """Prints a table; shortens long names, then drops columns from the right and names them."""
         room = width()
         cells = [[printable(cell) for cell in row] for row in rows]
         table = fit(headings, cells, room, keep)
@@ -157,11 +157,11 @@ class TextPrinter(Printer):
         for text in table.lines:
             say(text)
         if table.left_out:
-            say(f"Not in {room} columns: {', '.join(table.left_out)}.{more}")
+            say(f"No room in {room} columns: {', '.join(table.left_out)}.{more}")
 
 
 class MarkdownPrinter(Printer):
-    """A printer of GitHub-flavoured Markdown, for an issue or a report."""
+    """Prints GitHub-flavoured Markdown."""
 
     def heading(self, text: str, level: int) -> None:
         """Prints ``#`` for a profile, ``##`` for a view."""
@@ -170,14 +170,14 @@ class MarkdownPrinter(Printer):
         say("")
 
     def line(self, text: str) -> None:
-        """Prints a paragraph of its own."""
+        """Prints a separate paragraph."""
         say(_escaped(text))
         say("")
 
     def rows(
         self, headings: Sequence[Heading], rows: Sequence[Sequence[str]], keep: Collection[int] = (0,), more: str = ""
     ) -> None:
-        """Prints a pipe table with all its columns, numbers to the right."""
+        """Prints a pipe table with all columns, numbers right-aligned."""
         say("| " + " | ".join(_escaped(heading.title) for heading in headings) + " |")
         say("|" + "|".join(" ---: " if heading.kind == "number" else " --- " for heading in headings) + "|")
         for row in rows:
@@ -190,24 +190,22 @@ def _escaped(text: str) -> str:
 
 
 def _window_line(window: WindowInfo) -> str:
-    """What part of a trace was opened, and how to open the rest."""
     start, end, whole = (format_value(time, "ns") for time in (window.start_ns, window.end_ns, window.trace_ns))
     inside = f"steps {window.first_step} to {window.last_step}, {window.steps} of {window.trace_steps}, "
     steps = inside if window.steps else ""
     need, budget = (format_value(size, "bytes") for size in (window.need_bytes, window.budget_bytes))
     return (
-        f"Only a window was opened: {steps}{start} to {end} of {whole}. All of it would take about {need} of memory; "
+        f"Only a window was opened: {steps}{start} to {end} of {whole}. The whole trace needs about {need} of memory; "
         f"{budget} are allowed (TORCH_TRACE_MEMORY_MB)."
     )
 
 
 def _saves(saving: Saving | None) -> str:
-    """What mending it would save a step."""
     if saving is None:
         return ""
     bounds = format_range(saving.low_ns, saving.high_ns, "ns")
     share = f", {format_value(saving.high_ns / saving.step_ns, 'ratio')}" if saving.step_ns else ""
-    return f", saves {bounds} a step{share}"
+    return f", saves {bounds} per step{share}"
 
 
 def _note(note: str) -> str:

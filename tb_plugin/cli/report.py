@@ -38,7 +38,7 @@ SCHEMA_VERSION = 3
 
 
 def report(arguments: argparse.Namespace) -> int:
-    """Prints the chosen profiles; returns the exit code. Raises UserError."""
+    """Prints the selected profiles and returns the exit code. Raises UserError."""
     _check_views(arguments.view)
     workspace, entries, failed = open_workspace(arguments, arguments.window)
     if not entries and not failed:
@@ -60,7 +60,7 @@ def _report_json(
     for entry in load_all(workspace, entries, failed, errors):
         try:
             place = place_of(entry, arguments.capture)
-            numbers = workspace.numbers(place, arguments.view, arguments.steps, _asked(arguments))
+            numbers = workspace.numbers(place, arguments.view, arguments.steps, _view_params(arguments))
             notices = data_notices(numbers.notices)
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
@@ -100,7 +100,6 @@ def _groups(
     errors: list[UserError],
     arguments: argparse.Namespace,
 ) -> list[dict[str, Any]]:
-    """What the workers of each run and span did together."""
     groups = []
     for analysis, place in _group_places(workspace, entries, arguments):
         ask = partial(_group_rows, workspace, place, analysis.id, arguments.steps)
@@ -126,14 +125,13 @@ def _groups(
 def _group_places(
     workspace: Workspace, entries: list[Entry], arguments: argparse.Namespace
 ) -> list[tuple[Analysis[Any], Place]]:
-    """Views about all workers, and the runs and spans in which they apply to any worker."""
     wanted: list[str] | None = arguments.view
     found: list[tuple[Analysis[Any], Place]] = []
     for analysis in registry.analyses():
         is_asked = analysis.traits.place == "page" if wanted is None else analysis.id in wanted
         if analysis.scope != "workers" or not is_asked:
             continue
-        with_it = (e for e in entries if analysis.id in _there(workspace, e, arguments))
+        with_it = (e for e in entries if analysis.id in _available_views(workspace, e, arguments))
         places = dict.fromkeys(Place(e.found.run, None, e.found.span, e.window, arguments.capture) for e in with_it)
         found += [(analysis, place) for place in places]
     return found
@@ -199,7 +197,6 @@ def _print_groups(
     arguments: argparse.Namespace,
     printer: Printer,
 ) -> None:
-    """Prints what the workers of each run and span did together."""
     for analysis, place in _group_places(workspace, entries, arguments):
         try:
             answer = workspace.group(place, analysis.id, Params(limit=arguments.top), arguments.steps)
@@ -211,7 +208,7 @@ def _print_groups(
 
 
 def _view(workspace: Workspace, entry: Entry, view: str, arguments: argparse.Namespace) -> View:
-    answer = workspace.view(place_of(entry, arguments.capture), view, _asked(arguments), arguments.steps)
+    answer = workspace.view(place_of(entry, arguments.capture), view, _view_params(arguments), arguments.steps)
     if isinstance(answer, Profile):
         raise Cancelled("The file changed while it was read.")
     return msgspec.json.decode(answer, type=View)
@@ -225,12 +222,11 @@ def _view_or_failure(workspace: Workspace, entry: Entry, view: str, arguments: a
 
 
 def _not_limited(view: str, arguments: argparse.Namespace) -> str:
-    """What to say of a view that the chosen phase does not apply to, else nothing."""
     why = registry.analysis_named(view).traits.whole if arguments.phase else ""
     return f"Not limited to the phase {arguments.phase}. {why}" if why else ""
 
 
-def _asked(arguments: argparse.Namespace) -> Params:
+def _view_params(arguments: argparse.Namespace) -> Params:
     return Params(phase=arguments.phase, pattern=arguments.pattern, limit=arguments.top)
 
 
@@ -248,20 +244,17 @@ def _check_views(wanted: list[str] | None) -> None:
 
 
 def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:
-    """The pages about one profile that a report may have of it."""
     pages = [a for a in registry.views_of(registry.model_of(entry.found.reader)) if a.traits.place == "page"]
     return [a for a in pages if a.scope == "profile" and (wanted is None or a.id in wanted)]
 
 
-def _there(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> set[str]:
-    """The views that a profile has, as far as it could be loaded."""
+def _available_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> set[str]:
     if entry.summary is None:
         return set()
     return {view.id for view in workspace.offered(place_of(entry, arguments.capture)) if view.available}
 
 
 def _absent(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[ViewInfo]:
-    """The views that were asked for and do not apply."""
     if entry.summary is None:
         return []
     offered = workspace.offered(place_of(entry, arguments.capture))
@@ -271,8 +264,7 @@ def _absent(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -
 
 
 def _text_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[str]:
-    """The views that are printed: pages, and pictures with tables where they are asked for."""
-    there, wanted = _there(workspace, entry, arguments), arguments.view
+    there, wanted = _available_views(workspace, entry, arguments), arguments.view
     known = registry.views_of(registry.model_of(entry.found.reader))
     asked = [a for a in known if a.scope == "profile" and wanted and a.id in wanted and a.traits.place == "picture"]
     return [analysis.id for analysis in (*_views_of(entry, wanted), *asked) if analysis.id in there]

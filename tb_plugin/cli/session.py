@@ -1,4 +1,4 @@
-"""What all commands share: profiles of a path are found, loaded with a progress bar, and failures are kept."""
+"""Finding, loading and failures of profiles, shared by all commands."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+# Captures named in one line.
 _NAMED = 5
-"""Captures that a line names."""
 
 
 class ProgressBar:
-    """A progress bar stands on stderr; there is none where stderr is no terminal."""
+    """A progress bar on stderr; invisible if stderr is no terminal."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
@@ -58,16 +58,16 @@ class ProgressBar:
 
     @property
     def is_shown(self) -> bool:
-        """Returns whether a bar stands there now."""
+        """Returns whether the bar is visible now."""
         return self._progress is not None
 
     def update(self, fraction: float) -> None:
-        """Moves the bar that is shown to ``fraction`` (0..1)."""
+        """Moves the visible bar to ``fraction`` (0..1)."""
         if self._progress is not None and self._progress.tasks:
             self._progress.update(self._progress.tasks[0].id, completed=fraction)
 
     def tell(self, text: str) -> None:
-        """Prints one line to stderr, above the bar where there is one."""
+        """Prints one line to stderr, above the bar if there is one."""
         if self._progress is None:
             complain(text)
             return
@@ -82,7 +82,7 @@ progress_bar = ProgressBar()
 def open_workspace(
     arguments: argparse.Namespace, window: str = ""
 ) -> tuple[Workspace, list[Entry], list[dict[str, str]]]:
-    """Scans the path once and returns the chosen profiles or their windows, and why nothing was taken. Raises UserError."""
+    """Scans the path once. Returns the workspace, the selected profiles or windows, and failures. Raises UserError."""
     parse_window(window)
     catalog = scanned(arguments.path)
     entries = catalog.entries()
@@ -105,9 +105,9 @@ def open_workspace(
 
 
 def no_profiles_message() -> str:
-    """Returns the sentence for a place where no name speaks for a profile."""
+    """Returns the message for a place without any profile."""
     *most, last = dict.fromkeys(ending for reader in registry.readers() for ending in reader.endings)
-    return f"No name ends in {', '.join(most)} or {last}: nothing here looks like a profiler trace."
+    return f"No profiler trace was found: no name ends in {', '.join(most)} or {last}."
 
 
 def scanned(path: str) -> ProfileCatalog:
@@ -122,7 +122,7 @@ def scanned(path: str) -> ProfileCatalog:
 
 
 def workers_for(profiles: int) -> Workers:
-    """Returns processes that may all parse; this process alone for one profile, which is not worth their start."""
+    """Returns worker processes that may all parse; for one profile, this process only."""
     if profiles < 2:
         return InlineWorkers(lambda progress: progress_bar.update(progress.fraction))
     size = min(default_size(), profiles)
@@ -130,9 +130,9 @@ def workers_for(profiles: int) -> Workers:
 
 
 def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
-    """Reads profiles before one of them is chosen: a merged file has its ranks once it is read.
+    """Reads profiles before one is selected: a merged file has its ranks only after it was read.
 
-    Failures are told when the profiles are asked about.
+    Failures are reported when the profiles are requested.
     """
     for entry in entries:
         workspace.profile(place_of(entry))
@@ -144,9 +144,9 @@ def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
 def load_all(
     workspace: Workspace, entries: list[Entry], failed: list[dict[str, str]], errors: list[UserError]
 ) -> Iterator[Entry]:
-    """Loads the profiles, several at once, and gives them in order; failures go to ``failed`` and ``errors``.
+    """Loads the profiles, several at once, and yields them in order. Failures go to ``failed`` and ``errors``.
 
-    The ranks of a merged file take its place in ``entries``.
+    The ranks of a merged file replace it in ``entries``.
     """
     if len(entries) > 1:
         for entry in entries:
@@ -169,20 +169,20 @@ def load_all(
 
 
 def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]) -> None:
-    """Notes why a profile is not reported."""
+    """Records why a profile is not reported."""
     reason = f"{error.what} {error.do}".rstrip() if isinstance(error, UserError) else str(error)
     _keep(entry.found.url, reason, error, failed, errors)
 
 
 def keep_failed_parts(path: str, notices: Sequence[Finding], failed: list[dict[str, str]]) -> None:
-    """Notes which parts of a profile failed, by what there is to know about its data."""
+    """Records failed parts of a profile, from the notices about its data."""
     failed += ({"path": path, "reason": f"{each.text} {each.todo}"} for each in notices if each.rule == FAILED)
 
 
 def keep_failure_of_group(
     title: str, place: Place, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]
 ) -> None:
-    """Notes why a view about all workers of a run is not reported."""
+    """Records why a view about all workers of a run is not reported."""
     reason = str(error) if isinstance(error, PartFailed) else f"{title}: {error}"
     _keep(f"{place.run} / all workers / span {place.span}", reason, error, failed, errors)
 
@@ -196,28 +196,28 @@ def _keep(
 
 
 def place_of(entry: Entry, capture: str = "") -> Place:
-    """Returns how a request names a profile, and what tells of the graphs that it replays."""
+    """Returns the request parameters of a profile and of its captures."""
     return Place(*entry.key, entry.window, capture)
 
 
 def capture_lines(info: CaptureInfo | None, option: str = "--capture") -> list[str]:
-    """Returns what a person has to know of the capture of a loaded profile: none where it replays no graph or has none."""
+    """Returns lines about the capture of a loaded profile; empty if it replays no graph or has no capture."""
     if info is None:
         return []
     lines = []
     if info.own:
         lines.append("capture: in this trace")
     if info.names:
-        lines.append(f"capture: {_few(info.names)}{' (beside the trace)' if info.how == 'beside' else ''}")
+        lines.append(f"capture: {_few(info.names)}{' (next to the trace)' if info.how == 'beside' else ''}")
     elif info.how != "named" and info.beside:
-        lines.append(f"capture: none; beside the trace lie, for {option}: {_few(info.beside)}")
+        lines.append(f"capture: none; recordings next to the trace, for {option}: {_few(info.beside)}")
     if info.problem is not None:
         lines.append(f"capture not used: {UserError(info.problem.what, info.problem.where, info.problem.do)}")
     return lines
 
 
 def capture_message(workspace: Workspace, place: Place, option: str = "--capture") -> list[str]:
-    """Returns the same of a profile that was asked about, and why its capture does not tell of all graphs."""
+    """Returns the same lines for a requested profile, with the reason if its capture does not cover all graphs."""
     info = workspace.profile(place, start=False).capture
     lines = capture_lines(info, option)
     if info is not None and info.names:

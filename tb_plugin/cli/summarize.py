@@ -1,4 +1,4 @@
-"""``torch-trace summarize``: the summaries of ranks, by this machine or an existing Dask cluster."""
+"""``torch-trace summarize``: summaries of ranks, computed locally or by Dask."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from tb_plugin.storage.cache import open_store
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
+# Seconds between progress lines if there is no progress bar, for instance in a log.
 LINE_SECONDS = 10.0
-"""So often a line says how far it is, where there is no progress bar: a log, a scheduler's output."""
 
 
 def summarize(arguments: argparse.Namespace) -> int:
-    """Summarises the chosen ranks; returns the exit code. Raises UserError."""
+    """Summarises the selected ranks and returns the exit code. Raises UserError."""
     scheduler = _scheduler(arguments)
     found = _chosen(arguments)
     jobs = _jobs(found, arguments.to)
@@ -57,12 +57,13 @@ def summarize(arguments: argparse.Namespace) -> int:
             if not outcome.is_complete:
                 incomplete += 1
                 progress_bar.tell(
-                    f"{outcome.name}: Incomplete: the file is damaged or ends early. The summary is of what could be read."
+                    f"{outcome.name}: Incomplete: the file is damaged or truncated. The summary covers "
+                    "the part that was read."
                 )
             if not progress_bar.is_shown and time.monotonic() - told >= LINE_SECONDS:
                 told = time.monotonic()
                 complain(f"{outcomes.total():,} of {counted(len(jobs), 'rank')}, {outcomes['failed']:,} failed")
-    where = arguments.to or "beside their traces"
+    where = arguments.to or "next to their traces"
     say(
         f"{counted(len(jobs), 'rank')}: {outcomes['written']:,} computed, {outcomes['current']:,} current, "
         f"{outcomes['failed']:,} failed{f', {incomplete:,} incomplete' if incomplete else ''}; "
@@ -72,15 +73,15 @@ def summarize(arguments: argparse.Namespace) -> int:
         try:
             _join(arguments.to or arguments.path, {place_of(job.files[0].path) for job in jobs})
         except TorchTraceError as error:  # the summaries are there all the same
-            complain(f"The ranks are not joined yet; TensorBoard will do it. {error}")
+            complain(f"The ranks are not combined yet; TensorBoard will do it. {error}")
     return NOTHING if outcomes["failed"] else OK
 
 
 def _join(path: str, summaries: AbstractSet[str]) -> None:
-    """Has the ranks of each run joined into the cache, where TensorBoard on this machine finds them, and says what was found.
+    """Combines the ranks of each run in the cache, for TensorBoard on this machine, and prints findings.
 
-    Runs are known by the paths of ``summaries``, below ``path``: their names may be others than where the traces are.
-    Nothing is joined where a trace would have to be read for it. Raises TorchTraceError.
+    Runs are identified by their paths in ``summaries``, below ``path``: their names may differ from those of the
+    traces. Runs that need a trace to be read are skipped. Raises TorchTraceError.
     """
     store = open_store()
     if store.is_private:  # it goes with this process
@@ -98,7 +99,7 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
             for place, listed in ranks.items()
             if len(listed) > 1 and None not in listed and not summaries.isdisjoint(listed)
         ]
-        with progress_bar.shown(f"Joining the ranks of {counted(len(places), 'run')}"):
+        with progress_bar.shown(f"Combining the ranks of {counted(len(places), 'run')}"):
             for done, place in enumerate(places, 1):
                 view = msgspec.json.decode(workspace.group(place, VIEW, Params()), type=View)
                 for finding in findings(view.payloads.values()):
@@ -110,7 +111,6 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
 
 
 def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
-    """The cluster that is meant: that of the option, else that of the environment unless ``--workers`` is given."""
     files = tuple(
         given or os.environ.get(name, "").strip()
         for given, name in (
@@ -121,13 +121,13 @@ def _scheduler(arguments: argparse.Namespace) -> Scheduler | None:
     )
     if arguments.scheduler:
         if arguments.workers is not None:
-            raise BadRequest("A scheduler has workers of its own.", "--workers", "Leave one of the two out.")
+            raise BadRequest("A scheduler has its own workers.", "--workers", "Use one of the two options only.")
         return Scheduler(arguments.scheduler, *files)
     return dask_cluster.from_environment() if arguments.workers is None else None
 
 
 def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
-    """The traces that are meant. Raises NotFound."""
+    """The traces that are meant. Raises NotFoundError."""
     catalog = scanned(arguments.path)
     entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
     found = [entry.found for entry in entries if entry.found.reader.raw is RawTrace and entry.found.is_here]
@@ -138,7 +138,6 @@ def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
 
 
 def _jobs(found: Sequence[ProfileFiles], to: str) -> list[RankJob]:
-    """A job for each rank; what of their summaries is listed where they go is looked at first by who does the job."""
     listed = _summaries(to) if to else None
     address = Folder(to).address if to else ""
     jobs = []

@@ -1,6 +1,6 @@
-"""The one door to the terminal: what a file or its name says is escaped before it gets there.
+"""Terminal output with untrusted text escaped.
 
-Control characters could rewrite what stands on the screen, and marks of direction could turn it round.
+Control characters could rewrite the screen; direction marks could reverse text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tb_plugin.format import printable
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
+# Width of a table in cells if stdout is no terminal and COLUMNS is not set.
 PIPED_WIDTH = 120
-"""Columns of a table where stdout is no terminal and COLUMNS does not say otherwise."""
 
 
 def say(text: str, bold: bool = False) -> None:
@@ -38,13 +38,13 @@ def complain(text: str) -> None:
 
 
 def complain_of_bug(error: BaseException) -> None:
-    """Prints the traceback of what was not raised on purpose to stderr."""
+    """Prints the traceback of an unexpected error to stderr."""
     for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
         complain(line)
 
 
 def write_json(document: object) -> None:
-    """Writes a document as one line of JSON to stdout, characters that no terminal should see as ``\\uXXXX``."""
+    r"""Writes a document as one line of JSON to stdout; unsafe characters become ``\uXXXX``."""
     text = msgspec.json.encode(document).decode()
     data = (text if text.isprintable() else _HIDDEN.sub(_escape, text)).encode() + b"\n"
     sys.stdout.flush()
@@ -62,13 +62,12 @@ _HIDDEN = re.compile(
 
 
 def _escape(match: re.Match[str]) -> str:
-    """JSON's way of writing a character: as its UTF-16 units."""
     units = match.group().encode("utf-16-be")
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
 
 
 def width() -> int:
-    """Returns how many columns a table may take: COLUMNS, else those of the terminal, else PIPED_WIDTH."""
+    """Returns the width of a table in cells: COLUMNS, the terminal, or PIPED_WIDTH."""
     wished = os.environ.get("COLUMNS", "")
     if wished.isdecimal() and wished.isascii() and 0 < len(wished) < 6 and int(wished) > 0:
         return int(wished)
@@ -83,7 +82,7 @@ def _styled() -> bool:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose messages repeat what was typed, which may be the name of a file, without its control characters."""
+    """An argument parser that escapes control characters in its messages."""
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         super()._print_message("\n".join(map(printable, message.split("\n"))), file)
@@ -96,7 +95,7 @@ class _Lines(logging.Formatter):
 
 @contextmanager
 def logged() -> Iterator[None]:
-    """Shows warnings of the product on stderr while the block runs."""
+    """Shows warnings of this package on stderr while the block runs."""
     log, handler = logging.getLogger("torch_trace"), logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_Lines())

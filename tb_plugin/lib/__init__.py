@@ -1,1 +1,1 @@
-"""Tools that know nothing of profiles."""
+"""General tools, independent of profiles."""

@@ -1,7 +1,7 @@
-"""Group-by over columns: numbers for keys, exact sums, quantiles and order.
+"""Group-by over columns: keys, exact sums, quantiles and order.
 
-A group is a number from 0 on: ``group`` counts by first appearance (hashing: n steps), ``group_sorted`` by order of the
-keys. Functions ``..._by`` take the group of each row and how many groups there are.
+A group is a number from 0: ``group`` numbers by first appearance (hashing: n steps), ``group_sorted`` by order of the
+keys. Functions ``..._by`` take the group of each row and the number of groups.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.integer]
 
+# Value of integer columns for "not recorded".
 MISSING = -1
-"""Stands in an integer column for "the trace does not say"."""
+# Standard deviation of normal values divided by their median absolute deviation.
 MAD_TO_DEVIATION = 1.4826
-"""The standard deviation of normal values over the median of their distances from the middle."""
 _FITS = 2**62
 _SMALL = 2**15
-_CLOSE = 8
-"""Numbers in a range of so many times their count lie close: a table of the range is made sooner than they are sorted."""
+# Values in a range of at most this many times their count use a table of the range instead of sorting.
+_DENSE_RANGE_FACTOR = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """n rows in k groups: ``of`` names the group of each row, ``first`` the first row of each group."""
+    """n rows in k groups: ``of`` is the group of each row, ``first`` the first row of each group."""
 
     of: Int64
     first: Int64
@@ -63,7 +63,7 @@ class Groups:
         return high
 
     def any(self, flags: Bool) -> Bool:
-        """Returns whether any row of the group has the flag."""
+        """Returns whether any row of each group has the flag."""
         return np.bincount(self.of[flags], minlength=len(self)) > 0
 
     def percentiles(self, values: Int64, *shares: float) -> list[Float64]:
@@ -99,13 +99,13 @@ def group_sorted(*keys: Int64) -> Groups:
 
 
 def numbered(values: Whole) -> tuple[Int64, int]:
-    """Returns each value as the number of its kind, counted by first appearance, and how many kinds there are."""
+    """Returns the group number of each value, by first appearance, and the number of groups."""
     encoded = pa.array(values).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
 def codes(*keys: Int64) -> Int64:
-    """Returns a code for each combination of keys: less than twice the rows, in their order, with gaps."""
+    """Returns a code for each combination of keys: smaller than twice the rows, in key order, with gaps."""
     code, count, rows = np.zeros(len(keys[0]), np.int64), 1, len(keys[0])
     for key in keys:
         if rows and (key.min() < 0 or key.max() >= rows):
@@ -119,23 +119,23 @@ def codes(*keys: Int64) -> Int64:
 
 
 def distinct_values(*columns: Int64) -> Int64:
-    """Returns the values of some columns, ascending, each once. Columns that ascend already are merely merged."""
+    """Returns the distinct values of some columns, ascending. Sorted columns are merged."""
     values = np.sort(np.concatenate(columns), kind="stable")  # unlike np.unique it makes use of sorted runs
     first: Int64 = values[np.append(True, values[1:] > values[:-1])[: len(values)]]
     return first
 
 
 def distinct_rows(*columns: Int64) -> tuple[Int64, ...]:
-    """Returns the columns with each combination of their values once, in order of the first column, then the next ones.
+    """Returns the distinct combinations of the columns, in order of the first column, then the next ones.
 
-    ``numpy.unique`` along an axis sorts whole rows: 5,000,000 pairs take it 50 times as long.
+    ``numpy.unique`` along an axis sorts whole rows, which is far slower.
     """
     first = group_sorted(*columns).first
     return tuple(column[first] for column in columns)
 
 
 def places_of(chosen: Whole, count: int) -> Int32:
-    """Returns for each of ``count`` rows its place among the chosen, -1 for the others; one more at the end is for -1."""
+    """Returns for each of ``count`` rows its position among the chosen, -1 for the others; an extra one for -1."""
     places = np.full(count + 1, MISSING, np.int32)
     places[chosen] = np.arange(len(chosen), dtype=np.int32)
     return places
@@ -153,13 +153,13 @@ def occurrence(key: Int64) -> Int64:
 
 
 def sum_by(of: Whole, values: Int64, count: int) -> Int64:
-    """Returns the exact sum of each group; rows of none (-1) are left out."""
+    """Returns the exact sum of each group; rows without a group (-1) are ignored."""
     known = of != MISSING
     return _sums(of[known], values[known], count)
 
 
 def quantile_by(of: Int64, values: Int64, count: int, hundredths: int) -> Int64:
-    """Returns for each group the smallest value that so many hundredths of its rows do not exceed; 0 for no row.
+    """Returns for each group the smallest value not exceeded by that many hundredths of its rows; 0 without rows.
 
     ``hundredths`` is 50 for the lower median and 100 for the largest value.
     """
@@ -173,7 +173,7 @@ def quantile_by(of: Int64, values: Int64, count: int, hundredths: int) -> Int64:
 
 
 def median_by(of: Int64, values: Int64, count: int) -> Int64:
-    """Returns the median of each group, of an even number of rows the middle of both; 0 for no row."""
+    """Returns the median of each group, for an even number of rows the mean of both middle values; 0 without rows."""
     rows = np.bincount(of, minlength=count)
     found = np.zeros(count, np.int64)
     filled = rows > 0
@@ -186,7 +186,7 @@ def median_by(of: Int64, values: Int64, count: int) -> Int64:
 
 
 def stable_order(key: npt.NDArray[np.signedinteger]) -> Int64:
-    """Positions in ascending order of a key; equal ones keep their order."""
+    """Returns positions in ascending order of a key; equal ones keep their order."""
     small = len(key) and key.min() >= -_SMALL and key.max() < _SMALL
     # numpy sorts 16-bit integers by their digits: linear, where a general sort is not.
     order: Int64 = np.argsort(key.astype(np.int16) if small else key, kind="stable")
@@ -194,7 +194,7 @@ def stable_order(key: npt.NDArray[np.signedinteger]) -> Int64:
 
 
 def order_within(of: Int64, values: Int64) -> Int64:
-    """Returns rows in order of their group, and of the value within it; equal ones in any order."""
+    """Returns rows ordered by group, then by value; equal ones in any order."""
     if not len(of):
         return np.empty(0, np.int64)
     low, high = int(values.min()), int(values.max())
@@ -206,9 +206,9 @@ def order_within(of: Int64, values: Int64) -> Int64:
 
 
 def side_by_side(*columns: tuple[npt.NDArray[np.signedinteger], Int64]) -> list[Int64]:
-    """Returns the times of (group, time) columns on one axis, on which a group lies wholly behind those with lower numbers.
+    """Returns the times of (group, time) columns on one axis, with each group after all lower ones.
 
-    One sweep then serves all groups. Only the order of two times of a group is kept, not always their distance.
+    One sweep then serves all groups. The order of times within a group is kept, their distances not always.
     """
     low = min((int(time.min()) for _, time in columns if len(time)), default=0)
     width = max((int(time.max()) for _, time in columns if len(time)), default=0) - low + 1
@@ -229,7 +229,7 @@ def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Float6
 
 
 def shares(values: npt.NDArray[np.number]) -> Float64:
-    """Returns the part that each value has of their sum, 0 where that is 0."""
+    """Returns each value divided by the sum, 0 if the sum is 0."""
     return ratio(values, np.full(len(values), values.sum()))
 
 
@@ -246,9 +246,8 @@ def _firsts(of: Int64, count: int) -> Int64:
 
 
 def _dense(column: Int64) -> Int64:
-    """The position of each value among the distinct ones in their order, without a sort where they lie close."""
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, -1)
-    if high - low >= _CLOSE * len(column):
+    if high - low >= _DENSE_RANGE_FACTOR * len(column):
         return np.unique(column, return_inverse=True)[1].astype(np.int64)
     present = np.zeros(high - low + 1, np.bool_)
     present[column - low] = True

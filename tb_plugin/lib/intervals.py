@@ -1,4 +1,4 @@
-"""Sets of time: sorted, disjoint, non-empty half-open ranges ``[start, end)`` in integer nanoseconds. Pure."""
+"""Sets of time ranges: sorted, disjoint half-open ranges, integer nanoseconds."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Ranges:
         return len(self.start)
 
 
+# Limit of a product so that positions of several keys fit on one axis.
 _MOST = 2**62
-"""A product up to which places of several keys fit on one axis."""
-_SETS = 32
-"""Bits of a number that says which sets a piece lies in."""
+# Bits of the set membership number of a piece.
+_MAX_SETS = 32
+# Recordings of one job may be this far apart: clocks of hosts differ, and starts of files are approximate.
 RECORDING_SLACK_NS = 10 * 10**9
-"""Recordings of one job may lie this far apart: clocks of hosts differ, and starts of files are approximate."""
 EMPTY = Ranges(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def union(start: Int64, end: Int64) -> Ranges:
-    """Returns the set covered by the given intervals, in any order; empty and inverted ones cover nothing."""
+    """Returns the union of the given intervals, in any order; empty and inverted ones are ignored."""
     proper = end > start
     start, end = start[proper], end[proper]
     if not len(start):
@@ -67,14 +67,14 @@ def contains(ranges: Ranges, times: Int64) -> Bool:
 
 
 def overlaps(ranges: Ranges, start: Int64, end: Int64) -> Bool:
-    """Returns whether each interval ``[start[i], end[i])`` has a time in common with the set."""
+    """Returns whether each interval ``[start[i], end[i])`` overlaps the set."""
     index = np.searchsorted(ranges.end, start, side="right")
     found: Bool = np.maximum(np.append(ranges.start, np.iinfo(np.int64).max)[index], start) < end
     return found
 
 
 def covered_before(ranges: Ranges, times: Int64) -> Int64:
-    """Returns for each time t how much of the set lies before t, nanoseconds."""
+    """Returns for each time t the length of the set before t, nanoseconds."""
     lengths = np.concatenate(([0], np.cumsum(ranges.end - ranges.start))).astype(np.int64)
     index = np.searchsorted(ranges.start, times, side="right")
     whole = lengths[index]
@@ -85,28 +85,28 @@ def covered_before(ranges: Ranges, times: Int64) -> Int64:
 
 
 def measure_within(ranges: Ranges, start: Int64, end: Int64) -> Int64:
-    """Returns how much of the set lies in each window ``[start[i], end[i])``, nanoseconds."""
+    """Returns the length of the set in each window ``[start[i], end[i])``, nanoseconds."""
     return covered_before(ranges, np.maximum(start, end)) - covered_before(ranges, start)
 
 
 def intersect(a: Ranges, b: Ranges) -> Ranges:
-    """Returns what lies in both."""
+    """Returns the intersection."""
     sweep = _Sweep(a, b)
     return sweep.where(sweep.inside == 0b11)
 
 
 def subtract(a: Ranges, b: Ranges) -> Ranges:
-    """Returns what lies in ``a`` and not in ``b``."""
+    """Returns ``a`` without ``b``."""
     sweep = _Sweep(a, b)
     return sweep.where(sweep.inside == 0b01)
 
 
 def first_in(*sets: Ranges) -> list[Ranges]:
-    """Returns of each set what lies in none of the sets before it."""
+    """Returns each set without the sets before it."""
     found: list[Ranges] = []
     before = EMPTY
-    for at in range(0, len(sets), _SETS - 1):
-        part = (before, *sets[at : at + _SETS - 1])
+    for at in range(0, len(sets), _MAX_SETS - 1):
+        part = (before, *sets[at : at + _MAX_SETS - 1])
         sweep = _Sweep(*part)
         first = sweep.inside & (~sweep.inside + np.uint32(1))  # the lowest bit that is set
         found += [sweep.where(first == 1 << place) for place in range(1, len(part))]
@@ -115,10 +115,10 @@ def first_in(*sets: Ranges) -> list[Ranges]:
 
 
 class _Sweep:
-    """All bounds of some sets (_SETS at most), in order.
+    """All bounds of some sets (_MAX_SETS at most), in order.
 
-    Between two neighbouring ones (``left``, ``right``) membership does not change. ``inside`` has a bit for each
-    set that a piece lies in, the first set's the lowest: each bound turns its bit over.
+    Membership is constant between neighbouring bounds (``left``, ``right``). ``inside`` has a bit for each set, the
+    lowest for the first: each bound flips its bit.
     """
 
     def __init__(self, *sets: Ranges) -> None:

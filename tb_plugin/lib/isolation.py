@@ -19,7 +19,7 @@ log = logging.getLogger("torch_trace")
 def isolated(part: str, make: Callable[[], Value], fallback: Callable[[PartFailed], Value] | None = None) -> Value:
     """Returns the result of ``make``. After a bug it logs the traceback and returns the result of ``fallback``.
 
-    ``part`` is the title that a person knows the part by. Raises PartFailed after a bug if there is no ``fallback``. Errors
+    ``part`` is the title of the part for users. Raises PartFailed after a bug if there is no ``fallback``. Errors
     raised on purpose, MemoryError and a closed pipe pass through.
     """
     try:
@@ -53,7 +53,6 @@ class Isolation:
 
 
 def _id_of(error: Exception) -> str:
-    """Six hexadecimal digits, the same for each occurrence of one bug."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = f"{type(error).__name__} {PurePath(where.filename).name} {where.name} {where.lineno}"
     return hashlib.blake2b(text.encode(errors="replace"), digest_size=3).hexdigest()

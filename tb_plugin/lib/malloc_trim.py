@@ -1,4 +1,4 @@
-"""Memory that is free goes back to the system."""
+"""Return of free memory to the system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def give_back_memory() -> None:
-    """Has the allocators hand over what is free: in the middle of work that needed much more than what comes next."""
+    """Makes the allocators return free memory, after work that needed much more than the next steps."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # another C library

@@ -1,7 +1,7 @@
-"""What was worked out of a model is kept with it for the next question: one store for the whole process, bounded in bytes.
+"""Cache of values computed from models, with a byte limit per process.
 
-A value lives as long as the object that it is about (its owner), and goes earlier when the store is full and it was used
-least recently. Whoever calls a remembered function sees no difference but the time: it stays a pure function.
+A value lives as long as its owner, the object it was computed from; when the cache is full, least recently used values
+are dropped. A remembered function stays a pure function.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ P = ParamSpec("P")
 Owner = TypeVar("Owner")
 Value = TypeVar("Value")
 
+# Default limit of the cache of a process.
 LIMIT_BYTES = 256 * 1024 * 1024
-"""What the store of a process holds, unless it is told to hold less."""
+# Attribute of an owner with its cached values, so that they are freed with it.
 _PLACE = "_remembered"
-"""Attribute of an owner that holds what was worked out of it: the owner takes it along when it goes."""
-_OWN = "_remembered_own"
-"""Attribute of an owner that holds which arrays and sections are its own."""
+# Attribute of an owner with the ids of its own arrays and sections.
+_OWN_PARTS_ATTRIBUTE = "_remembered_own"
+# Estimated size of a small Python object.
 _OBJECT_BYTES = 100
-"""About what a small Python object takes."""
-_SAMPLED = 32
-"""So many objects of a long list are measured."""
+# Objects of a long list that are measured.
+_SAMPLED_OBJECTS = 32
+# Identity of the owner, and the key.
 _Slot = tuple[int, Hashable]
-"""Identity of the owner, and the key."""
 
 
 class Memo:
-    """Values by owner and key, at most ``limit_bytes`` of them, and always the one that came last."""
+    """Values by owner and key, at most ``limit_bytes`` of them, and always the latest one."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self.bytes = 0
-        """Held now. What several values share counts once."""
+        """Current bytes. Shared parts count once."""
         self._lock = threading.RLock()
         self._slots: OrderedDict[_Slot, tuple[weakref.ref[Any], dict[int, int]]] = OrderedDict()
         self._users: dict[int, int] = {}
         self._gone: deque[int] = deque()
 
     def get(self, owner: object, key: Hashable, make: Callable[[], Value], size_bytes: int | None = None) -> Value:
-        """Returns the value under ``key`` of ``owner``, made when it is not there. Raises what ``make`` raises.
+        """Returns the value under ``key`` of ``owner``, made if it is missing. Raises what ``make`` raises.
 
-        ``size_bytes`` is for values that take no memory of this process, such as mapped files; None: it is measured.
+        ``size_bytes`` is for values without memory of this process, such as mapped files; None: it is measured.
         """
         kept: dict[Hashable, Any] = vars(owner).setdefault(_PLACE, {})
         slot = (id(owner), key)
@@ -76,11 +76,10 @@ class Memo:
         return value
 
     def _note(self, who: int, ref: weakref.ref[Any]) -> None:
-        """An owner went. Called by the garbage collection at any moment: it takes no lock."""
         self._gone.append(who)
 
     def forget(self, owner: object, key: Hashable = None) -> None:
-        """Lets go of what is kept of an owner: of one key, or of all."""
+        """Drops cached values of an owner: of one key, or all."""
         with self._lock:
             for slot in [slot for slot in self._slots if slot[0] == id(owner) and key in (None, slot[1])]:
                 self._drop(slot)
@@ -93,7 +92,6 @@ class Memo:
         self._count(leaves, -1)
 
     def _sweep(self) -> None:
-        """Strikes off what went with its owners."""
         gone: set[int] = set()
         while self._gone:
             gone.add(self._gone.popleft())
@@ -114,12 +112,12 @@ class Memo:
                 del users[leaf]
 
 
+# The cache of this process.
 MEMO = Memo()
-"""The store of this process."""
 
 
 def remembered(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concatenate[Owner, P], Value]:
-    """Returns a function whose result is kept with its first argument. The other arguments must be hashable."""
+    """Returns a function whose result is cached with its first argument. The other arguments must be hashable."""
 
     @wraps(make)
     def kept(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Value:
@@ -130,28 +128,26 @@ def remembered(make: Callable[Concatenate[Owner, P], Value]) -> Callable[Concate
 
 
 def forget(owner: object, made_by: Callable[..., object]) -> None:
-    """Lets go of what a remembered function without further arguments made of an owner."""
+    """Drops the cached result of a remembered function without further arguments."""
     MEMO.forget(owner, (getattr(made_by, "__wrapped__", made_by), (), ()))
 
 
 def size_of(value: object, owner: object = None) -> int:
-    """Returns about how many bytes a value takes besides what it shares with its owner."""
+    """Returns the estimated bytes of a value, without parts shared with its owner."""
     return sum(_leaves(value, owner).values())
 
 
 def _leaves(value: object, owner: object) -> dict[int, int]:
-    """Identity and bytes of everything that a value consists of, without the owner and its own arrays."""
     found: dict[int, int] = {}
     _walk(value, _own(owner), found)
     return found
 
 
 def _own(owner: object) -> frozenset[int]:
-    """Identities of an owner, its arrays and its sections. They are looked up anew when it has got another attribute."""
     if owner is None:
         return frozenset()
     held = vars(owner)
-    seen = held.get(_OWN)
+    seen = held.get(_OWN_PARTS_ATTRIBUTE)
     if seen is not None and seen[0] == len(held) and all(len(vars(part)) == count for part, count in seen[1]):
         known: frozenset[int] = seen[2]
         return known
@@ -164,12 +160,11 @@ def _own(owner: object) -> frozenset[int]:
     arrays = [id(_root(one)) for one in every if isinstance(one, np.ndarray)]
     tables = [address for one in every if isinstance(one, pa.Table) for address, _ in _buffers(one)]
     known = frozenset({id(owner), *map(id, parts), *arrays, *tables})
-    held[_OWN] = (len(held) + (seen is None), [(part, len(vars(part))) for part in parts], known)
+    held[_OWN_PARTS_ATTRIBUTE] = (len(held) + (seen is None), [(part, len(vars(part))) for part in parts], known)
     return known
 
 
 def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
-    """Adds what is not found yet and not the owner's; returns the bytes of it."""
     if isinstance(value, np.ndarray):
         value = _root(value)
     who = id(value)
@@ -191,7 +186,7 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
         found[-who] = len(value)
         return _OBJECT_BYTES + len(value)
     parts = list(_parts(value))
-    measured = parts[:_SAMPLED] if len(parts) > 4 * _SAMPLED else parts
+    measured = parts[:_SAMPLED_OBJECTS] if len(parts) > 4 * _SAMPLED_OBJECTS else parts
     size = sum(_walk(part, own, found) for part in measured)
     if len(measured) < len(parts):
         found[-who] = size * (len(parts) - len(measured)) // len(measured)
@@ -200,7 +195,6 @@ def _walk(value: object, own: frozenset[int], found: dict[int, int]) -> int:
 
 
 def _parts(value: object) -> Iterator[object]:
-    """What a value is made of: items of containers, fields of dataclasses, attributes of other objects of ours."""
     kind: Any = type(value)
     # Mapping comes last: its check of a new class is slow.
     if isinstance(value, dict | MappingProxyType):
@@ -216,7 +210,7 @@ def _parts(value: object) -> Iterator[object]:
             yield key
             yield item
     elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
-        yield from (item for name, item in vars(value).items() if name not in (_PLACE, _OWN))
+        yield from (item for name, item in vars(value).items() if name not in (_PLACE, _OWN_PARTS_ATTRIBUTE))
 
 
 @cache
@@ -229,7 +223,6 @@ def _field_names(kind: type) -> tuple[str, ...] | None:
 
 
 def _buffers(value: pa.Table | pa.ChunkedArray | pa.Array) -> Iterator[tuple[int, int]]:
-    """Address and bytes of each buffer of an Arrow value: what holds a part of one holds all of it."""
     columns = value.columns if isinstance(value, pa.Table) else [value]
     for column in columns:
         for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
@@ -238,7 +231,6 @@ def _buffers(value: pa.Table | pa.ChunkedArray | pa.Array) -> Iterator[tuple[int
 
 
 def _root(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array whose memory a view shows."""
     while isinstance(values.base, np.ndarray):
         values = values.base
     return values

@@ -1,6 +1,6 @@
-"""Step functions of time, and what they are in each of many bins: exact, whatever the bins. Pure.
+"""Step functions of time, and their exact values in bins.
 
-Times are integer nanoseconds. A value holds from its time to the next one's; NaN stands for "nobody knows".
+Times are integer nanoseconds. A value is valid from its time to the next one's; NaN means unknown.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """``value[i]`` holds in ``[time_ns[i], time_ns[i + 1])``, the last one for ever; before the first it is ``before``.
+    """``value[i]`` is valid in ``[time_ns[i], time_ns[i + 1])``, the last one forever; before the first it is
+    ``before``.
 
-    Times ascend. Of several values at one moment only the last one holds, the others were met for no time.
+    Times ascend. Of several values at one time only the last one counts.
     """
 
     time_ns: Int64
@@ -30,7 +31,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """A curve in bins: the mean over the known time of each, the lowest and the highest value; NaN where none is known."""
+    """A curve in bins: mean over the known time, lowest and highest value; NaN if unknown."""
 
     mean: Float64
     low: Float64
@@ -38,7 +39,7 @@ class Bins:
 
 
 def edges_of(start_ns: int, end_ns: int, bins: int) -> Int64:
-    """Edges of equal bins, whole nanoseconds: edge i is ``start + (end - start) * i // bins``."""
+    """Returns edges of equal bins, whole nanoseconds: edge i is ``start + (end - start) * i // bins``."""
     whole, rest = divmod(end_ns - start_ns, bins)
     number = np.arange(bins + 1, dtype=np.int64)
     edges: Int64 = start_ns + whole * number + rest * number // bins
@@ -46,9 +47,9 @@ def edges_of(start_ns: int, end_ns: int, bins: int) -> Int64:
 
 
 def binned(curve: Curve, edges_ns: Int64) -> Bins:
-    """Returns a curve in the bins ``[edges_ns[i], edges_ns[i + 1])``. Linear in what changes between the edges.
+    """Returns a curve in the bins ``[edges_ns[i], edges_ns[i + 1])``, in linear time.
 
-    A mean adds what a bin's own pieces cover and takes nothing off: a narrow bin of a long trace loses no digits.
+    A mean adds only the pieces of its own bin, so a narrow bin of a long trace loses no digits.
     """
     left, right = edges_ns[:-1], edges_ns[1:]
     first = np.searchsorted(curve.time_ns, edges_ns, side="left")
@@ -94,9 +95,9 @@ def presence(ranges: Ranges) -> Curve:
 
 
 def stacked(start_ns: Int64, end_ns: Int64, weight: Float64 | None = None) -> Curve:
-    """Returns the sum of the weights (by default 1 each: the number) of the intervals ``[start, end)`` that are open.
+    """Returns the sum of the weights (default 1 each: the number) of the open intervals ``[start, end)``.
 
-    Empty and inverted intervals count nowhere. Exactly 0 where none is open, and sums of floats are begun anew there.
+    Empty and inverted intervals are ignored. It is exactly 0 without open intervals, and sums of floats restart there.
     """
     proper = np.flatnonzero(end_ns > start_ns)
     if not len(proper):

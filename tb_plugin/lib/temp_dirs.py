@@ -1,7 +1,7 @@
-"""Private temporary folders that outlive no process: removed at exit, and those of killed processes at the next start.
+"""Private temporary folders, removed at exit.
 
-Nothing runs in a process that gets SIGKILL, and closing a terminal (SIGHUP) ends one that way too. Each folder has a lock
-that the system releases with its process, whichever way that ends.
+Folders of killed processes are removed at the next start: SIGKILL and SIGHUP run no code. Each folder has a lock that
+the system releases when its process ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOCK = ".lock"
 
 
 class PrivateFolder:
-    """A folder in the system's temporary one that only this user may read. Removes those of dead processes."""
+    """A temporary folder that only this user may read. Removes those of ended processes."""
 
     def __init__(self) -> None:
         remove_abandoned()
@@ -48,7 +48,7 @@ class PrivateFolder:
 
 
 def remove_abandoned() -> None:
-    """Removes private folders whose process has ended. One without a lock is left alone: it may be just being made."""
+    """Removes private folders whose process has ended. One without a lock is skipped: it may be under construction."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or (hasattr(os, "getuid") and folder.stat().st_uid != os.getuid()):
@@ -60,7 +60,6 @@ def remove_abandoned() -> None:
 
 
 def _locked(path: Path, flags: int = 0) -> int | None:
-    """The descriptor of a lock that this process holds now; None when another one holds it, or there are no locks."""
     if fcntl is None:
         return None
     descriptor = -1

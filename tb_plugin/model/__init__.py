@@ -1,1 +1,1 @@
-"""What a profile is: one package a kind."""
+"""Models of profiles, one package per kind."""

@@ -1,4 +1,4 @@
-"""Changes of the memory of one device by category, in order of time, and what was there before the first of them."""
+"""Memory of one device by category: initial bytes and changes by time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tb_plugin.model.trace.report import ReadReport
 Int64 = npt.NDArray[np.int64]
 Int8 = npt.NDArray[np.int8]
 
+# In the order of PyTorch's numbers.
 CATEGORIES = (
     "parameter",
     "optimizer_state",
@@ -23,14 +24,13 @@ CATEGORIES = (
     "autograd_detail",
     "unknown",
 )
-"""In the order of PyTorch's numbers."""
+# Time of rows about memory allocated before the recording.
 BEFORE = -1
-"""Time of rows about memory that was there before the recording."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """Numbers of what a row tells, as PyTorch writes them; ``LEVEL`` where the file has levels and no actions."""
+    """Action numbers of PyTorch; ``LEVEL`` if the file has levels and no actions."""
 
     LEVEL = 0
     PREEXISTING = 1
@@ -41,7 +41,7 @@ class Action:
 
 @dataclass(frozen=True, eq=False)
 class RawCategoryMemory:
-    """What a reader returns: rows in the order of the file. Each adds ``bytes`` (or takes, where negative) at a time."""
+    """Rows in file order, from a reader. Each adds ``bytes`` (may be negative) at a time."""
 
     time_ns: Int64
     """Nanoseconds since 1970; negative = ``BEFORE``."""
@@ -50,13 +50,13 @@ class RawCategoryMemory:
     action: Int8
     bytes: Int64
     end_ns: int
-    """Time of the last moment that the file speaks of, which need not have changed anything."""
+    """Time of the last row, which may change nothing."""
     report: ReadReport
 
 
 @dataclass(frozen=True, eq=False)
 class CategoryMemory:
-    """The changes by time. What is negative without them was there before, and stands in ``missing`` and ``before``."""
+    """Changes by time. Memory allocated before the recording is in ``before`` and ``missing``."""
 
     origin_ns: int
     """Nanoseconds since 1970 of time 0, the first change."""
@@ -70,16 +70,16 @@ class CategoryMemory:
     before: Int64
     """Bytes by category before the first change."""
     missing: Int64
-    """The part of ``before`` that no row tells: more was released later than there was."""
+    """The part of ``before`` without rows: more was released later than was allocated."""
     report: ReadReport
 
     @property
     def has_actions(self) -> bool:
-        """Returns whether it is known what was allocated, and not only how much there was."""
+        """Returns whether allocations are known, not only levels."""
         return bool((self.action != Action.LEVEL).any())
 
     def rows_until(self, times_ns: Int64) -> Int64:
-        """Returns how many changes there are until each time, those at it included."""
+        """Returns the number of changes up to and including each time."""
         return np.searchsorted(self.time_ns, times_ns, side="right").astype(np.int64)
 
     def levels(self, rows: Int64) -> Int64:
@@ -94,7 +94,7 @@ class CategoryMemory:
 
 @remembered
 def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
-    """Returns for each category the places of its changes, and its bytes after each."""
+    """Returns for each category the positions of its changes, and its bytes after each."""
     found = []
     for number in range(len(CATEGORIES)):
         place = np.flatnonzero(memory.category == number)
@@ -104,7 +104,7 @@ def categories_of(memory: CategoryMemory) -> list[tuple[Int64, Int64]]:
 
 @remembered
 def moments_of(memory: CategoryMemory) -> Int64:
-    """Returns the places of the last change of each time: what lies between changes of one time never was."""
+    """Returns the position of the last change at each time: states between simultaneous changes never existed."""
     times = memory.time_ns
     return np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.empty(0, np.int64)
 

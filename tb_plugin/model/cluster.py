@@ -1,4 +1,4 @@
-"""Tables of a whole job, each with the columns that ``trace.job_tables`` gives it."""
+"""Tables of a whole job, with the columns of ``trace.job_tables``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tb_plugin.model.trace.report import ReadReport
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """What is stated of the ranks of a job. A table that nobody stated is not there."""
+    """Reported tables about the ranks of a job; unreported tables are missing."""
 
     tables: Mapping[str, pa.Table]
     """Columns of ``trace.job_tables.SCHEMAS`` by name."""
     about: Mapping[str, str]
-    """What the files say of the job: sizes of parallel groups, versions."""
+    """Metadata of the job: sizes of parallel groups, versions."""
     report: ReadReport
 
     def table(self, name: str) -> pa.Table:
-        """Returns a table by its name, without rows where nobody stated it."""
+        """Returns a table by its name, empty if it was not reported."""
         found = self.tables.get(name)
         return job_table(name, {}) if found is None else found
 

@@ -1,7 +1,7 @@
-"""Any frozen dataclass of arrays as one Arrow file.
+"""Frozen dataclasses of arrays as one Arrow file.
 
-Columns differ in length, so the file holds one record whose every column is a list: reading maps, it copies nothing but
-booleans. A column is named by the path of its field (``operators.row``); all that is no array is JSON in the header.
+Columns differ in length, so the file has one record whose columns are lists: reading maps the file and copies only
+booleans. A column is named by the path of its field (``operators.row``); everything else is JSON in the header.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tb_plugin.model.trace.strings import StringTable
 Made = TypeVar("Made")
 Lookup = Callable[[str], Recorder | None]
 """Finds a profiler by its id."""
-_AGAIN = "It is made anew from its source: ask again."
+_AGAIN = "It will be created again from its source: repeat the request."
 _POSITION = re.compile(r"\.\d+")
 
 
@@ -39,14 +39,14 @@ def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
 
 
 def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
-    """Maps a model. Raises CacheFileLost when the file is gone, damaged or of another version.
+    """Maps a model. Raises CacheFileLost when the file is missing, damaged or has another version.
 
-    It checks the structure only; a reader of a file that another process wrote compares the checksum first.
+    It checks only the structure; the checksum is checked by readers of files from other processes.
     """
     with kept("The column file is", path, _AGAIN), _as_value_error():
         table, header = read_columns(path)
         if (header["model"], header["version"]) != (kind.__name__, version):
-            raise CacheFileLost("The column file is of another version.", path, _AGAIN)
+            raise CacheFileLost("The column file has another version.", path, _AGAIN)
         model: Made = _Join(table, profiler).value(kind, header["fields"], "")
         return model
 
@@ -95,7 +95,6 @@ class _Split:
         return None
 
     def _profiler(self, value: Recorder) -> Any:
-        """Its id, and what differs from the texts that the id stands for."""
         base = self.profiler(value.id)
         named = "" if base is None else value.id
         differing = {
@@ -181,7 +180,6 @@ def _below(path: str, name: str) -> str:
 
 
 def _is_default(f: Field[Any], value: Any) -> bool:
-    """Whether it is an array without rows that the dataclass makes itself: it takes no room in the file."""
     if f.default_factory is MISSING or not isinstance(value, np.ndarray) or len(value):
         return False
     default = f.default_factory()
@@ -194,7 +192,6 @@ def _is_dataclass(hint: Any) -> bool:
 
 @lru_cache(maxsize=64)
 def _fields(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
-    """The fields of a dataclass, each with its type; not those with ``cached=False`` in their metadata."""
     hints = get_type_hints(kind)
     return tuple((f, hints[f.name]) for f in fields(kind) if f.metadata.get("cached", True))
 

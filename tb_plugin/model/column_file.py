@@ -1,4 +1,4 @@
-"""A file of columns that any process memory-maps: one Arrow record, and what is no column in its header."""
+"""A memory-mapped file of columns with a header."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tb_plugin.errors import CacheFileLost
 
 
 def one_list(values: pa.Array) -> pa.Array:
-    """Returns a column as a single value, so that columns of any lengths fit one record."""
+    """Returns a column as a single list value, so that columns of any length fit one record."""
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
 
@@ -44,7 +44,7 @@ def header_of(table: pa.Table) -> dict[str, Any]:
 
 @contextmanager
 def kept(what: str, path: str, again: str) -> Iterator[None]:
-    """Raises CacheFileLost for what a kept file raises that is gone or damaged; ``what`` is its subject and verb."""
+    """Converts errors of a missing or damaged cache file to CacheFileLost; ``what`` is the start of its message."""
     try:
         yield
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Nodes of an execution trace and the tensors that they take and give, as tables."""
+"""Nodes of an execution trace, with input and output tensors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 from tb_plugin.model.trace.report import ReadReport
 
 TEXT = pa.dictionary(pa.int32(), pa.large_string())
+# node and parent are ids of the file, assigned when nodes start; function is the Record function id in traces.
 NODES = pa.schema(
     {
         "node": pa.int64(),
@@ -19,7 +20,7 @@ NODES = pa.schema(
         "schema": TEXT,
     }
 )
-"""``node`` and ``parent`` are ids of the file, given as nodes begin; ``function`` is how a trace of it calls it."""
+# row is the position of the node; tensors of a list share the position of the list.
 TENSORS = pa.schema(
     {
         "row": pa.int64(),
@@ -36,17 +37,16 @@ TENSORS = pa.schema(
         "type": TEXT,
     }
 )
-"""``row`` is the place of the node; of a list of tensors each has the position of the list."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExecutionTrace:
-    """Nodes in the order in which they begin, and the tensors of each."""
+    """Nodes by start, and the tensors of each."""
 
     nodes: pa.Table
     tensors: pa.Table
     schema: str
-    """Version that the file states."""
+    """Version of the file."""
     process: int | None
     report: ReadReport
 

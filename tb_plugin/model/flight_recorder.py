@@ -1,4 +1,4 @@
-"""Records of one rank, a row each, in the order in which it called them, and the process groups that it knows."""
+"""Flight recorder records of one rank, and its process groups."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from tb_plugin.model.trace.report import ReadReport
 
 TEXT = pa.dictionary(pa.int32(), pa.large_string())
+# Times are nanoseconds since 1970, null: unknown; stated_ns is a reported duration.
 SCHEMA = pa.schema(
     {
         "record": pa.int64(),
@@ -36,12 +37,11 @@ SCHEMA = pa.schema(
         "stack": TEXT,
     }
 )
-"""Columns of records. Times are nanoseconds since 1970, null: unknown; ``stated_ns`` is a duration that the file states."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A process group as the rank knows it. ``ranks`` are its members; empty where that is not told."""
+    """A process group as known to the rank. ``ranks`` are its members; empty if unknown."""
 
     name: str
     description: str
@@ -50,7 +50,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Status:
-    """How far the rank says that it is in a group: numbers of the last collectives, -1 = none."""
+    """Progress of the rank in a group: numbers of the last collectives, -1 = none."""
 
     group_number: int
     enqueued: int
@@ -60,7 +60,7 @@ class Status:
 
 @dataclass(frozen=True, eq=False)
 class RawFlight:
-    """What a reader returns: records in the order of the file."""
+    """Records in file order, from a reader."""
 
     records: pa.Table
     """With the columns of ``SCHEMA``."""
@@ -68,13 +68,13 @@ class RawFlight:
     status: tuple[Status, ...]
     version: str
     library: str
-    """Version of the communication library; empty where that is not told."""
+    """Version of the communication library; empty if unknown."""
     report: ReadReport
 
 
 @dataclass(frozen=True, eq=False)
 class Flight:
-    """The records by number, with what follows from them."""
+    """Records by number, with derived columns."""
 
     records: pa.Table
     """With the columns of ``SCHEMA``, ``finished`` and ``duration_ns``."""
@@ -89,21 +89,21 @@ class Flight:
 
     @property
     def origin_ns(self) -> int:
-        """Returns when the first record was created, since 1970; 0 where no time is known."""
+        """Returns the creation time of the first record, nanoseconds since 1970; 0 if unknown."""
         return int(pc.min(self.records["created_ns"]).as_py() or 0)
 
     @property
     def overwritten(self) -> int:
-        """Returns how many records the buffer has lost: it is a ring, and records are numbered from 0 on."""
+        """Returns the number of records overwritten in the ring buffer; records are numbered from 0."""
         return max(0, int(pc.min(self.records["record"]).as_py() or 0))
 
 
 def assembled(raw: RawFlight) -> Flight:
     """Returns the records by number.
 
-    A call is finished where its state says so, where the recorder has retired it, or where the rank says that it is
-    past it: some backends never raise the state above "scheduled". A rank that says so of calls after the last one in its
-    buffer is not believed: the buffer keeps the latest calls.
+    A call is finished if its state says so, if the recorder has retired it, or if the rank reports progress past it:
+    some backends never raise the state above "scheduled". Reported progress past the last record of the buffer is
+    ignored: the buffer has the latest calls.
     """
     records = raw.records.sort_by("record")
     past = {status.group_number: status.completed for status in raw.status}

@@ -1,4 +1,7 @@
-"""Tensors as rectangles: a range of addresses over a range of time. Tensors may share memory, as a view and its base do."""
+"""Tensors as rectangles of addresses and time.
+
+Tensors may share memory, like a view and its base.
+"""
 
 from __future__ import annotations
 
@@ -16,29 +19,30 @@ from tb_plugin.model.trace.strings import StringTable
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+# Separate address ranges; smaller gaps stay on the axis.
 MOST_REGIONS = 64
-"""Ranges of addresses that are told apart; what lies between others stays on the axis."""
+# Bytes without any tensor that may be removed from the axis.
 LEAST_GAP = 2**20
-"""Bytes without any tensor that are worth being left out."""
+# A gap is removed if it is larger than all used bytes divided by this.
 GAP_SHARE = 64
-"""A gap is left out when it is larger than all that is used over this."""
+# Pieces of tensors for exact counts, if tensors of other sizes used the same addresses: a gigabyte while
+# counting.
 MOST_PIECES = 8_000_000
-"""Pieces of tensors at most, where tensors of other sizes lay at the same addresses: a gigabyte while they are counted."""
 
 
 @dataclass(frozen=True, eq=False)
 class RawMemoryFlow:
-    """What a reader returns: tensors in the order of the file."""
+    """Tensors in file order, from a reader."""
 
     address: Int64
     size: Int64
     """Bytes, at least one."""
     start_ns: Int64
-    """When it was made, on the clock of the recording."""
+    """Creation time on the clock of the recording."""
     end_ns: Int64
-    """When its memory was released; -1 = not while recording."""
+    """Release time of its memory; -1 = not released while recording."""
     operator: Int64
-    """Number of the operator that made it; -1 = not stated."""
+    """Number of the creating operator; -1 = not reported."""
     name: Int32
     """String id."""
     layout: Int32
@@ -49,13 +53,13 @@ class RawMemoryFlow:
 
 @dataclass(frozen=True, eq=False)
 class MemoryFlow:
-    """Tensors by the time at which they were made, and the ranges of addresses that they lie in."""
+    """Tensors by creation time, and their address ranges."""
 
     address: Int64
     size: Int64
     start_ns: Int64
     end_ns: Int64
-    """When it was released; of one that never was, the end of the recording."""
+    """Release time; for unreleased tensors, the end of the recording."""
     is_released: npt.NDArray[np.bool_]
     operator: Int64
     name: Int32
@@ -64,10 +68,10 @@ class MemoryFlow:
     """First byte of each range of addresses, ascending."""
     region_size: Int64
     region_offset: Int64
-    """Where it begins on an axis without the gaps between regions: a strip stands for each."""
+    """Its start on an axis with a strip instead of each gap."""
     strings: StringTable
     last_ns: int
-    """The last time that any tensor states."""
+    """The last time of any tensor."""
     report: ReadReport
 
     def __len__(self) -> int:
@@ -85,12 +89,12 @@ class MemoryFlow:
 
     @property
     def offset(self) -> Int64:
-        """Returns where each tensor begins on the axis without gaps."""
+        """Returns the start of each tensor on the axis without gaps."""
         region = np.searchsorted(self.region_address, self.address, side="right") - 1
         return self.address - self.region_address[region] + self.region_offset[region]
 
     def alive_at(self, time_ns: int) -> Int64:
-        """Returns the rows of the tensors that are there at a time, the ones made at it included."""
+        """Returns the rows of the tensors alive at a time, including those created then."""
         began = int(np.searchsorted(self.start_ns, time_ns, side="right"))
         return np.flatnonzero(self.end_ns[:began] > time_ns)
 
@@ -101,19 +105,19 @@ class Levels:
 
     time_ns: Int64
     used: Int64
-    """Bytes of all addresses at which a tensor lies: what tensors share counts once."""
+    """Bytes of all addresses in use; shared memory counts once."""
     tensors: Int64
-    """Sizes of all tensors together."""
+    """Sum of the sizes of all tensors."""
     is_exact: bool
-    """False where ``used`` is the sum of sizes, for there are too many pieces to be told apart."""
+    """False if ``used`` is the sum of sizes, because there are too many pieces."""
 
     @property
     def peak(self) -> int:
-        """Returns the place of the first highest level."""
+        """Returns the position of the first highest level."""
         return int(self.used.argmax()) if len(self.used) else MISSING
 
     def at(self, time_ns: int) -> int:
-        """Returns the place of the level at a time, -1 before the first one."""
+        """Returns the position of the level at a time, -1 before the first one."""
         return int(np.searchsorted(self.time_ns, time_ns, side="right")) - 1
 
 
@@ -143,7 +147,6 @@ def assembled(raw: RawMemoryFlow) -> MemoryFlow:
 
 
 def _regions(address: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
-    """Ranges of addresses between large gaps, and where each begins when a strip stands for each gap."""
     used = union(address, address + size)
     if not len(used):
         none = np.empty(0, np.int64)
@@ -162,7 +165,7 @@ def _regions(address: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
 
 @remembered
 def levels_of(flow: MemoryFlow) -> Levels:
-    """Returns how many bytes were there from each time on at which that changed."""
+    """Returns the bytes from each time of a change on."""
     change = _changes(flow.start_ns, flow.end_ns, flow.size)
     pieces = _pieces(flow)
     used = change if pieces is None else _changes(*pieces)

@@ -1,4 +1,4 @@
-"""Stacks and what was counted at each of them, merged into places: paths of names from the outermost frame."""
+"""Merged stacks with values: paths of names from the outermost frame."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+# Unit of the values: time, memory, number of samples, graph nodes, or unknown.
 Counted = Literal["ns", "bytes", "samples", "nodes", "value"]
-"""What the numbers are: time, memory, how often the stack was seen, nodes of graphs, or something that nobody tells."""
+# Frames kept per stack, outermost first; deeper ones count for the last of them.
 MAX_DEPTH = 10_000
-"""Frames of a stack that are kept, the outermost ones; what lies deeper counts for the last of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Places of each thread; parents stand before their children. ``own`` is without what stands beneath."""
+    """Nodes of the merged stacks of each thread; parents come first. ``own`` excludes children."""
 
     label: Int32
-    """What the frame is called, by position among the names."""
+    """Position of the frame name in the names."""
     parent: Int32
     thread: Int32
     own: Int64
@@ -37,29 +37,29 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class StackProfile:
-    """Merged stacks, and what their numbers are."""
+    """Merged stacks and the meaning of their values."""
 
     names: pa.Array
     """Names of frames (large_string)."""
     places: Places
     threads: tuple[str, ...]
     stacks: int
-    """How many stacks the file lists."""
+    """Number of stacks in the file."""
     counted: Counted
     what: str
-    """What was counted, in words of the file or of its name; empty where nobody tells."""
+    """The counted quantity, from the file or its name; empty if unknown."""
     report: ReadReport
     node: Int64 = no_rows(np.int64)
-    """Ids of nodes of graphs whose stacks these are, ascending; empty for stacks of anything else."""
+    """Ids of graph nodes with these stacks, ascending; empty for other stacks."""
     node_place: Int32 = no_rows(np.int32)
-    """The innermost place of each."""
+    """The innermost place of each node."""
 
     def __len__(self) -> int:
         return len(self.places.label)
 
 
 def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) -> Places:
-    """Returns the places of stacks: their frames one after the other, outermost first, and where each stack begins."""
+    """Returns the places of stacks, given as concatenated frames, outermost first, and the start of each stack."""
     length = np.minimum(np.diff(first), MAX_DEPTH)
     builder = _Builder()
     node = thread.astype(np.int64)
@@ -73,7 +73,7 @@ def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) ->
 
 
 def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, thread: int) -> Places:
-    """Returns the places of calls of one thread; those around which none stands have level 1 and the parent -1."""
+    """Returns the places of calls of one thread; top-level calls have level 1 and the parent -1."""
     builder = _Builder()
     node = np.full(len(frame) + 1, thread, np.int64)  # the last one answers for -1
     order = np.argsort(level, kind="stable")
@@ -85,7 +85,7 @@ def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, threa
 
 
 def joined(parts: Sequence[Places]) -> Places:
-    """Returns the places of several threads as one."""
+    """Returns the merged places of several threads."""
     if not parts:
         return _Builder().made(np.zeros(0, np.int64), np.zeros(0, np.int64))
     begin = np.cumsum([0, *(len(part.label) for part in parts)])
@@ -99,7 +99,7 @@ def joined(parts: Sequence[Places]) -> Places:
 
 
 class _Builder:
-    """Makes places level by level: frames of one name under one place are one."""
+    """Builds places level by level: equal names under one place are merged."""
 
     def __init__(self) -> None:
         self._label: list[Int64] = []
@@ -108,7 +108,7 @@ class _Builder:
         self._made = 0
 
     def level(self, above: Int64, frame: Int64, thread: Int64) -> Int64:
-        """Returns the place of each frame; ``above`` are the places around them, at the first level the threads."""
+        """Returns the place of each frame; ``above`` are the parent places, at the first level the threads."""
         places = group(above, frame)
         first = places.first
         self._label.append(frame[first])
@@ -118,7 +118,7 @@ class _Builder:
         return places.of + (self._made - len(first))
 
     def made(self, node: Int64, value: Int64) -> Places:
-        """Returns the places, with the sums of the values at them."""
+        """Returns the places with the sums of their values."""
         own = np.zeros(self._made, np.int64)
         np.add.at(own, node, value)
         none = [np.zeros(0, np.int64)]
@@ -129,7 +129,7 @@ class _Builder:
 
 
 def captured_by_node(profile: StackProfile) -> Captured:
-    """Returns the calls around the launch of each node; ids count into the names of the profile."""
+    """Returns the calls around the launch of each node; ids index the names of the profile."""
     places = profile.places
     scopes = named_scopes(EventKind.PYTHON, places.label, places.parent)
     return Captured(stacks=NodeStacks(profile.node, profile.node_place, scopes) if len(profile.node) else NodeStacks())

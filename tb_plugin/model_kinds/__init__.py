@@ -1,4 +1,7 @@
-"""Kinds of profiles. ``MODELS`` declares them; their code, rows of rows.py, is imported at first use."""
+"""Kinds of profiles.
+
+``MODELS`` declares them; their code is imported at first use.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The seam between readers and analyses: what a model is.
+"""The interface of a model, between readers and analyses.
 
-A model is a type: readers return what it is made from, analyses say that they are about it, and nobody asks a profile
-what it is. A trace (events in time) is one; data that are no events are another.
+A model is a type: readers return its input, and views name the model they accept, without checks on the kind of
+profile. A trace (events in time) is one model; others have no events.
 """
 
 from __future__ import annotations
@@ -16,45 +16,44 @@ from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.payloads import ClockInfo, StepInfo, WindowInfo
 from tb_plugin.profilers import profiler_named
 
+# Selectable steps; events that can be written as Chrome JSON and opened in Perfetto.
 Feature = Literal["steps", "events"]
-"""Steps one can choose; events that can be written as Chrome JSON, and opened in Perfetto."""
 Raw = TypeVar("Raw")
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What to tell of a model once it is loaded, without opening it again. A model without steps leaves them out."""
+    """Summary of a loaded model, so that it need not be opened again. Models without steps omit them."""
 
     report: ReadReport
     steps: Sequence[StepInfo] = ()
-    """Those one can choose."""
     window: WindowInfo | None = None
-    """Where only a part of the source was opened."""
+    """The window, if only a part of the source was opened."""
     clock: ClockInfo | None = None
-    """When it was recorded, where that is known."""
+    """Wall time of the recording, if known."""
     whole_steps: Sequence[str] = ()
-    """Labels of all steps of the source, where it is a window."""
+    """Labels of all steps of the source, if it is a window."""
     has_replays: bool = False
-    """Whether captured graphs are launched: another recording may tell more of them."""
+    """Whether captured graphs are launched, which another recording may describe."""
     has_captures: bool = False
-    """Whether the profile holds captures of graphs that it replays."""
+    """Whether the profile contains captures of graphs that it replays."""
 
 
 class Model(Protocol[Raw, Made]):
-    """A model knows how one kind of profile is made, kept and told. Add one by a row in ``rows.py``."""
+    """Defines how one kind of profile is built, stored and summarised. Add one by a row in ``rows.py``."""
 
     id: str
     """Names the model in ``Profile.model`` and in cache keys; it never changes."""
     noun: str
-    """What messages call one profile: "a trace"."""
+    """Word for one profile in messages: "a trace"."""
     version: int
-    """Part of every cache key: raise it when what ``write`` writes, or its meaning, changes."""
+    """Part of every cache key: raise it when the output of ``write``, or its meaning, changes."""
     default_view: str
-    """The view that opens first; notices about the data themselves are counted in it."""
+    """The view that opens first; it counts the notices about the data."""
 
     features: tuple[Feature, ...]
-    """What the page may offer for every profile of this model."""
+    """Features of the page for every profile of this model."""
 
     @property
     def raw(self) -> type[Raw]:
@@ -67,7 +66,7 @@ class Model(Protocol[Raw, Made]):
         ...
 
     def assemble(self, raw: Raw) -> Made:
-        """Returns the model of what a reader returned; everything that is derived from it once."""
+        """Returns the model from the result of a reader, with everything that is derived once."""
         ...
 
     def write(self, made: Made, path: str) -> None:
@@ -75,37 +74,37 @@ class Model(Protocol[Raw, Made]):
         ...
 
     def read(self, path: str) -> Made:
-        """Returns the model in a file, mapped where that can be. Raises CacheFileLost when it is gone or damaged."""
+        """Returns the model in a file, mapped if possible. Raises CacheFileLost when it is missing or damaged."""
         ...
 
     def outline(self, made: Made) -> Outline:
-        """Returns what to tell of it."""
+        """Returns its summary."""
         ...
 
     def open_beside(self, made: Made, path: str) -> None:
-        """Opens what is kept beside the file at ``path``, and makes it where it is not there. Raises CacheRefused.
+        """Opens cached data next to the file at ``path``, or creates it. Raises CacheRefused.
 
-        For what takes too long to be worked out anew in each process; most models keep nothing.
+        It is for data that is too expensive to compute in each process; most models have none.
         """
         ...
 
 
 def as_read(raw: Any) -> Any:
-    """Returns what the reader returned: it is the model already."""
+    """Returns its argument: the result of the reader is the model."""
     return raw
 
 
 def no_clock(made: Any) -> ClockInfo | None:
-    """Returns None: the model states no time of the wall clock."""
+    """Returns None: the model has no wall time."""
     return None
 
 
 class Reported(Protocol):
-    """A model that holds the report of its reader."""
+    """A model with the report of its reader."""
 
     @property
     def report(self) -> ReadReport:
-        """Returns it."""
+        """Returns the report."""
         ...
 
 
@@ -114,7 +113,7 @@ Filed = TypeVar("Filed", bound=Reported)
 
 @dataclass(eq=False)
 class FileModel(Generic[Raw, Filed]):
-    """A Model that is a frozen dataclass of arrays in one file, without steps and with nothing beside it."""
+    """A Model that is a frozen dataclass of arrays in one file, without steps and further files."""
 
     id: str
     noun: str

@@ -1,4 +1,4 @@
-"""Declaration of a kind of model: what is known of it without its code."""
+"""Declarations of models, without their code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tb_plugin.model_kinds.base import Feature, Model, Outline
 
 
 class ModelEntry:
-    """A kind of model as ``MODELS`` lists it. ``raw`` and ``made`` name classes (``lib/lazy.py``).
+    """A row of ``MODELS``. ``raw`` and ``made`` name classes (``lib/lazy.py``).
 
     The entry is a ``Model``: at first use it imports its ``place``, a module of this folder and a name there.
     """
@@ -32,7 +32,7 @@ class ModelEntry:
         self.features: tuple[Feature, ...] = features
         self.raw_name, self.type_name = raw, made
         self.implementation: type[Any] | None = None
-        """The class of the model, as soon as it is defined."""
+        """The class of the model, once it is defined."""
         self._place = place
 
     @property
@@ -66,7 +66,7 @@ class ModelEntry:
         self.model.write(made, path)
 
     def read(self, path: str) -> Any:
-        """Returns the model in a file. Raises KeptLost."""
+        """Returns the model in a file. Raises CacheFileLost."""
         return self.model.read(path)
 
     def outline(self, made: Any) -> Outline:
@@ -79,10 +79,10 @@ class ModelEntry:
 
 
 def made_of(model: Model[Any, Any]) -> str:
-    """Returns the name of the class that a model is made of, without an import of it."""
+    """Returns the name of the input class of a model, without importing it."""
     return model.raw_name if isinstance(model, ModelEntry) else name_of(model.raw)
 
 
 def type_of(model: Model[Any, Any]) -> str:
-    """Returns the name of the class of a model, without an import of it."""
+    """Returns the name of the class of a model, without importing it."""
     return model.type_name if isinstance(model, ModelEntry) else name_of(model.type)

@@ -1,4 +1,4 @@
-"""The models without events, a row each."""
+"""Models without events, one row each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The timeline's levels in a file beside the columns: made once, mapped by every worker that draws from them.
+"""Timeline levels in a file next to the columns.
 
-The file is an Arrow stream of one record whose every column is a list (as in ``model/trace/arrow.py``), and behind it the
-checksum: a reader of streams stops before that.
+They are created once and mapped by every worker. The file is an Arrow stream of one record whose columns are lists (as
+in ``model/codec.py``), followed by a checksum: a stream reader stops before that.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tb_plugin.storage.checksum import is_stamped, stamp
 
 VERSION = 1
 _ITEMS = [field.name for field in fields(Items)]
-_AGAIN = "It is made anew: ask again."
+_AGAIN = "It will be computed again: repeat the request."
 
 
 def beside(path: str) -> str:
-    """Returns where the levels of a column file lie."""
+    """Returns the path of the levels of a column file."""
     return str(Path(path).with_suffix(".levels"))
 
 
 def levels_of(trace: TraceTable, path: str) -> Pyramid:
-    """Returns the levels of the column file at ``path``, mapped; makes their file where there is none.
+    """Returns the mapped levels of the column file at ``path``; creates their file if necessary.
 
     Raises CacheRefused.
     """
@@ -87,7 +87,7 @@ def write(pyramid: Pyramid, path: str) -> None:
 
 
 def read(trace: TraceTable, path: str) -> Pyramid:
-    """Maps the levels of a trace. Raises KeptLost when they are gone, damaged, of another version or of another trace."""
+    """Maps the levels of a trace. Raises CacheFileLost when they are missing, damaged, or do not match."""
     with kept("The levels of the timeline are", path, _AGAIN):
         if not is_stamped(path):
             raise CacheFileLost("The levels of the timeline are damaged.", path, _AGAIN)

@@ -1,4 +1,4 @@
-"""The model of a trace: events in time, kept as columns, and the levels of its timeline beside them."""
+"""The model of traces, with its timeline levels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tb_plugin.profilers import profiler_named
 
 
 class TraceModel:
-    """A TraceModel knows how a trace that a profiler recorded is made, kept and told."""
+    """Defines how a recorded trace is built, stored and summarised."""
 
     id = "trace"
     noun = "a trace"
@@ -41,7 +41,7 @@ class TraceModel:
         return codec.read(TraceTable, path, self.version, profiler_named)
 
     def outline(self, made: TraceTable) -> Outline:
-        """Returns its report, its recorded steps, its window and when it was recorded."""
+        """Returns its report, recorded steps, window and wall time."""
         found, whole = made.steps, made.coverage.whole
         times = (found.start_ns, found.end_ns, found.host_start_ns, found.host_end_ns)
         steps = [
@@ -62,7 +62,6 @@ class TraceModel:
 
 
 def _clock(trace: TraceTable) -> ClockInfo | None:
-    """When time 0 was: old files count from the epoch itself, new ones state what they count from; None: neither."""
     begin = trace.clock_ns
     return None if begin is None else ClockInfo(str(begin), trace.coverage.end_ns)
 

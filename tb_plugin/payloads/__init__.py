@@ -1,4 +1,7 @@
-"""What goes on the wire. One file a kind; TypeScript types are generated from these classes (``make types``)."""
+"""Payloads on the wire.
+
+One file per kind; TypeScript types are generated from these classes (``make types``).
+"""
 
 from tb_plugin.payloads.bands import Bands, BandsEnvelope
 from tb_plugin.payloads.base import CoverageInfo, Figure, Link, Metric, Scalar, Unit, WindowInfo

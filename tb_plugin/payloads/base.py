@@ -1,7 +1,7 @@
-"""What goes on the wire: plain numbers with units, discriminated by ``kind``; how they look is decided by the browser.
+"""Basic payload types: numbers with units, discriminated by ``kind``.
 
-A payload never holds HTML, a formatted number or a sentence with numbers baked in: a notice carries a text template
-and named figures.
+The browser formats them. A payload never contains HTML, formatted numbers or sentences with numbers: a notice has a
+text template and named figures.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Literal
 
 from msgspec import Struct
 
+# ratio is 0..1; code is fixed-width text (a name from the trace); unix_ms is wall time.
 Unit = Literal[
     "ns", "bytes", "count", "ratio", "bytes_per_second", "watts", "celsius", "hertz", "number", "text", "code", "bool",
     "unix_ms",
 ]  # fmt: skip
-"""ratio is 0..1; code is text in a fixed-width font (a name from the trace); unix_ms is wall time."""
 
 Scalar = int | float | str | bool | None
 
 
 class Metric(Struct, frozen=True):
-    """A metric says what a number is, in which unit, and over which window: what a person sees on hover."""
+    """A metric defines a number: its meaning, unit and window, as shown in tooltips."""
 
     key: str
     title: str
@@ -38,7 +38,7 @@ class Figure(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """A link leads to a place inside the product: a view and the URL state to open it with."""
+    """A link leads to a view with URL parameters."""
 
     view: str
     params: dict[str, str]
@@ -46,9 +46,9 @@ class Link(Struct, frozen=True):
 
 
 class WindowInfo(Struct, frozen=True):
-    """A window is the part of a trace that was opened because all of it does not fit into the memory.
+    """A window is the opened part of a trace that does not fit into memory.
 
-    Times are nanoseconds from the start of the trace, also of what was not opened.
+    Times are nanoseconds from the start of the whole trace.
     """
 
     start_ns: int
@@ -56,29 +56,29 @@ class WindowInfo(Struct, frozen=True):
     trace_ns: int
     """Length of the whole trace."""
     first_step: str | None
-    """Label of the first step wholly inside, None when there is none."""
+    """Label of the first complete step, None when there is none."""
     last_step: str | None
     steps: int
-    """Number of steps wholly inside."""
+    """Number of complete steps."""
     trace_steps: int
     events: int
     trace_events: int
     need_bytes: int
-    """Memory that opening the whole trace would take, estimated."""
+    """Estimated memory for opening the whole trace."""
     budget_bytes: int
     """Memory that the readers may take (TORCH_TRACE_MEMORY_MB)."""
 
 
 class CoverageInfo(Struct, frozen=True):
-    """A coverage says how much of the file stands behind the numbers."""
+    """A coverage says how much of the file the numbers cover."""
 
     window_ns: int | None = None
-    """Length of what was looked at; None where there is no time."""
+    """Length of the covered time; None if there are no times."""
     fraction_read: float = 1.0
     complete: bool = True
     steps: list[str] | None = None
-    """Labels of the chosen steps, None = the whole trace (or the whole window)."""
+    """Labels of the selected steps, None = the whole trace (or the whole window)."""
     window: WindowInfo | None = None
     """None when all of the file was opened."""
     phase: str | None = None
-    """The phase in whose calls everything lies, None = any."""
+    """The selected phase, None = any."""

@@ -1,4 +1,4 @@
-"""What the log directory holds: runs, workers, spans and their states."""
+"""Content of the log directory: runs, workers, spans and their states."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tb_plugin.payloads.base import Figure, WindowInfo
 from tb_plugin.payloads.view import ViewInfo
 
 State = Literal["found", "loading", "ready", "failed"]
+# Stages of loading in order: waiting, copying a remote file, surveying a file too large to open, reading,
+# building the model, writing the column file, summarising.
 Stage = Literal["waiting", "copying", "surveying", "reading", "assembling", "writing", "summarising"]
-"""Of loading, in order: for a free worker or a turn to copy, a remote file into the cache, what is when in a file that is
-too large to be opened whole, the file, the model, the column file, what ``Profile`` says once it is ready."""
 
 
 class Problem(Struct, frozen=True):
-    """A problem says what happened, where, and what to do: every error has this shape."""
+    """A problem says what happened, where, and what to do; all errors have this shape."""
 
     what: str
     where: str
@@ -32,16 +32,18 @@ class SpanInfo(Struct, frozen=True):
     size_bytes: int
     state: State
     fraction: float
-    """How much of the file is read, while loading; copying is the first half of a remote one. 1 while the model is built."""
+    """Fraction of the file read while loading; for a remote file, copying is the first half. 1 while the model is
+    built.
+    """
     problem: Problem | None = None
     model: str = ""
-    """What the profile is: "trace", "snapshot", ..."""
+    """Kind of the profile: "trace", "snapshot", ..."""
     format: str = ""
-    """What its files are, for people: "PyTorch trace", "MegEngine memory flow", ..."""
+    """Format of its files, for users: "PyTorch trace", "MegEngine memory flow", ..."""
     key_figures: list[Figure] = []
-    """The first figure of each unit in its headline, once it is ready."""
+    """The first figure of each unit in its headline, once ready."""
     is_empty: bool = False
-    """Whether it was read and nothing was in it that could be kept."""
+    """Whether it was read but contains nothing usable."""
 
 
 class WorkerInfo(Struct, frozen=True):
@@ -52,9 +54,9 @@ class WorkerInfo(Struct, frozen=True):
 
 
 class RunInfo(Struct, frozen=True):
-    """A run is a directory with traces, or a distributed job whose traces lie in several.
+    """A run is a directory with traces, or a distributed job with traces in several directories.
 
-    ``grouped_by`` says of such a job what of its files is taken as the evidence; it is empty for a directory.
+    ``grouped_by`` is the evidence for such a job; it is empty for a directory.
     """
 
     name: str
@@ -63,30 +65,30 @@ class RunInfo(Struct, frozen=True):
 
 
 class Skipped(Struct, frozen=True):
-    """A skipped file, or folder that is one thing, is no profile; ``reason`` says what it is."""
+    """A skipped file or folder is not a profile; ``reason`` says why."""
 
     path: str
     reason: str
 
 
 class Catalog(Struct, frozen=True, tag_field="kind", tag="catalog"):
-    """A catalog is the answer of ``GET runs``: everything that the log directories hold."""
+    """A catalog is the answer of ``GET runs``: the content of all log directories."""
 
     logdir: str
     scanning: bool
     scanned_files: int
     last_scan_unix_ms: int | None
-    """None also once profiles are listed: a log directory that stays as it is then has the same answer (304)."""
+    """None once profiles are listed, so that an unchanged log directory has the same answer (304)."""
     runs: list[RunInfo]
     skipped: list[Skipped]
     problems: list[Problem] = []
-    """Why log directories cannot be read now, one each; profiles that were known before stay in ``runs``."""
+    """Why log directories cannot be read now, one each; known profiles stay in ``runs``."""
     perfetto_url: str = ""
-    """Where the Perfetto UI is that the page opens on a click; empty when TORCH_TRACE_PERFETTO is no address."""
+    """Address of the Perfetto UI; empty when TORCH_TRACE_PERFETTO is invalid."""
 
 
 class IssueInfo(Struct, frozen=True):
-    """An issue is one kind of irregularity that was met while reading (model/trace/report.py)."""
+    """An issue is one kind of irregularity in a file (model/trace/report.py)."""
 
     code: str
     outcome: str
@@ -95,11 +97,11 @@ class IssueInfo(Struct, frozen=True):
     first_offset: int | None
     examples: list[str]
     file: str = ""
-    """The file that it was met in, where a profile has several."""
+    """The file with the issue, if a profile has several."""
 
 
 class ReadInfo(Struct, frozen=True):
-    """A ReadInfo says how the file was read; counts are of ``records``."""
+    """A ReadInfo says how the file was read; counts are in ``records``."""
 
     format: str
     file_bytes: int
@@ -112,17 +114,17 @@ class ReadInfo(Struct, frozen=True):
     events_unknown: int
     events_other: int
     events_outside: int
-    """Events that lie outside the window that was opened."""
+    """Events outside the opened window."""
     complete: bool
     issues: list[IssueInfo]
     records: str = "events"
-    """What the counts count; empty where the format has nothing to count."""
+    """Unit of the counts; empty if the format has nothing to count."""
     cut_files: list[str] = []
-    """Files of a profile of several that end early, by name."""
+    """Truncated files of a profile with several files, by name."""
 
 
 class StepInfo(Struct, frozen=True):
-    """A step can be chosen; its bounds are those with its work on devices, and those on the host (for allocator events)."""
+    """A step can be selected; it has bounds with its device work, and bounds on the host (for allocator events)."""
 
     label: str
     start_ns: int
@@ -130,83 +132,83 @@ class StepInfo(Struct, frozen=True):
     host_start_ns: int = 0
     host_end_ns: int = 0
     mode: str = ""
-    """What a server did in it: prefill, decode, mixed, idle, denoising; empty where nobody knows."""
+    """Mode of a server step: prefill, decode, mixed, idle, denoising; empty if unknown."""
 
 
 class ClockInfo(Struct, frozen=True):
-    """A ClockInfo says when in wall time a profile was recorded: what profiles of one process are laid side by side by."""
+    """A ClockInfo is the wall time of a profile, used to align profiles of one process."""
 
     start_unix_ns: str
-    """Wall time of its time 0, in digits: numbers of JavaScript cannot hold it."""
+    """Wall time of its time 0 as digits, because JavaScript numbers cannot hold it."""
     length_ns: int
-    """From there to its last event."""
+    """Time from there to its last event."""
 
 
 class Loading(Struct, frozen=True):
-    """A Loading says where the loading of a profile stands.
+    """A Loading is the loading progress of a profile.
 
-    ``seconds`` have passed in this stage, of which ``fraction`` is done, 0..1; None where nobody can know how much.
+    ``seconds`` is the time in this stage, ``fraction`` its progress 0..1; None if unknown.
     """
 
     stage: Stage
     seconds: float
     fraction: float | None
     counts: dict[str, int]
-    """Events read so far by kind (model/trace/schema.py, "memory", "outside" and "other"), in no order."""
+    """Events read so far by kind (model/trace/schema.py, "memory", "outside" and "other"), unordered."""
     about: list[Figure] = []
-    """What the file states ahead of its events: devices, versions, rank, options."""
+    """Metadata at the start of the file: devices, versions, rank, options."""
 
 
+# How a capture was chosen: next to the trace, named by the user, or none.
 How = Literal["beside", "named", "none"]
-"""How a capture was chosen: it lies beside the trace, a person named it, or there is none."""
 
 
 class CaptureInfo(Struct, frozen=True):
-    """A CaptureInfo says which recordings tell of the graphs that a trace replays."""
+    """A CaptureInfo lists the recordings that describe the replayed graphs of a trace."""
 
     names: list[str]
-    """Run, worker and span of each with slashes between them; of a process that has a file for each graph several."""
+    """RUN/WORKER/SPAN of each; several if a process has one file per graph."""
     how: How
     beside: list[str]
-    """Names of all that lie beside the trace and could be meant."""
+    """Names of all candidates next to the trace."""
     problem: Problem | None = None
-    """Why one of them tells nothing: the numbers are then those without it."""
+    """Why one of them is not used; numbers are then without it."""
     own: bool = False
-    """The trace holds captures itself."""
+    """Whether the trace contains captures itself."""
 
 
 class Profile(Struct, frozen=True, tag_field="kind", tag="profile"):
-    """A Profile is the answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it."""
+    """A Profile is the answer of ``GET profile``: the state of one profile and, once ready, its views."""
 
     run: str
     worker: str
     span: str
     state: State
     fraction: float
-    """The same as in SpanInfo."""
+    """As in SpanInfo."""
     events_read: int
-    """So far while loading, all once ready; 0 for the common state of several profiles."""
+    """Events read so far, or all once ready; 0 for the common state of several profiles."""
     problem: Problem | None = None
     views: list[ViewInfo] = []
     steps: list[StepInfo] = []
     read: ReadInfo | None = None
     data_notice_count: int = 0
-    """Notices about the trace itself (the count beside the (i))."""
+    """Number of notices about the trace itself (next to the (i))."""
     loading: Loading | None = None
-    """None unless one profile is meant and its state is ``loading``."""
+    """None unless it is one profile in the state ``loading``."""
     window: WindowInfo | None = None
     """None unless the profile was opened as a window and is ready."""
     model: str = ""
-    """What the profile is: "trace", ...; it decides which views there are. Empty for several profiles."""
+    """Kind of the profile: "trace", ...; it determines the views. Empty for several profiles."""
     default_view: str = ""
-    """The view that opens when nobody names one."""
+    """The view that opens by default."""
     features: list[str] = []
-    """What else it has: "steps" to choose from, "events" to download and to open in Perfetto."""
+    """Further features: "steps" to select, "events" to download and open in Perfetto."""
     clock: ClockInfo | None = None
-    """None until it is ready, and where the file does not tell."""
+    """None until ready, or if the file has no clock."""
     trace_steps: list[str] = []
-    """Labels of all recorded steps of such a trace: where another window may begin."""
+    """Labels of all recorded steps of such a trace, for choosing another window."""
     absent: list[ViewInfo] = []
-    """Views that the trace is not about, and why: the navigation leaves them out, a link may name one."""
+    """Views that do not apply to the trace, and why: hidden in the navigation, but a link may name one."""
     capture: CaptureInfo | None = None
-    """None unless it is a trace that launches captured graphs, and ready."""
+    """None unless it is a ready trace that launches captured graphs."""

@@ -1,4 +1,4 @@
-"""Payloads to JSON, and their JSON Schema for the TypeScript types (``python -m tb_plugin.payloads.export``)."""
+"""Payloads as JSON, and their JSON Schema for TypeScript (``python -m tb_plugin.payloads.export``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flows: which event leads to which other one, as arrows between places of the timeline."""
+"""Flows: arrows between related events."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from msgspec import Struct, field
 
 
 class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
-    """A Flows holds arrows and the events that they join, each as columns of equal length.
+    """A Flows has arrows and their events, each as columns of equal length.
 
-    An event (a point) has its number (``event``), its ``lane`` (place in the ordered list of all lanes of the trace), the
-    ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. An arrow leads ``from`` one
-    place in those columns ``to`` another; ``arrow`` indexes ``kinds``.
+    An event (a point) has its number (``event``), its ``lane`` (position in the ordered list of all lanes of the
+    trace), the ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. An arrow
+    leads ``from`` one position in those columns ``to`` another; ``arrow`` indexes ``kinds``.
     """
 
     names: list[str]
@@ -27,8 +27,8 @@ class Flows(Struct, frozen=True, tag_field="kind", tag="flows"):
     to: list[int]
     arrow: list[int]
     label: list[int]
-    """Place in ``names`` of what the trace calls each arrow, -1 where it says nothing."""
+    """Position in ``names`` of the label of each arrow, -1 without a label."""
     total: int
-    """Arrows that answer the question, also those that are not here."""
+    """Number of matching arrows, with omitted ones."""
     hidden: int
-    """How many of these are not here, because there are too many."""
+    """Number of arrows omitted because there are too many."""

@@ -1,4 +1,4 @@
-"""Heat maps of many rows: numbers packed row by row, with what the rows can be grouped by."""
+"""Heat maps with many rows, packed row by row, and their groupings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tb_plugin.payloads.base import Metric
 
 
 class Grouping(Struct, frozen=True):
-    """A grouping says which of its groups each row is in, and at which place of it; -1 where that is not known."""
+    """A grouping gives the group of each row and its position in it; -1 if unknown."""
 
     key: str
     title: str
@@ -20,9 +20,9 @@ class Grouping(Struct, frozen=True):
 
 
 class Heat(Struct, frozen=True, tag_field="kind", tag="heat"):
-    """A heat holds one number for each row and column, row by row in ``values``.
+    """A heat has one number per row and column, row by row in ``values``.
 
-    Where that were too much for one answer a column stands for ``merged`` steps, and its value is the largest of them.
+    If there are too many steps, a column covers ``merged`` steps and its value is their maximum.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Heat(Struct, frozen=True, tag_field="kind", tag="heat"):
     x_metric: Metric
     rows: list[str]
     x: list[str]
-    """Labels of the columns; of several steps the first and the last, as a choice of steps has it (``5-9``)."""
+    """Labels of the columns; a column of several steps reads ``5-9``, as in a step selection."""
     merged: int
     values: list[int | float | None]
     means: list[int | float | None]
-    """Mean of each row over all of its steps, none of them merged."""
+    """Mean of each row over all its steps, before merging."""
     worst: list[int]
-    """The row with the largest value in each column, -1 where no row has one."""
+    """The row with the largest value in each column, -1 if none has a value."""
     groupings: list[Grouping]
     choices: list[Metric]
-    """The measures that may be asked for."""
+    """The available measures."""

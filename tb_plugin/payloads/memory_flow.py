@@ -6,27 +6,26 @@ from msgspec import Struct
 
 
 class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
-    """A MemoryFlowMap lists the tensors of a part of memory and time, those that are made first first.
+    """A MemoryFlowMap lists the tensors of a part of memory and time, by time of creation.
 
-    Addresses are told as places on an axis that leaves large gaps out: regions lie one after the other on it, a strip
-    between two.
+    Addresses are positions on an axis without large gaps: regions follow each other, separated by a strip.
     """
 
     name: str
     title: str
     start_ns: int
-    """The time that is shown, on the clock of the recording."""
+    """The displayed time range, on the clock of the recording."""
     end_ns: int
     low_bytes: int
-    """The places that are shown."""
+    """The displayed positions."""
     high_bytes: int
     first_ns: int
-    """When the first tensor was made, and the last time that any states: all that can be shown."""
+    """Creation of the first tensor and the last time of any tensor: all that can be shown."""
     last_ns: int
     extent_bytes: int
     """The length of the axis."""
     region_address: list[str]
-    """Hexadecimal: an address may be larger than what JSON numbers hold exactly everywhere."""
+    """Hexadecimal, because addresses may exceed exact JSON numbers."""
     region_bytes: list[int]
     region_offset: list[int]
     """Where each region begins on the axis."""
@@ -46,16 +45,16 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     """By tensor: place in ``layouts``."""
     tensors: list[str]
     operators: list[str]
-    """What made tensors, that whose tensors took most memory for most time first."""
+    """Creating operators, largest product of memory and time first."""
     layouts: list[str]
     hidden: int
-    """Tensors of this part that are not listed, the smallest ones: where they lie is told by cells."""
+    """Number of unlisted tensors of this part, the smallest ones; cells show their positions."""
     cell_columns: int
-    """Cells in the time that is shown."""
+    """Cells along the displayed time."""
     cell_rows: int
-    """Cells in the places that are shown."""
+    """Cells along the displayed positions."""
     cell_column: list[int]
-    """By run of cells, one above the other, in which tensors lie that are not listed."""
+    """By vertical run of cells with unlisted tensors."""
     cell_first: list[int]
     cell_end: list[int]
-    """The row behind the last one of the run."""
+    """The row after the last one of the run."""

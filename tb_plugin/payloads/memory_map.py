@@ -1,4 +1,4 @@
-"""A memory map: the segments of a device at one moment, and what lies in them."""
+"""A memory map: the segments of a device at one moment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class MapGroup(Struct, frozen=True):
-    """A group holds the segments of one stream and pool. Blocks fit only into free memory of their own group."""
+    """A group has the segments of one stream and pool. Blocks fit only into free memory of their own group."""
 
     stream: str
     pool: str
@@ -17,16 +17,15 @@ class MapGroup(Struct, frozen=True):
 
 
 class MemoryMap(Struct, frozen=True, tag_field="kind", tag="memory_map"):
-    """A memory map lists segments (``row_*``, by address) and what is used of each (``piece_*``); the rest of it is free.
+    """A memory map lists segments (``row_*``, by address) and their used pieces (``piece_*``); the rest is free.
 
-    Where there are too many blocks for one answer, neighbours of one kind that are small beside ``cell_bytes`` are one
-    piece.
+    If there are too many blocks, neighbours of one kind smaller than ``cell_bytes`` are merged into one piece.
     """
 
     event: int
     groups: list[MapGroup]
     row_address: list[str]
-    """Hexadecimal: an address may be larger than what JSON numbers hold exactly everywhere."""
+    """Hexadecimal, because addresses may exceed exact JSON numbers."""
     row_bytes: list[int]
     row_group: list[int]
     row_is_large: list[bool]
@@ -40,18 +39,18 @@ class MemoryMap(Struct, frozen=True, tag_field="kind", tag="memory_map"):
     """From its first byte to its last."""
     piece_bytes: list[int]
     piece_blocks: list[int]
-    """How many blocks it stands for."""
+    """Number of blocks in it."""
     piece_block: list[int]
-    """Number of the block on its device; of several the largest."""
+    """Number of the block on its device; of merged blocks the largest."""
     piece_is_pending: list[bool]
     piece_line: list[int]
-    """Position in ``lines``, -1 = no stack was recorded."""
+    """Position in ``lines``, -1 = no recorded stack."""
     piece_unused: list[int]
     """Bytes by which its size was rounded up; -1 = not known."""
     piece_begin: list[int]
     """Number of the event that allocated it, -1 = before the history."""
     piece_in_way: list[bool]
-    """Whether it is in the run of blocks that stood in the way at the least bytes, where memory ran out."""
+    """Whether it is in the cheapest run of blocks that blocked the failed request, if memory ran out."""
     lines: list[str]
     cell_bytes: int
-    """0 = every block is a piece of its own."""
+    """0 = pieces are not merged."""

@@ -1,4 +1,4 @@
-"""Notices: findings about the training and about the trace itself."""
+"""Notices: findings about the training and about the trace."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Severity = Literal["high", "medium", "low", "info"]
 
 
 class Reference(Struct, frozen=True):
-    """A reference names an outside document; the page shows it as a link that the person may follow."""
+    """A reference is an external document, shown as a link."""
 
     text: str
     url: str
 
 
 class Saving(Struct, frozen=True):
-    """By how much a step would be shorter without what a finding is about: nanoseconds, means over the steps.
+    """A saving is the estimated time per step without the problem: nanoseconds, means over the steps.
 
-    The truth lies between ``low_ns`` and ``high_ns``; ``shared_ns`` of the latter other findings would save as well.
-    ``step_ns`` is the mean time of a step.
+    It is between ``low_ns`` and ``high_ns``; other findings share ``shared_ns`` of the upper bound. ``step_ns`` is the
+    mean step time.
     """
 
     low_ns: float
@@ -34,8 +34,8 @@ class Saving(Struct, frozen=True):
 class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
     """A notice is one finding.
 
-    ``text`` and ``todo`` are templates: ``{key}`` stands for the figure with that metric key. ``measure`` is the key of
-    the figure shown as the badge, ``threshold`` the value it was compared with.
+    ``text`` and ``todo`` are templates: ``{key}`` is replaced by the figure with that metric key. ``measure`` is the
+    key of the figure in the badge, ``threshold`` the value it was compared with.
     """
 
     rule: str
@@ -48,21 +48,21 @@ class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
     evidence: Link | None = None
     references: list[Reference] = []
     title: str = ""
-    """What it is about, in a few words; empty: its text says all."""
+    """A short title; empty: the text is enough."""
     why: str = ""
     """Why it matters, a template as well."""
     confidence: Literal["high", "medium", "low", ""] = ""
-    """How sure it is that what was seen is the cause; empty: no more than its text says."""
+    """Confidence that the observation is the cause; empty: not rated."""
     saving: Saving | None = None
-    """None where nobody can tell what mending it would save."""
+    """None if the saving cannot be estimated."""
     events: list[int] = []
-    """Numbers of events that show it, what matters most first; not all of them."""
+    """Numbers of some events that show it, most important first."""
     shown_by: int = 0
-    """How many events show it."""
+    """Number of events that show it."""
 
 
 class Notices(Struct, frozen=True, tag_field="kind", tag="notices"):
-    """A Notices lists findings, most important first; ``about`` tells those on the training from those on the data."""
+    """A Notices lists findings, most important first; ``about`` says whether they concern the training or the data."""
 
     name: str
     title: str

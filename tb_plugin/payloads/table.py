@@ -1,4 +1,4 @@
-"""Tables: a page of rows that the server sorted, filtered and cut."""
+"""Tables: a page of rows, sorted, filtered and cut by the server."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from tb_plugin.payloads.base import Metric, Scalar
 
 
 class Column(Struct, frozen=True):
-    """A column has a metric, and says how a table may use it."""
+    """A column has a metric and display options."""
 
     metric: Metric
     hidden: bool = False
-    """Not shown unless chosen in the column chooser."""
+    """Hidden unless selected in the column chooser."""
     share: bool = False
-    """Draw a bar in the cell: the value's share of ``Table.totals``."""
+    """Whether the cell has a bar: the value's share of ``Table.totals``."""
 
 
 class Sort(Struct, frozen=True):
-    """A sort names the column that rows are ordered by."""
+    """A sort names the sorted column."""
 
     key: str
     descending: bool
@@ -32,9 +32,9 @@ class Table(Struct, frozen=True, tag_field="kind", tag="table"):
     columns: list[Column]
     rows: list[dict[str, Scalar]]
     row_key: list[str]
-    """Column keys that together name a row; used for selection and for detail requests."""
+    """Column keys that together identify a row; used for selection and detail requests."""
     name_column: str
-    """The column that search looks at first and that opens the row."""
+    """The column that search matches first and that opens the row."""
     total_rows: int
     matched_rows: int
     offset: int
@@ -42,4 +42,4 @@ class Table(Struct, frozen=True, tag_field="kind", tag="table"):
     sort: Sort | None
     totals: dict[str, Scalar] = {}
     extremes: dict[str, list[int | float]] = {}
-    """Smallest (other than 0) and largest magnitude of each numeric column over all rows: they choose the units."""
+    """Smallest non-zero and largest magnitude of each numeric column over all rows, for choosing units."""

@@ -1,4 +1,7 @@
-"""The timeline of a whole trace: what there is to see. Its events come in tiles (docs/http.md)."""
+"""The timeline: lanes and levels of detail.
+
+Its events come in tiles (docs/http.md).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ class TimelineTrack(Struct, frozen=True):
     """A track is one lane: a host thread, its Python calls, or a device stream."""
 
     id: str
-    """Process, thread and what stands on it: the same in every trace of the job."""
+    """Process, thread and content; the same in every trace of the job."""
     title: str
     subtitle: str
     is_device: bool
@@ -19,15 +22,15 @@ class TimelineTrack(Struct, frozen=True):
 
 
 class TimelineLevel(Struct, frozen=True):
-    """A level merges events of one row that are each shorter than ``cell_ns`` and start in the same cell of so many ns."""
+    """A level merges events of one row that are shorter than ``cell_ns`` and start in the same cell."""
 
     cell_ns: int
     tile_ns: int
-    """Tile i of the level holds what touches ``[i * tile_ns, (i + 1) * tile_ns)``."""
+    """Tile i of the level has the events that overlap ``[i * tile_ns, (i + 1) * tile_ns)``."""
 
 
 class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
-    """A timeline names the lanes in their order, and what can be asked for. Times are ns since the start of the trace."""
+    """A timeline lists lanes in order, and levels of tiles. Times are ns since the start of the trace."""
 
     start_ns: int
     end_ns: int
@@ -37,11 +40,11 @@ class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
     levels: list[TimelineLevel]
     """From single events to the whole trace in one tile."""
     categories: list[str]
-    """What ``category`` in tiles numbers."""
+    """Names of the numbers in ``category`` of tiles."""
     has_modules: bool
     busy: list[float]
-    """Share of each of so many equal slices of the whole trace in which the devices work; without one, the host."""
+    """Busy share of the devices (or the host) in equal slices of the whole trace."""
     busy_is_device: bool
     only_ranges: bool
-    """Nothing is known of the events but their names: colours by name tell more than those by kind."""
+    """Whether only names are known, so that colours by name are more useful than by kind."""
     total_events: int

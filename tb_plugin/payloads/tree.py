@@ -1,4 +1,4 @@
-"""Trees: a table whose rows have parents, also drawn as an icicle chart."""
+"""Trees: tables with parents, also drawn as flame graphs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ class Tree(Struct, frozen=True, tag_field="kind", tag="tree"):
     rows: list[dict[str, Scalar]]
     label_column: str
     value_columns: list[str]
-    """Columns that may give the width of an icicle, best first."""
+    """Columns that may give the width of a flame graph, best first."""
     total_nodes: int
     """Nodes of the whole tree; more than ``len(rows)`` when the payload was cut."""

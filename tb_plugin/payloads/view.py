@@ -1,4 +1,4 @@
-"""A view: everything one page needs for its first picture, in one answer."""
+"""A view: all payloads for the first picture of a page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class View(Struct, frozen=True, tag_field="kind", tag="view"):
 
 
 class ViewInfo(Struct, frozen=True):
-    """A ViewInfo says whether a view applies to a profile, else why not and what would enable it."""
+    """A ViewInfo says whether a view applies to a profile; if not, why, and how to enable it."""
 
     id: str
     title: str
@@ -56,6 +56,6 @@ class ViewInfo(Struct, frozen=True):
     why: str = ""
     enable: str = ""
     group: str = ""
-    """Under which title the navigation lists it (``Traits.group``)."""
+    """Its section in the navigation (``Traits.group``)."""
     whole: str = ""
-    """Why a choice of a phase does not apply to it (``Traits.whole``); empty: it does."""
+    """Why a selected phase does not apply to it (``Traits.whole``); empty: it applies."""

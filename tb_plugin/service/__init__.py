@@ -1,1 +1,1 @@
-"""When work happens: discovery, the catalog of profiles, worker processes, what is open."""
+"""Discovery, catalog, worker processes and open profiles."""

@@ -1,4 +1,4 @@
-"""The profiles of the log directories and their states, kept up to date by a background thread."""
+"""Profiles of the log directories, updated by a background thread."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from tb_plugin.service.states import Changes, Entry
 
 log = logging.getLogger("torch_trace")
 
+# Pause between scans; with the scan itself, a change is visible within ten seconds.
 SCAN_SECONDS = 5.0
-"""Pause between scans; with the time of a scan itself a change shows within ten seconds."""
+# After a scan that waited for a slow disk or store.
 _LONGEST_PAUSE_SECONDS = 8.0
-"""After a scan that waited for a slow disk or store."""
+# After a scan with long computation, for tens of thousands of files.
 _LONGEST_REST_SECONDS = 30.0
-"""After a scan that had a core work for long: a log directory of tens of thousands of files."""
+# Average share of a core for scanning, limited by the longest rest.
 _IDLE_SHARE = 0.02
-"""Share of a core that scanning may take on the average, as far as the longest rest allows."""
 _MAX_SKIPPED = 1000
 
 _NUMBERS = re.compile(r"([0-9]{1,300})")
+# Parts of the name of a profile.
 PARTS = ("run", "worker", "span")
-"""Parts of the name of a profile."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a request names; None = left out."""
+    """The name of a profile in a request; None means not given."""
 
     run: str | None = None
     worker: str | None = None
     span: str | None = None
     window: str = ""
-    """The part of a trace that is too large to be opened whole (``model/trace/window.py``); empty: what fits."""
+    """The window of a trace that is too large (``model/trace/window.py``); "": as much as fits."""
     capture: str = ""
-    """Which recording tells of its replayed graphs (``service/graph_captures.py``); empty: what lies beside it."""
+    """The capture of its replayed graphs (``service/graph_captures.py``); "": a recording next to it."""
 
     @property
     def names_nothing(self) -> bool:
@@ -56,17 +56,17 @@ class Place:
 
 
 class ProfileCatalog:
-    """Knows which profiles exist. ``start`` begins to rescan; until then, ``scan`` does it on demand.
+    """Knows all profiles. ``start`` scans in the background; until then, ``scan`` runs on demand.
 
-    ``dropped`` is called with every entry whose file changed, or vanished before it was read. What was read of a file
-    that vanished since is still shown, and marked.
+    ``dropped`` is called with every entry whose file changed, or vanished before it was read. Data that was read from a
+    vanished file stays available and is marked.
     """
 
     def __init__(self, scanner: Scanner, every_seconds: float = SCAN_SECONDS) -> None:
         self.dropped: Callable[[Entry], None] = lambda entry: None
         self.ticked: Callable[[], None] = lambda: None
         self.ranks: Ranks = lambda found: [()] * len(found)
-        """Tells the ranks that files were merged from, as far as they are known before they are read."""
+        """Returns the known ranks of merged files before they are read."""
         self.changes = Changes()
         self._scanner = scanner
         self._every_seconds = every_seconds
@@ -86,20 +86,20 @@ class ProfileCatalog:
         return self._scanner.roots
 
     def start(self) -> None:
-        """Starts the background thread unless it runs. Returns at once."""
+        """Starts the background thread unless it runs."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._keep_scanning, name="torch-trace-scan", daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
-        """Ends the background thread; it is gone when this returns, or after its scan under way."""
+        """Ends the background thread, after a scan in progress."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
 
     def scan(self) -> None:
-        """Looks at all files once and updates the entries."""
+        """Scans all files once and updates the entries."""
         discovery = self._scanner.scan()
         with self._lock:
             if discovery is self._discovery and not any(_is_left(entry) for entry in self._entries.values()):
@@ -113,19 +113,18 @@ class ProfileCatalog:
         self._first.set()
 
     def split(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
-        """Puts a worker for each rank of a merged file in the place of the one of the file."""
+        """Replaces the worker of a merged file by one worker per rank."""
         self._merged.tell(found, ranks)
         self._take()
 
     def split_known(self) -> None:
-        """Does so for the files whose ranks ``ranks`` knows already."""
+        """Does the same for the files whose ranks ``ranks`` knows."""
         if self._discovery.found:
             self._merged = Merged()
             self._merged.ask(self._discovery.found, self.ranks)
             self._take()
 
     def _take(self, scanned: Discovery | None = None) -> None:
-        """Updates the entries after a scan, or from the last one."""
         with self._lock:
             discovery = scanned or self._discovery
             unread = {error.where for error in discovery.problems}
@@ -155,19 +154,19 @@ class ProfileCatalog:
                 self.dropped(each)
 
     def rescan(self) -> None:
-        """Looks at all files soon: the background thread within a second; at once where there is none."""
+        """Scans soon: the background thread within a second; without one, at once."""
         if self._thread is None:
             self.scan()
         else:
             self._soon.set()
 
     def wait_first(self, seconds: float) -> bool:
-        """Waits until the first scan is done; False when it takes longer."""
+        """Waits for the first scan; False when it takes longer."""
         return self._first.wait(seconds)
 
     @property
     def is_active(self) -> bool:
-        """Returns True before the first scan is done, and when anything was found or a log directory failed."""
+        """Returns True before the first scan ends, and when anything was found or a log directory failed."""
         return not self._first.is_set() or bool(self._entries or self._discovery.problems)
 
     def entries(self) -> list[Entry]:
@@ -176,7 +175,7 @@ class ProfileCatalog:
             return list(self._entries.values())
 
     def skipped(self) -> list[tuple[str, str]]:
-        """Returns (path, reason) of what looked like a candidate and was not taken."""
+        """Returns (path, reason) of skipped candidates."""
         with self._lock:
             return list(self._discovery.skipped)
 
@@ -186,7 +185,7 @@ class ProfileCatalog:
             return list(self._discovery.problems)
 
     def ignored(self, entry: Entry) -> tuple[str, ...]:
-        """Returns ids of the rules that the log directory of a profile leaves out of its findings."""
+        """Returns ids of the rules that the log directory of a profile excludes."""
         root, run = entry.found.root, entry.found.run
         with self._lock:
             told = self._discovery.ignored.get(root, Ignore())
@@ -194,15 +193,17 @@ class ProfileCatalog:
         return told.of(run, run.removeprefix(f"{root.name or root.folder.name}/"))
 
     def find(self, place: Place, strict: bool = False) -> Entry:
-        """Returns the profile a request means. Raises NotFound; BadRequest when more than one fits.
+        """Returns the requested profile. Raises NotFoundError; BadRequest when several match.
 
-        A request that names nothing means the first profile, unless it is ``strict``.
+        An empty request means the first profile, unless ``strict``.
         """
         entries = self.entries()
         if not entries:
             if self.problems():
                 raise self.problems()[0]
-            raise NotFoundError("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
+            raise NotFoundError(
+                "No profile was found.", _displayed_roots(self.roots), "Check the path, or wait for the scan."
+            )
         parse_window(place.window)
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
@@ -216,7 +217,7 @@ class ProfileCatalog:
         return entries[0].at(place.window)
 
     def matching(self, place: Place) -> list[Entry]:
-        """Returns all profiles that a request fits. Raises NotFound when there is none."""
+        """Returns all profiles that match a request. Raises NotFoundError when there is none."""
         entries = self.entries()
         place = self._renamed(place, entries)
         for which in PARTS:
@@ -232,9 +233,9 @@ class ProfileCatalog:
         return entries
 
     def workers(self, place: Place) -> list[Entry]:
-        """Returns the profiles of all workers of a run and span, whichever worker the request names.
+        """Returns the profiles of all workers of a run and span, for any worker in the request.
 
-        What is left out is the first profile's, or must leave no choice. Raises NotFound, BadRequest.
+        Missing parts are those of the first profile, or must be unambiguous. Raises NotFoundError, BadRequest.
         """
         if place.names_nothing:
             place = Place(*self.find(place).key, place.window)
@@ -246,11 +247,12 @@ class ProfileCatalog:
             if len(names) > 1:
                 raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
         if not entries:
-            raise NotFoundError("No profile was found.", _shown(self.roots), "Check the path, or wait for the scan.")
+            raise NotFoundError(
+                "No profile was found.", _displayed_roots(self.roots), "Check the path, or wait for the scan."
+            )
         return [entry.at(place.window) for entry in entries]
 
     def _renamed(self, place: Place, entries: Sequence[Entry]) -> Place:
-        """The place of all ranks of a merged file, where a request names the worker that stood for it."""
         if place.worker is None or any(_fits(place, entry) for entry in entries):
             return place
         run = self._merged.run_of(place.run, place.worker, place.span)
@@ -265,7 +267,7 @@ class ProfileCatalog:
             found = entry.found
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
         return Catalog(
-            logdir=_shown(self.roots),
+            logdir=_displayed_roots(self.roots),
             scanning=not self._first.is_set(),
             scanned_files=self._discovery.files,
             last_scan_unix_ms=None if entries else self._last_scan_unix_ms,
@@ -298,7 +300,7 @@ class ProfileCatalog:
 
 
 def pause_seconds(took: float, worked: float) -> float:
-    """Returns how long to wait after a scan of so many seconds, ``worked`` of them on a core."""
+    """Returns the pause after a scan of that many seconds, ``worked`` of them on a core."""
     return max(min(_LONGEST_PAUSE_SECONDS, 10 * took), min(_LONGEST_REST_SECONDS, worked / _IDLE_SHARE))
 
 
@@ -310,7 +312,6 @@ def problem_of(error: BaseException) -> Problem:
 
 
 def _is_left(entry: Entry) -> bool:
-    """Whether an entry has to go although nothing is listed anew."""
     return entry.gone or (entry.vanished and entry.state != "ready")
 
 
@@ -323,12 +324,10 @@ def _same(new: ProfileFiles, old: ProfileFiles) -> bool:
 
 
 def _place(found: ProfileFiles) -> tuple[object, ...]:
-    """Where a profile stands in the picker: rank2 before rank10; spans without a number last."""
     return (_natural(found.run), _natural(found.worker), not found.span.isdigit(), _natural(found.span))
 
 
 def _natural(name: str) -> tuple[object, ...]:
-    """A key that sorts the numbers in a name by size."""
     parts = _NUMBERS.split(name)
     return (tuple(int(part) if i % 2 else part for i, part in enumerate(parts)), name)
 
@@ -337,7 +336,7 @@ def _few(names: list[str]) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def _shown(roots: Sequence[Root]) -> str:
+def _displayed_roots(roots: Sequence[Root]) -> str:
     return ", ".join(root.folder.url for root in roots)
 
 
@@ -349,7 +348,9 @@ def _span_info(entry: Entry) -> SpanInfo:
     found = entry.found
     problem = problem_of(entry.problem) if entry.problem is not None else None
     if entry.vanished:
-        problem = Problem("The file is gone.", found.url, "What was read of it is still shown, until TensorBoard ends.")
+        problem = Problem(
+            "The file was deleted.", found.url, "The data already read stays available until TensorBoard ends."
+        )
     return SpanInfo(
         id=found.span,
         time_unix_ms=found.time_unix_ms,

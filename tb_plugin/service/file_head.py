@@ -1,4 +1,4 @@
-"""The first text of a file, whatever it is packed in: what readers judge an uncertain file by."""
+"""The first text of a possibly compressed file, to identify its format."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
+# Uncompressed bytes inspected of an uncertain file.
 HEAD_BYTES = 64 * 1024
-"""How much uncompressed text of an uncertain file is looked at."""
 
 
 def read_head(folder: Folder, file: StoredFile) -> bytes:
-    """Returns the first 64 KiB of a file's text, unpacked where it is an archive. Raises StorageError, zlib.error."""
+    """Returns the first 64 KiB of a file's text, unpacked if compressed. Raises StorageError, zlib.error."""
     return unpacked(folder.head(file, HEAD_BYTES))
 
 
 def unpacked(head: bytes) -> bytes:
-    """Returns the text of the first bytes of a file, whatever they are packed in. Raises zlib.error."""
+    """Returns the text of the first bytes of a file, unpacked if compressed. Raises zlib.error."""
     for _ in range(2):  # a packed archive may be packed again
         if head[:2] != GZIP_MAGIC:
             break
@@ -30,7 +30,6 @@ def unpacked(head: bytes) -> bytes:
 
 
 def _zstd_head(head: bytes) -> bytes:
-    """The first text of a Zstandard archive, as far as its first bytes give any."""
     import pyarrow as pa  # not at the start of TensorBoard
 
     blocks: list[bytes] = []

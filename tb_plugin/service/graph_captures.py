@@ -1,8 +1,7 @@
-"""Captures: which recordings tell of the graphs that a trace replays; they lie beside the trace, or a person names them.
+"""Captures of replayed graphs: next to the trace, or named by the user.
 
-Captures of one process may lie in a file each, a graph in each: they are taken together. Else nothing is guessed: where
-several could be meant, none is taken until somebody names one. What a capture costs, and whether it can be read, is its
-own affair: the trace is told without it where it cannot.
+Captures of one process may be several files, one per graph; they are used together. Ambiguous captures are not used
+until the user names one. An unreadable capture does not stop the trace.
 """
 
 from __future__ import annotations
@@ -25,55 +24,55 @@ from tb_plugin.service.states import Entry
 from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.service.workers.model_cache import ModelFile
 
+# User input for "no capture".
 NONE = "none"
-"""What a person writes who wants no capture to be used."""
+# Models that describe graphs: recordings of captures, and stacks by node.
 TRACE, STACKS = "trace", "stack_profile"
-"""Models of profiles that tell of graphs: recordings of captures, and stacks by node."""
 _SAYS_SO = re.compile(r"(?<![a-z])(?:captur(?:e|es|ed|ing)|py_stacks)(?![a-z])", re.IGNORECASE)
+# The number of the rank in a worker's name. Other numbers may be anything, such as the batch size.
 _RANKS = (re.compile(r"rank[-_ ]?(\d{1,9})", re.IGNORECASE), re.compile(r"(?<![a-z])tp[-_]?(\d{1,9})", re.IGNORECASE))
-"""The number of the rank in a worker's name. Other numbers may be anything: here also the size of a batch."""
 _NUMBER = re.compile(r"\d+")
+# How often a capture may change while a request waits for it.
 _CHANGES = 10
-"""How often a capture may change while somebody waits for it."""
 _PAUSE_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice is what tells of the graphs of one profile: ``entries``, or none, and then ``problem`` may say why."""
+    """The captures of one profile: ``entries``, or none, possibly with a ``problem``."""
 
     entries: tuple[Entry, ...] = ()
     how: How = "none"
     problem: UserError | None = None
     beside: tuple[Entry, ...] = ()
-    """All that lie beside it and could be meant."""
+    """All recordings next to it that could be captures."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A loaded profile, and the loaded ones that tell of its graphs."""
+    """A loaded profile and its loaded captures."""
 
     entry: Entry
     captures: tuple[Entry, ...] = ()
 
     @property
     def file(self) -> ModelFile:
-        """Returns what a worker opens."""
+        """Returns the file for a worker."""
         captures, names = tuple(map(file_of, self.captures)), tuple(map(name_of, self.captures))
         return replace(file_of(self.entry), captures=captures, names=names, told_by=_source(self.captures))
 
     @property
     def key(self) -> str:
-        """Names what is open, in this state."""
+        """Returns a text that identifies profile and captures in this state."""
         return "|".join([self.entry.path, *(capture.path for capture in self.captures), _source(self.captures)])
 
     def lost(self, error: CacheFileLost) -> Entry:
-        """Returns which of them has lost its columns."""
+        """Returns the entry whose columns are missing."""
         return next((capture for capture in self.captures if capture.path == error.where), self.entry)
 
 
 class Captures:
-    """Captures knows those of the profiles of a catalog, and those of other places that a command was given."""
+    """Captures in the catalog, and those of other places named on the command line."""
 
     def __init__(self, catalog: ProfileCatalog, loader: Loader) -> None:
         self._catalog = catalog
@@ -83,12 +82,12 @@ class Captures:
         self._by_folder: dict[tuple[Root, str], list[Entry]] = {}
 
     def allow(self, text: str, scanned: Callable[[str], ProfileCatalog]) -> None:
-        """Lets ``text`` name a path or URL, as a person may at a terminal, unless it names a profile of the catalog.
+        """Allows ``text`` to be a path or URL, as on the command line, unless it names a profile of the catalog.
 
-        ``scanned`` lists a path. Raises NotFound, StorageError.
+        ``scanned`` lists a path. Raises NotFoundError, StorageError.
         """
         known = text in ("", NONE) or text in self._others
-        if known or any(self._named(root, text) for root in self._catalog.roots):
+        if known or any(self._entries_with_name(root, text) for root in self._catalog.roots):
             return
         found = scanned(text)
         if not any(_tells(entry.found) for entry in found.entries()):
@@ -98,20 +97,22 @@ class Captures:
         self._others[text] = found
 
     def of(self, entry: Entry, text: str) -> Choice:
-        """Returns what tells of the graphs of a profile: what ``text`` names, or what lies beside it for an empty text."""
-        beside = tuple(self._beside(entry.found))
+        """Returns the captures of a profile: those named by ``text``, or for "" those next to it."""
+        beside = tuple(self._neighbours(entry.found))
         if text == NONE:
             return Choice(beside=beside)
         if not text:
             clear = tuple(each for kind in _by_model(beside) if _is_clear(kind) for each in kind)
             return Choice(clear, "beside" if clear else "none", beside=beside)
-        entries = self._other(self._others[text]) if text in self._others else self._named(entry.found.root, text)
-        fitting = _of_process(entry.found, [one for one in entries if _tells(one.found)])
+        entries = (
+            self._other(self._others[text]) if text in self._others else self._entries_with_name(entry.found.root, text)
+        )
+        fitting = _same_process(entry.found, [one for one in entries if _tells(one.found)])
         taken = tuple(one for one in fitting if one.found.url != entry.found.url)
-        return Choice(taken, "named", None if taken else _none_of(text, entries, fitting), beside)
+        return Choice(taken, "named", None if taken else _no_capture_error(text, entries, fitting), beside)
 
     def info(self, entry: Entry, text: str) -> CaptureInfo | None:
-        """Returns what to tell of the captures of a profile; None where it replays nothing or nobody knows yet."""
+        """Returns information about the captures of a profile; None if it replays nothing or is not loaded yet."""
         if entry.summary is None or not entry.summary.has_replays:
             return None
         choice = self.of(entry, text)
@@ -125,7 +126,7 @@ class Captures:
         )
 
     def ready(self, entry: Entry, text: str) -> Opened | None:
-        """Returns a loaded profile with its captures, once these are loaded: None until then, and they begin to load."""
+        """Returns a loaded profile with its captures once they are loaded; until then None, and starts loading them."""
         asked = self._asked(entry, text)
         waiting = False
         for capture in asked:
@@ -134,14 +135,14 @@ class Captures:
         return None if waiting else _with(entry, asked)
 
     def progress(self, entry: Entry, text: str) -> tuple[int, float]:
-        """Returns how many profiles have to be loaded for an answer, the loaded one included, and how much of them is."""
+        """Returns the number of profiles to load for an answer, with the profile itself, and the loaded fraction."""
         asked = self._asked(entry, text)
         return 1 + len(asked), 1.0 + sum(capture.fraction for capture in asked)
 
     def waited(self, entry: Entry, text: str) -> Opened:
-        """Returns a loaded profile with its captures; waits until these are loaded.
+        """Returns a loaded profile with its captures; waits until they are loaded.
 
-        Raises Cancelled where a file of them changes all the time.
+        Raises Cancelled if one of their files keeps changing.
         """
         for _ in range(_CHANGES):
             asked = self._asked(entry, text)
@@ -154,17 +155,17 @@ class Captures:
                 return _with(entry, asked)
             except Cancelled:
                 time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
-        raise Cancelled(f"A capture of {entry.found.url} changes all the time.")
+        raise Cancelled(f"A capture of {entry.found.url} keeps changing.")
 
     def key(self, entry: Entry, text: str) -> str:
-        """Names the captures that a profile would be told with, if it replays anything: empty for none."""
+        """Returns a text that identifies the captures of a profile; "" for none."""
         used = [each for each in self.of(entry, text).entries if _refused(each) is None]
         return "|".join([_source(used), *map(self._loader.key, used)]) if used else ""
 
     def for_all(self, text: str, worker: str | None, workers: int) -> Callable[[Entry], str]:
-        """Returns the text for each of several workers: who names a capture names that of one of them.
+        """Returns the capture text for each of several workers: a named capture belongs to one of them.
 
-        A path may hold those of all.
+        A path may contain captures of all.
         """
         if text == NONE or text in self._others or workers == 1:
             return lambda entry: text
@@ -175,21 +176,18 @@ class Captures:
             return ()
         return self.of(entry, text).entries
 
-    def _named(self, root: Root, text: str) -> list[Entry]:
-        """Profiles of that name, run or run and worker; of a log directory also without what it puts before its runs."""
+    def _entries_with_name(self, root: Root, text: str) -> list[Entry]:
         entries = self._catalog.entries()
         mine = [entry for entry in entries if entry.found.root is root] if root.name else []
         return _under(entries, text) or _under(mine, f"{root.name}/{text}")
 
     @staticmethod
     def _other(catalog: ProfileCatalog) -> list[Entry]:
-        """The profiles of a place that nobody scans by the clock."""
         if any(entry.gone for entry in catalog.entries()):
             catalog.scan()
         return catalog.entries()
 
-    def _beside(self, found: ProfileFiles) -> list[Entry]:
-        """What lies beside a profile: in its folder under a name that says so, or in a folder there that does."""
+    def _neighbours(self, found: ProfileFiles) -> list[Entry]:
         where = _folder(found)
         if model_of(found.reader).id != TRACE or _SAYS_SO.search(found.stem) or _SAYS_SO.search(where.name):
             return []
@@ -197,16 +195,15 @@ class Captures:
         if entries != self._listed:
             self._by_folder = _by_folder(entries)
             self._listed = entries
-        return _of_process(found, self._by_folder.get((found.root, str(where)), []))
+        return _same_process(found, self._by_folder.get((found.root, str(where)), []))
 
 
 def name_of(entry: Entry) -> str:
-    """Returns how a person names a profile of the catalog: RUN/WORKER/SPAN."""
+    """Returns the name of a profile of the catalog: RUN/WORKER/SPAN."""
     return "/".join(entry.key)
 
 
 def _source(captures: Sequence[Entry]) -> str:
-    """What a person calls them: its name, or how many there are of a run."""
     if len(captures) < 2:
         return "".join(map(name_of, captures))
     runs = ", ".join(dict.fromkeys(capture.found.run for capture in captures))
@@ -218,35 +215,36 @@ def _with(entry: Entry, captures: Iterable[Entry]) -> Opened:
 
 
 def _refused(capture: Entry) -> UserError | None:
-    """Why a profile that could be loaded tells nothing all the same, or why it could not be."""
     now = capture.now
     if now.summary is not None and now.summary.window is not None:
-        what, do = "The capture is too large to be opened whole.", f"Raise {MEMORY_VARIABLE}, or name a smaller one."
+        what, do = (
+            "The capture is too large to be opened completely.",
+            f"Raise {MEMORY_VARIABLE}, or name a smaller one.",
+        )
         return UserError(what, capture.found.url, do)
     return now.problem
 
 
 def _is_clear(entries: Sequence[Entry]) -> bool:
-    """Whether recordings may be taken together: their names differ in numbers alone, and none of these is the rank."""
     workers = {(entry.found.run, entry.found.worker) for entry in entries}
     like = {(entry.found.run, _NUMBER.sub("#", entry.found.worker), _rank(entry.found.worker)) for entry in entries}
     return len(workers) == len(entries) and len(like) == 1
 
 
-def _none_of(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
-    """Why what was named tells nothing."""
+def _no_capture_error(text: str, entries: Sequence[Entry], fitting: Sequence[Entry]) -> UserError:
     if not entries:
         return NotFoundError(f"There is no profile {text}.", text, "Name it as RUN/WORKER/SPAN.")
     if fitting:
-        return BadRequest("A trace is no capture of its own graphs.", text, "What it captured itself is used anyway.")
+        return BadRequest(
+            "A trace cannot be the capture of its own graphs.", text, "Captures inside the trace are used anyway."
+        )
     if any(_tells(each.found) for each in entries):
-        return BadRequest("The captures are those of other workers.", text, "Name the one that is meant.")
+        return BadRequest("The captures belong to other workers.", text, "Name one of them.")
     noun = model_of(entries[0].found.reader).noun
-    return BadRequest(f"The capture is {noun}: it tells nothing of graphs.", text, "Name a trace.")
+    return BadRequest(f"The capture is {noun}; it contains no graphs.", text, "Name a trace.")
 
 
 def _under(entries: Iterable[Entry], text: str) -> list[Entry]:
-    """Profiles of that name, or else all whose names begin with it and a slash."""
     named = [(name_of(entry), entry) for entry in entries]
     same = [entry for name, entry in named if name == text]
     return same or [entry for name, entry in named if name.startswith(f"{text}/")]
@@ -257,7 +255,6 @@ def _tells(found: ProfileFiles) -> bool:
 
 
 def _by_model(entries: Iterable[Entry]) -> list[list[Entry]]:
-    """Recordings and stacks apart: one says nothing against the other."""
     kinds: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         kinds[model_of(entry.found.reader).id].append(entry)
@@ -269,7 +266,6 @@ def _folder(found: ProfileFiles) -> PurePosixPath:
 
 
 def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
-    """Profiles whose place says that they are captures, by the folder that they lie beside the profiles of."""
     found: dict[tuple[Root, str], list[Entry]] = defaultdict(list)
     for entry in entries:
         if not _tells(entry.found):
@@ -282,7 +278,7 @@ def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
     return dict(found)
 
 
-def _of_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
+def _same_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
     """Those that may be of the same process: of the worker of that name, else of its rank, else those of no rank.
 
     A single one may be of any rank: what it tells is compared with the trace before it is believed.
@@ -301,7 +297,6 @@ def _of_worker(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _rank(worker: str) -> int | None:
-    """The number of the rank that a worker's name tells."""
     for pattern in _RANKS:
         if found := pattern.search(worker):
             return int(found[1])

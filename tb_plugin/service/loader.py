@@ -1,4 +1,4 @@
-"""Loading: what moves a profile from state to state. One parse per profile however many ask, stopped when nobody does."""
+"""Loading of profiles: one parse per profile, cancelled when not needed."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
+# A parse that was not requested for this long is cancelled.
 LEASE_SECONDS = 15.0
-"""A parse that nobody asked about for so long is stopped."""
+# Profiles copied at a time: 64 workers of a run would share the bandwidth and none would finish.
 _COPIES = 4
-"""How many profiles are copied at a time: the 64 workers of a run would share the line, and none would get ahead."""
+# Seconds that a request waits for the checksum of a cached column file: 80 MB take 10 ms from memory.
 _CHECK_SECONDS = 0.5
-"""How long a request waits for the checksum of a kept column file: 80 MB take 10 ms from memory."""
 _COLUMNS = ".arrow"
 _SUMMARY = ".summary.json"
 _SURVEY = ".survey.json"
@@ -55,7 +55,7 @@ _LARGE_BYTES = 1024**3
 
 
 class Loader:
-    """Drives the states of entries. One lock has what belongs together done as one: every change is short."""
+    """Drives the states of entries. One lock guards short, combined changes."""
 
     def __init__(self, catalog: ProfileCatalog, workers: Workers, store: FileStore) -> None:
         self._catalog = catalog
@@ -67,9 +67,9 @@ class Loader:
         catalog.ranks = partial(merged_ranks, store)
 
     def begin(self, entry: Entry, retry: bool = False) -> None:
-        """Renews the lease of an entry and starts to load it unless that was done. Returns at once.
+        """Renews the lease of an entry and starts loading it if necessary. Returns at once.
 
-        ``retry`` forgets a failure: a worker may have died for memory that is free again.
+        ``retry`` clears a failure, for instance of a worker that ran out of memory.
         """
         with self._lock:
             entry.ask()
@@ -78,23 +78,23 @@ class Loader:
             load = entry.begin()
             if load is None:
                 return
-            kept = self._kept(entry)
+            kept = self._cached_files(entry)
             if kept is None:
                 self._read(entry, load)
                 return
-            check = threading.Thread(target=self._take_kept, args=(entry, load, *kept), daemon=True)
+            check = threading.Thread(target=self._use_cached, args=(entry, load, *kept), daemon=True)
             check.start()
         # Nearly always it is done at once; a huge file on a slow disk shows as loading.
         check.join(_CHECK_SECONDS)
 
     def ready(self, entry: Entry) -> Entry:
-        """Begins to load; the entry has a summary when it is loaded. Raises the error it failed with."""
+        """Starts loading; the entry has a summary when it is loaded. Raises the error of a failed load."""
         self.begin(entry)
         with self._lock:
             if entry.problem is not None:
                 raise entry.problem
             known = entry.summary if entry.found.is_here else None
-            lost = entry.state == "ready" and known is not None and not _is_there(entry.path, known)
+            lost = entry.state == "ready" and known is not None and not _has_columns(entry.path, known)
         if lost:
             # The cache may have dropped the columns to make room for others, or somebody cleared it.
             self.lose(entry)
@@ -102,13 +102,13 @@ class Loader:
         return entry
 
     def lose(self, entry: Entry) -> None:
-        """Drops the columns of an entry because they are gone or damaged; it is loaded anew when it is asked for."""
+        """Drops the columns of an entry because they are missing or damaged; the next request loads it again."""
         with self._lock:
             if path := entry.lose():
                 self._store.remove(Path(path))
 
     def wait(self, entry: Entry, watch: Callable[[float], None]) -> Entry:
-        """Loads an entry and waits. Raises the error it failed with, Cancelled when its file went away."""
+        """Loads an entry and waits. Raises the error of a failed load, Cancelled when its file vanished."""
         while self.ready(entry).state != "ready":
             job = entry.job
             if entry.gone:
@@ -122,13 +122,13 @@ class Loader:
         return entry
 
     def drop(self, entry: Entry) -> None:
-        """Stops the work on an entry whose file vanished or changed."""
+        """Stops loading an entry whose file vanished or changed."""
         with self._lock:
             load = entry.leave()
         self._stop(load)
 
     def end_leases(self) -> None:
-        """Stops parses that nobody asked about for LEASE_SECONDS."""
+        """Stops parses that were not requested for LEASE_SECONDS."""
         oldest = time.monotonic() - LEASE_SECONDS
         with self._lock:
             known = [entry for profile in self._catalog.entries() for entry in profile.all()]
@@ -139,28 +139,24 @@ class Loader:
             self._stop(load)
 
     def _stop(self, load: Load | None) -> None:
-        """Ends the work on a load that is not under way any more."""
         if load is not None and load.job is not None:
             self._workers.cancel(load.job)
 
     def _read(self, entry: Entry, load: Load) -> None:
-        """Begins to read the source of an entry that is loading."""
         if entry.found.root.folder.is_local:
             paths = {file.path: entry.found.root.folder.located(file) for file in entry.found.files}
             self._parse(entry, load, paths, ExitStack())
         else:
             threading.Thread(target=self._fetch, args=(entry, load), daemon=True).start()
 
-    def _kept(self, entry: Entry) -> tuple[Path, Path] | None:
-        """The column file and summary that an earlier load left in the cache."""
+    def _cached_files(self, entry: Entry) -> tuple[Path, Path] | None:
         if not entry.found.is_here:
             return None
         key, rank = self._file_key(entry), entry.found.rank
         columns, summary = (self._store.get(key, rank_ending(rank, ending)) for ending in (_COLUMNS, _SUMMARY))
         return None if columns is None or summary is None else (columns, summary)
 
-    def _take_kept(self, entry: Entry, load: Load, columns: Path, summary: Path) -> None:
-        """Believes what is kept if it is whole, else drops it and reads the source."""
+    def _use_cached(self, entry: Entry, load: Load, columns: Path, summary: Path) -> None:
         known = _checked(columns, summary)
         with self._lock:
             if entry.load is not load:
@@ -168,13 +164,12 @@ class Loader:
             if known is not None:
                 _settle(entry, load, known, str(columns))
                 return
-            log.warning("What the cache kept of %s is gone or damaged; it is read again.", entry.found.url)
+            log.warning("The cached data of %s is missing or damaged; the file is read again.", entry.found.url)
             self._store.remove(columns)
             self._store.remove(summary)
             self._read(entry, load)
 
     def _fetch(self, entry: Entry, load: Load) -> None:
-        """Copies remote files into the cache, because workers open local paths only; then parses."""
         found, local, before = entry.found, dict[str, Located](), 0
         load.copying(Progress(WAITING, since=time.monotonic()))
         with ExitStack() as held:
@@ -202,7 +197,7 @@ class Loader:
 
         def watch(done_bytes: int) -> None:
             if entry.load is not load:
-                raise Cancelled(f"Nobody waits for {found.url}.")
+                raise Cancelled(f"The request for {found.url} was cancelled.")
             fraction = min(1.0, (before_bytes + done_bytes) / max(1, found.size_bytes))
             load.copying(progress._replace(fraction=fraction))
 
@@ -214,11 +209,10 @@ class Loader:
         return self._store.get(key, suffix) or self._store.put(key, suffix, fill)
 
     def copied(self, found: ProfileFiles, file: StoredFile) -> Path | None:
-        """Returns the local copy of a remote file, where the cache has it."""
+        """Returns the cached copy of a remote file."""
         return self._store.get(*_copy_key(found, file))
 
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
-        """Has a worker parse local files; ``held`` is closed when it is done with them."""
         if not entry.found.is_here:
             self._open_summary(entry, load, paths, held)
             return
@@ -245,7 +239,6 @@ class Loader:
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
     def _open_summary(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
-        """Has a worker say what the rank summary tells of a profile whose trace is not here."""
         (file,) = paths.values()
         question = OpenSummary(file, model_of(entry.found.reader).id, entry.found.url)
         job = self._workers.submit(question, key=os.fspath(file), about=entry.found.url)
@@ -254,24 +247,21 @@ class Loader:
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
     def key(self, entry: Entry) -> str:
-        """Names what of an entry is kept: all of the profile, or a window for this budget."""
+        """Returns the cache key of an entry: the whole profile, or a window for this budget."""
         key, rank = self._file_key(entry), entry.found.rank
         return f"{key}|{rank}" if rank else key
 
     def _file_key(self, entry: Entry) -> str:
-        """Names the same of all that the files hold: of ranks that were merged the endings differ."""
         limits, key = self._limits(entry), cache_key(entry.found)
         return key if limits is None else f"{key}|window {limits.window}|{limits.budget_bytes}"
 
     def _limits(self, entry: Entry) -> Limits | None:
-        """What a read has to keep to: None when all of the profile fits and nobody asked for less."""
         need, budget = self._need_bytes(entry), self._workers.budget
         if not entry.window and need <= budget:
             return None
         return Limits(entry.window, need, budget, str(self._store.path(cache_key(entry.found), _SURVEY)))
 
     def _need_bytes(self, entry: Entry) -> int:
-        """What reading all of a profile will take, the same before and after it was copied."""
         found, folder = entry.found, entry.found.root.folder
 
         def estimate() -> int:
@@ -322,7 +312,6 @@ class Loader:
 
 
 def _fail(entry: Entry, load: Load, error: BaseException) -> None:
-    """A failed entry stays failed until its fingerprint changes and a new entry takes its place."""
     if not isinstance(error, UserError):
         if not isinstance(error, TorchTraceError):
             log.error("Loading %s failed.", entry.found.url, exc_info=error)
@@ -331,7 +320,6 @@ def _fail(entry: Entry, load: Load, error: BaseException) -> None:
 
 
 def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
-    """The entry is ready. Where nobody asked for a window, the log tells those who see no page."""
     entry.settle(load, summary, path)
     if summary.window is not None and not entry.window:
         need, budget = (size / 1e6 for size in (summary.window.need_bytes, summary.window.budget_bytes))
@@ -340,13 +328,13 @@ def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
 
 
 def file_of(entry: Entry) -> ModelFile:
-    """Returns where a loaded entry is kept, and as what."""
+    """Returns the column file of a loaded entry, with its model."""
     return ModelFile(entry.path, model_of(entry.found.reader).id)
 
 
 @cache
 def code_stamp() -> str:
-    """Changes with the version and, where the package is installed for editing, with its files."""
+    """Returns a text that changes with the version and, for an editable installation, with the files of the package."""
     stamp = hashlib.blake2b(__version__.encode(), digest_size=8)
     package = Path(__file__).parent.parent
     files = [each for each in _files_below(str(package)) if each.name.endswith((".py", ".txt"))]
@@ -366,7 +354,7 @@ def _files_below(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def cache_key(found: ProfileFiles) -> str:
-    """Names a version of a profile and of this code: what stands in the cache under it never changes."""
+    """Returns the key of a version of a profile and of this code; its content in the cache never changes."""
     model = model_of(found.reader)
     places = (found.root.folder.locate(name) for name in found.names)
     where = [os.path.realpath(place) if found.root.folder.is_local else place for place in places]
@@ -377,13 +365,13 @@ def cache_key(found: ProfileFiles) -> str:
 
 
 def merged_ranks(store: FileStore, found: Sequence[ProfileFiles]) -> list[list[str]]:
-    """Returns the ranks that each file was merged from, where an earlier read of it found some."""
+    """Returns the ranks of each merged file, as found by an earlier read."""
     if not store.has_any(_RANKS):
         return [[] for _ in found]
-    return [_known_ranks(store, one) for one in found]
+    return [_cached_ranks(store, one) for one in found]
 
 
-def _known_ranks(store: FileStore, found: ProfileFiles) -> list[str]:
+def _cached_ranks(store: FileStore, found: ProfileFiles) -> list[str]:
     path = store.get(cache_key(found), _RANKS) if found.is_here else None
     try:
         return [] if path is None else msgspec.json.decode(unsealed(path.read_bytes()), type=list[str])
@@ -396,12 +384,10 @@ def _write_ranks(ranks: Sequence[str], path: Path) -> None:
 
 
 def _copy_key(found: ProfileFiles, file: StoredFile) -> tuple[str, str]:
-    """Where the cache keeps the copy of one version of a remote file: key and suffix."""
     return f"copy|{found.root.folder.locate(file.path)}|{file.fingerprint}", "".join(Path(file.path).suffixes[-2:])
 
 
 def _checked(columns: Path, summary: Path) -> Summary | None:
-    """The summary that was kept if it and the column file are what was written, else None."""
     try:
         known = msgspec.json.decode(unsealed(summary.read_bytes()), type=Summary)
         return known if seal_of(columns) == known.columns else None
@@ -409,8 +395,7 @@ def _checked(columns: Path, summary: Path) -> Summary | None:
         return None
 
 
-def _is_there(path: str, summary: Summary) -> bool:
-    """Whether the column file is still there in its full length; marks it as used now."""
+def _has_columns(path: str, summary: Summary) -> bool:
     with suppress(OSError):  # a folder that became read-only can still be read
         os.utime(path)
     try:
@@ -420,7 +405,6 @@ def _is_there(path: str, summary: Summary) -> bool:
 
 
 def _was_replaced(found: ProfileFiles) -> bool:
-    """Whether a local source is another file now than the listing said; one that is gone was read as it was."""
     if not found.root.folder.is_local:
         return False  # the copy was compared when it was made
     for file in found.files:

@@ -1,6 +1,6 @@
-"""The joined part of a run in the cache: a file that is mapped, so that workers share its pages and copy nothing.
+"""The memory-mapped file with the merged part of a run.
 
-::
+Workers share its pages and copy nothing.
 
     a table as an Arrow stream, ...   each begins at a multiple of 8
     the part without them             MessagePack, with the bytes of each table in turn
@@ -45,9 +45,9 @@ def write(part: Part, path: Path) -> None:
 
 
 def read(path: str) -> Part:
-    """Returns the part that ``write`` wrote; its tables lie in the file. Raises OSError, ValueError where it is damaged."""
+    """Returns the part written by ``write``; its tables are mapped. Raises OSError, ValueError if it is damaged."""
     if not is_stamped(path):
-        raise ValueError("The checksum does not fit.")
+        raise ValueError("The checksum does not match.")
     with pa.memory_map(path) as file:
         content = file.read_buffer()
     end = content.size - STAMP_BYTES - _LENGTH_BYTES

@@ -1,4 +1,4 @@
-"""Parts on their way between processes, and in the cache: what one profile contributes to an answer."""
+"""Serialisation of parts between processes and in the cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tb_plugin.storage.checksum import sealed, unsealed
 
 
 class StoredFrame(Struct, frozen=True):
-    """A table of a part as it is kept."""
+    """A serialised table of a part."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ class StoredFrame(Struct, frozen=True):
 
 
 class StoredPart(Struct, frozen=True):
-    """A part as it is kept."""
+    """A serialised part."""
 
     coverage: CoverageInfo
     facts: dict[str, Number]
@@ -41,7 +41,7 @@ class StoredPart(Struct, frozen=True):
 
 
 def dump(part: Part) -> bytes:
-    """Returns a part as MessagePack, its tables as Arrow, behind a checksum."""
+    """Returns a part as MessagePack, with Arrow tables and a leading checksum."""
     return sealed(msgspec.msgpack.encode(stored(part, _write)))
 
 
@@ -50,15 +50,15 @@ def load(
     read: Callable[[str, bytes], pa.Table] = lambda name, data: _read(data),
     kind: type[StoredPart] = StoredPart,
 ) -> Part:
-    """Returns the part that ``dump`` wrote. Raises ValueError when the content is damaged.
+    """Returns the part written by ``dump``. Raises ValueError when the content is damaged.
 
-    ``read`` makes a table of its name and Arrow stream; ``kind`` says what the content may hold.
+    ``read`` makes a table of its name and Arrow stream; ``kind`` is the expected type.
     """
     return from_stored(msgspec.msgpack.decode(unsealed(content), type=kind), read)
 
 
 def stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
-    """Returns a part as it is kept; ``write`` gives the bytes that a table stands for."""
+    """Returns a serialised part; ``write`` returns the bytes of a table."""
     frames = {
         name: StoredFrame(f.name, f.title, list(f.columns), write(f.data), list(f.row_key), f.name_column, f.sort)
         for name, f in part.frames.items()
@@ -76,7 +76,7 @@ def stored(part: Part, write: Callable[[pa.Table], bytes]) -> StoredPart:
 
 
 def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Part:
-    """Returns the part that was kept; ``read`` makes a table of its name and bytes, in the order of ``stored``."""
+    """Returns a deserialised part; ``read`` makes a table of its name and bytes, in the order of ``stored``."""
     frames = {
         name: Frame(f.name, f.title, f.columns, read(name, f.data), f.row_key, f.name_column, f.sort)
         for name, f in kept.frames.items()
@@ -94,7 +94,7 @@ def from_stored(kept: StoredPart, read: Callable[[str, bytes], pa.Table]) -> Par
 
 
 def borrowed(part: Part, other: Part | None, names: Sequence[str]) -> Part:
-    """Returns ``part`` with the named tables and payloads of another one, where there is one."""
+    """Returns ``part`` with the named tables and payloads of another one, if given."""
     if other is None:
         return part
     frames = {name: other.frames[name] for name in names if name in other.frames}

@@ -1,4 +1,4 @@
-"""Which Perfetto the page opens: the public one, or one that stands nearer."""
+"""The address of the Perfetto UI."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PUBLIC = "https://ui.perfetto.dev"
 
 
 def perfetto_url() -> str:
-    """Returns the address of the Perfetto UI; empty when the one that is set is none.
+    """Returns the address of the Perfetto UI; "" when the configured one is invalid.
 
-    Whoever names one of their own may not want the public one: it never stands in.
+    The public UI never replaces a configured one.
     """
     return _checked(os.environ.get(VARIABLE, "").strip())
 
@@ -35,5 +35,5 @@ def _checked(text: str) -> str:
         valid = False
     if valid and text.isprintable() and " " not in text:
         return text
-    log.warning("%s is not an address of http or https (%r): the page can not open Perfetto.", VARIABLE, text)
+    log.warning("%s is not an address of http or https (%r): the page cannot open Perfetto.", VARIABLE, text)
     return ""

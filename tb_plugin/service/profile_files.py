@@ -1,4 +1,4 @@
-"""What a scan finds: a profile's files, and its place in the picker."""
+"""Files of a profile, and its place in the picker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tb_plugin.storage.listing import StoredFile
 
 @dataclass(frozen=True)
 class Root:
-    """One log directory. ``name`` prefixes its runs (``--logdir_spec``); by default that of one of several directories."""
+    """One log directory. ``name`` prefixes its runs (``--logdir_spec``); the default is its own name if there are
+    several.
+    """
 
     folder: Folder
     name: str = ""
@@ -21,7 +23,7 @@ class Root:
 
 @dataclass(frozen=True)
 class SummaryFile:
-    """A rank summary as it was listed, and below which folder it lies."""
+    """A listed rank summary and its root folder."""
 
     folder: Folder
     file: StoredFile
@@ -34,7 +36,7 @@ class SummaryFile:
 
 @dataclass(frozen=True, eq=False)
 class ProfileFiles:
-    """One profile: its place in the picker and its files."""
+    """One profile: its name in the picker and its files."""
 
     run: str
     worker: str
@@ -44,19 +46,19 @@ class ProfileFiles:
     files: tuple[StoredFile, ...]
     reader: Reader[Any]
     file_worker: str = ""
-    """Its worker by the name of its file, where the file reports another: links may still hold it."""
+    """Its worker by file name if the file reports another one: links may still use it."""
     stage: str = ""
-    """Part of a recording that its name tells, such as ``DECODE``."""
+    """Stage of the recording in its name, such as ``DECODE``."""
     place: str = ""
-    """Path of what a person takes for the profile: its folder, or its only file."""
+    """Path of the profile for users: its folder, or its only file."""
     grouped_by: str = ""
-    """Why it stands in a run with profiles of other folders or names (``discovery/distributed_jobs.py``), in words."""
+    """Why it is in a run with profiles of other folders or names (``discovery/distributed_jobs.py``), as a sentence."""
     summaries: tuple[SummaryFile, ...] = ()
-    """Its rank summaries that are not older, the one to use first: a later one counts where those before are no use."""
+    """Its up-to-date rank summaries, preferred first."""
     is_here: bool = True
-    """False where nothing but its rank summary is in the log directory: ``files`` is that one."""
+    """False if the log directory has only its rank summary; ``files`` then has only that."""
     rank: str = ""
-    """Which of the ranks that its file was merged from it is; empty: all that the file holds."""
+    """Its rank in a merged file; "": the whole file."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class ProfileFiles:
 
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the content of one of its files may have changed."""
+        """Returns a text that changes when the content of one of its files may have changed."""
         return "|".join(file.fingerprint for file in self.files)
 
     @property
@@ -92,7 +94,7 @@ class ProfileFiles:
 
 
 def run_name(root: Root, folder: str, several: bool) -> str:
-    """Returns the run that a folder of a log directory is, which may be one of several."""
+    """Returns the run name of a folder of a log directory."""
     relative = "" if folder.strip("/") == "." else folder.strip("/")
     if prefix := root.name or (root.folder.name if several else ""):
         return f"{prefix}/{relative}" if relative else prefix
@@ -100,5 +102,5 @@ def run_name(root: Root, folder: str, several: bool) -> str:
 
 
 def located(root: Root, path: str) -> str:
-    """Returns the full path or URL of a path of a log directory."""
+    """Returns the full path or URL of a path in a log directory."""
     return root.folder.locate(path) if path != "." else root.folder.url

@@ -27,12 +27,12 @@ from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Progress
 from tb_plugin.service.workers.request import WAITING, Job
 
+# Windows of one profile with a stored state.
 MAX_WINDOWS = 8
-"""Windows of one profile whose state is kept."""
 
 
 class Changes:
-    """Counts the changes of everything that a catalog tells."""
+    """Counts all changes of a catalog."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,37 +40,37 @@ class Changes:
 
     @property
     def count(self) -> int:
-        """Returns how many there were. Ask before looking: what changes meanwhile is then looked at again."""
+        """Returns the count. Read it before the data, so that concurrent changes are seen later."""
         return self._count
 
     def note(self) -> None:
-        """Counts one that has been made."""
+        """Counts one change."""
         with self._lock:
             self._count += 1
 
 
 class Load:
-    """One attempt to read a profile, and how far it is."""
+    """One attempt to read a profile, with its progress."""
 
     def __init__(self) -> None:
         self.path = ""
         """The column file that it writes."""
         self.job: Job[Summary] | None = None
         self.copy: Progress | None = None
-        """How far a remote profile is copied into the local cache; None when nothing has to be copied."""
+        """Progress of copying a remote profile into the local cache; None without a copy."""
         self._is_part = False
 
     def copying(self, progress: Progress) -> None:
-        """Tells how far the copy is."""
+        """Sets the progress of the copy."""
         self.copy = progress
 
     def reading(self, job: Job[Summary], path: str, is_part: bool) -> None:
-        """Tells that a worker reads the file, or a window of it (``is_part``), into a column file."""
+        """Records that a worker reads the file, or a window of it (``is_part``), into a column file."""
         self.path, self._is_part, self.job = path, is_part, job
 
     @property
     def fraction(self) -> float:
-        """Returns how much of the file is read, 0..1; of a remote file, copying is the first half."""
+        """Returns the fraction of the file that was read, 0..1; for a remote file, copying is the first half."""
         job, copy = self.job, self.copy
         parsed = 0.0
         if job is not None:
@@ -81,39 +81,36 @@ class Load:
 
     @property
     def progress(self) -> Progress | None:
-        """Returns that of the stage that it is in; None before the first."""
+        """Returns the progress of the current stage; None before the first."""
         return self.job.progress if self.job is not None else self.copy
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a profile stands; replaced as a whole, so that who reads it sees what belongs together."""
+    """The state of a profile; replaced as a whole, so that readers see consistent values."""
 
     state: State = "found"
     load: Load | None = None
-    """The one under way; set while ``loading``."""
     problem: UserError | None = None
-    """Set while ``failed``."""
     summary: Summary | None = None
-    """Set while ``ready``."""
     path: str = ""
-    """The column file that was ready last."""
+    """The last ready column file."""
 
     @property
     def fraction(self) -> float:
-        """Returns how much of the file is read, 0..1; of a remote file, copying is the first half."""
+        """Returns the fraction of the file that was read, 0..1; for a remote file, copying is the first half."""
         if self.state == "ready":
             return 1.0
         return 0.0 if self.load is None else self.load.fraction
 
 
 class Entry:
-    """One profile, or one window of it, and its state. Only the methods that say so change it; any thread may."""
+    """One profile, or one window of it, and its state. Documented methods change it, from any thread."""
 
     def __init__(self, found: ProfileFiles, window: str = "", changes: Changes | None = None) -> None:
         self._found = found
         self.window = window
-        """Which window was asked for; empty: all of the trace, or what fits of it."""
+        """The requested window; "": the whole trace, or as much as fits."""
         self._windows: dict[str, Entry] = {}
         self._changes = Changes() if changes is None else changes
         self._lock = threading.Lock()
@@ -124,7 +121,7 @@ class Entry:
 
     @property
     def found(self) -> ProfileFiles:
-        """Returns its place in the picker and its files, as the last scan found them."""
+        """Returns its name in the picker and its files, as of the last scan."""
         return self._found
 
     @property
@@ -134,7 +131,7 @@ class Entry:
 
     @property
     def now(self) -> Standing:
-        """Returns where it stands. Two things that must fit each other are taken from one answer of this."""
+        """Returns its standing. Take values that must be consistent from one result."""
         return self._now
 
     @property
@@ -144,12 +141,12 @@ class Entry:
 
     @property
     def problem(self) -> UserError | None:
-        """Returns what it failed with; None unless ``failed``."""
+        """Returns the error of a failed load; None unless ``failed``."""
         return self._now.problem
 
     @property
     def summary(self) -> Summary | None:
-        """Returns what is known of what was read; None unless ``ready``."""
+        """Returns the summary; None unless ``ready``."""
         return self._now.summary
 
     @property
@@ -159,41 +156,41 @@ class Entry:
 
     @property
     def load(self) -> Load | None:
-        """Returns the load under way; None unless ``loading``."""
+        """Returns the current load; None unless ``loading``."""
         return self._now.load
 
     @property
     def job(self) -> Job[Summary] | None:
-        """Returns the job of the load under way, once it has one."""
+        """Returns the job of the current load, once it has one."""
         load = self._now.load
         return None if load is None else load.job
 
     @property
     def gone(self) -> bool:
-        """Returns True when the file vanished or changed: another entry stands for it, or will after the next scan."""
+        """Returns True when the file vanished or changed: another entry replaces it, or will after the next scan."""
         return self._gone
 
     @property
     def vanished(self) -> bool:
-        """Returns True when the file is not there any more, but what was read of it is."""
+        """Returns True when the file vanished but its data is available."""
         return self._vanished
 
     @property
     def polled(self) -> float:
-        """Returns when somebody last asked, monotonic seconds."""
+        """Returns the time of the last request, monotonic seconds."""
         return self._polled
 
     @property
     def fraction(self) -> float:
-        """Returns that of where it stands."""
+        """Returns the fraction of its standing."""
         return self._now.fraction
 
     def progress(self, now: Standing) -> Progress:
-        """Returns that of the stage that loading is in, at that standing."""
+        """Returns the progress of the current loading stage, for that standing."""
         return (now.load and now.load.progress) or Progress(WAITING, since=self._polled)
 
     def at(self, window: str) -> Entry:
-        """Returns the entry of a window; the profile's own for none. Of many windows the first that rest are forgotten."""
+        """Returns the entry of a window, or the profile itself. The oldest windows are dropped when there are many."""
         if not window:
             return self
         if window not in self._windows:
@@ -204,21 +201,21 @@ class Entry:
         return self._windows.setdefault(window, Entry(self._found, window, self._changes))
 
     def all(self) -> list[Entry]:
-        """Returns the entry itself and those of its windows, each loaded on its own."""
+        """Returns the entry itself and those of its windows."""
         return [self, *list(self._windows.values())]
 
     def ask(self) -> None:
-        """Notes that somebody asked: a load goes on while somebody does."""
+        """Records a request: a load continues while there are requests."""
         self._polled = time.monotonic()
 
     def need_bytes(self, estimate: Callable[[], int]) -> int:
-        """Returns the memory that reading all of the profile takes, estimated when that is first asked."""
+        """Returns the estimated memory for reading the whole profile."""
         if not self._need_bytes:
             self._need_bytes = estimate()
         return self._need_bytes
 
     def begin(self) -> Load | None:
-        """Goes from ``found`` to ``loading``. Returns the load that has to be done now; None where there is none to do."""
+        """Goes from ``found`` to ``loading``. Returns the new load; None if there is nothing to load."""
         load = Load()
         with self._lock:
             if self._now.state != "found" or self._gone:
@@ -228,19 +225,23 @@ class Entry:
         return load
 
     def settle(self, load: Load, summary: Summary, path: str) -> bool:
-        """Goes from ``loading`` to ``ready``. Returns False, and changes nothing, when another load is under way or none."""
+        """Goes from ``loading`` to ``ready``. Returns False, and changes nothing, if the load is not current."""
         return self._end(load, Standing("ready", None, None, summary, path))
 
     def fail(self, load: Load, problem: UserError) -> bool:
-        """Goes from ``loading`` to ``failed``, until its file changes or somebody says ``forgive``. Returns as ``settle``."""
+        """Goes from ``loading`` to ``failed``, until its file changes or ``forgive`` is called. Returns as
+        ``settle``.
+        """
         return self._end(load, Standing("failed", None, problem, None, self._now.path))
 
     def release(self, load: Load | None) -> bool:
-        """Goes from ``loading`` back to ``found``: whoever asks begins again. Returns as ``settle``."""
+        """Goes from ``loading`` back to ``found``: the next request starts again. Returns as ``settle``."""
         return load is not None and self._end(load, Standing(path=self._now.path))
 
     def lose(self) -> str:
-        """Goes from ``ready`` to ``found``: its columns are gone or damaged. Returns their path; "" when it was not ready."""
+        """Goes from ``ready`` to ``found``: its columns are missing or damaged. Returns their path; "" if it was not
+        ready.
+        """
         return self._now.path if self._from("ready") else ""
 
     def forgive(self) -> None:
@@ -248,7 +249,7 @@ class Entry:
         self._from("failed")
 
     def leave(self) -> Load | None:
-        """Takes in that the file is another one now, or away before it was read. Returns the load to be stopped, if any."""
+        """Records that the file changed, or vanished before it was read. Returns the load to stop, if any."""
         with self._lock:
             self._gone = True
         load = self._now.load
@@ -257,7 +258,7 @@ class Entry:
         return load if released else None
 
     def appear(self, found: ProfileFiles) -> None:
-        """Takes in that the file is there, as the entry knows it; ``found`` says where it is listed."""
+        """Records that the unchanged file exists again; ``found`` is its listing."""
         changed = self._vanished or found != self._found
         self._vanished = False
         for entry in self.all():
@@ -266,7 +267,7 @@ class Entry:
             self._changes.note()
 
     def vanish(self) -> None:
-        """Takes in that the file of what is ``ready`` is away."""
+        """Records that the file of a ``ready`` entry vanished."""
         if not self._vanished:
             self._vanished = True
             self._changes.note()
@@ -280,7 +281,6 @@ class Entry:
         return True
 
     def _from(self, state: State) -> bool:
-        """Back to ``found`` when it is in that state."""
         with self._lock:
             if self._now.state != state:
                 return False

@@ -1,4 +1,4 @@
-"""Profiles whose trace is not in the log directory: what their rank summary says of them, and what nobody can answer."""
+"""Profiles with a rank summary but no trace."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from tb_plugin.storage.checksum import Seal
 from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
 
-WHY = "The trace is not here: the log directory holds the summary of this rank, for the view Distributed alone."
+WHY = "The trace is missing. The log directory has only the summary of this rank, for the view Distributed."
 DO = "Open the log directory that has the trace."
-_ANEW = "Compute it anew: torch-trace summarize."
+_ANEW = "Compute it again: torch-trace summarize."
 
 
 @dataclass(frozen=True)
 class OpenSummary:
-    """Asks what a rank summary says of its profile. ``model`` is that of the trace, ``where`` what a person calls it."""
+    """Asks for the profile in a rank summary. ``model`` is the model of the trace, ``where`` its name for users."""
 
     file: str | Located
     model: str
     where: str
     wanted: Wanted | None = None
-    """What it has to be of; None: whatever its place says."""
+    """Required content; None accepts any."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
-        """Returns it as if the trace had been loaded. Raises UnreadableTrace, StorageError."""
+        """Returns the profile as if the trace had been loaded. Raises UnreadableTrace, StorageError."""
         try:
             with open_local(self.file) as stream:
                 about = read_header(content_of(stream))
@@ -53,12 +53,11 @@ class OpenSummary:
             else:
                 check(about, self.wanted)
         except SummaryRefused as error:
-            raise UnreadableTrace(f"The trace is not here, and its summary {error}.", self.where, _ANEW) from error
+            raise UnreadableTrace(f"The trace is missing, and its summary {error}.", self.where, _ANEW) from error
         return _summary(about, self.model)
 
 
 def _summary(about: SummaryHeader, model_id: str) -> Summary:
-    """What ``profile`` answers of a rank by its summary: one view is there."""
     shown = [view for view in registry.views_of(registry.model_named(model_id)) if view.traits.place != "detail"]
     views = [_view(expected(view)) for view in shown if not view.traits.hidden]
     return Summary(about.steps, views, about.read, 0, Seal(0, 0))
@@ -69,7 +68,7 @@ def _view(view: ViewInfo) -> ViewInfo:
 
 
 def missing_trace_error(found: ProfileFiles, refused: str = "") -> NotFoundError:
-    """Returns why nothing of one rank can be answered: its summary may be ``refused``, too."""
+    """Returns the error for questions about one rank; its summary may be ``refused``, too."""
     if refused:
-        return NotFoundError(f"The trace is not here, and its summary {refused}.", found.url, _ANEW)
+        return NotFoundError(f"The trace is missing, and its summary {refused}.", found.url, _ANEW)
     return NotFoundError(WHY, found.url, DO)

@@ -1,6 +1,6 @@
-"""The one object behind HTTP, command line and Python API: questions in, payload bytes out.
+"""The facade for HTTP, command line and Python API.
 
-The thread that asks never parses and never analyses: it begins to load a profile and gets its state, or waits for the
+The calling thread never parses and never analyses: it starts loading a profile and returns its state, or waits for the
 answer of a worker.
 """
 
@@ -58,14 +58,14 @@ if TYPE_CHECKING:
     from tb_plugin.service.summaries.dask_cluster import Scheduler
 
 _PAUSE_SECONDS = 0.3
-_OFFERED = 1000
-"""So many profiles with captures keep the views that they are offered; the first of them go first."""
+# Profiles with captures whose available views are remembered, latest kept.
+_MAX_OFFERED = 1000
 
+# A question about the whole profile.
 EVERYTHING = Params()
-"""A question about all of a profile."""
 
+# Makes a question of a loaded profile, a view and parameters.
 _OfOne = Callable[[ModelFile, str, Params], Question[bytes]]
-"""Makes a question of a loaded profile, a view and parameters."""
 
 
 class Workspace:
@@ -92,13 +92,13 @@ class Workspace:
         catalog.split_known()
 
     def runs(self) -> Catalog:
-        """Returns everything the log directories hold."""
+        """Returns the content of the log directories."""
         return self.catalog.payload()
 
     def profile(self, place: Place, start: bool = True, retry: bool = False, view: str = "") -> Profile:
-        """Returns the state of a profile; begins to load it when ``start``, also after a failure when ``retry``.
+        """Returns the state of a profile; starts loading it if ``start``, also after a failure if ``retry``.
 
-        For a ``view`` that a rank summary answers the trace is not read. Raises NotFound, BadRequest.
+        For a ``view`` that a rank summary answers, the trace is not read. Raises NotFoundError, BadRequest.
         """
         entry = self.catalog.find(place)
         if view == VIEW and start and not retry and (told := self._summarised(entry)) is not None:
@@ -109,7 +109,6 @@ class Workspace:
         return self._with_others(self._with_captures(profile, entry, place, start), entry)
 
     def _with_others(self, profile: Profile, entry: Entry) -> Profile:
-        """A read profile with the views about all workers that another worker of its run may have more for."""
         if profile.state != "ready":
             return profile
         run, _, span = entry.key
@@ -117,7 +116,6 @@ class Workspace:
         return with_others(profile, entry, beside)
 
     def _with_captures(self, profile: Profile, entry: Entry, place: Place, start: bool) -> Profile:
-        """A profile with the views that its captures have something for; as loading until they are there."""
         if profile.capture is None or not profile.capture.names or not start:
             return profile
         # Which views there are, the captures say, too: all of them wait for these anyway.
@@ -129,7 +127,6 @@ class Workspace:
         return replace_struct(profile, state="loading", fraction=loaded / count)
 
     def _summarised(self, entry: Entry) -> Profile | None:
-        """What the rank summary of a profile tells, whose trace nobody has read; None without one that can be used."""
         if entry.state != "found" or not entry.found.is_here:
             return None
         model = registry.model_of(entry.found.reader).id
@@ -146,7 +143,7 @@ class Workspace:
         return None
 
     def offered(self, place: Place) -> list[ViewInfo]:
-        """Returns the views of a profile, with what its captures tell; waits until all are loaded. Raises UserError."""
+        """Returns the views of a profile with its captures; waits until all are loaded. Raises UserError."""
         for _ in range(CHANGES):
             views = self._views(self.captures.waited(self.load(place), place.capture))
             if views is not None:
@@ -154,20 +151,19 @@ class Workspace:
         raise Cancelled("The file changed while it was read.")
 
     def _views(self, opened: Opened) -> list[ViewInfo] | None:
-        """The views of a loaded profile; None when the columns are lost, and load anew."""
         if not opened.captures:
             return navigation(opened.entry)
         known = self._offered.get(opened.key)
         if known is None and (known := self._run(opened, AskOffered(opened.file))) is not None:
             self._offered[opened.key] = known
-            if len(self._offered) > _OFFERED:
+            if len(self._offered) > _MAX_OFFERED:
                 self._offered.pop(next(iter(self._offered)), None)
         return known
 
     def load(self, place: Place, watch: Callable[[float], None] = lambda fraction: None) -> Entry:
-        """Loads a profile and waits, telling ``watch`` the fraction done. Raises the UserError that it failed with.
+        """Loads a profile and waits; ``watch`` gets the fraction done. Raises the error of a failed load.
 
-        A file that is replaced meanwhile is read again, until it has stood still for one read or CHANGES were seen.
+        A file that changes meanwhile is read again, up to CHANGES times.
         """
         for _ in range(CHANGES):
             entry = self.catalog.find(place)
@@ -177,12 +173,13 @@ class Workspace:
                 if not entry.gone:
                     raise
                 time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
-        raise Cancelled(f"{entry.found.url} changes all the time.")
+        raise Cancelled(f"{entry.found.url} keeps changing.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "", known: bool = False) -> bytes | Profile:
-        """Returns the JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises UserError.
+        """Returns the JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises
+        UserError.
 
-        With ``known`` a view about all workers of a run reads nothing: it answers from what was read for such an answer.
+        With ``known``, a view about all workers of a run reads nothing: it uses only remembered inputs.
         """
         analysis = multi_profile_view(view_id) if known else None
         if analysis is not None and analysis.scope == "workers":
@@ -217,7 +214,7 @@ class Workspace:
     ) -> Numbers:
         """Returns facts and whole tables of views (None = all), and notices of these and of the first view.
 
-        ``asked`` chooses a phase. Waits until the profile is loaded. Raises UserError.
+        ``asked`` selects a phase. Waits until the profile is loaded. Raises UserError.
         """
         pictures = {analysis.id for analysis in registry.analyses() if analysis.traits.place == "picture"}
         for _ in range(CHANGES):
@@ -241,7 +238,7 @@ class Workspace:
         """Returns ``view`` about several profiles; waits until they are loaded. Raises UserError."""
         analysis = multi_profile_view(view_id)
         if analysis is None:
-            raise NotFoundError(f"{view_id} is no view of several profiles.", view_id, "Ask for one profile.")
+            raise NotFoundError(f"{view_id} is not a view of several profiles.", view_id, "Choose one profile.")
         return self._waited(AskMultiView, place, analysis, params, steps)
 
     def window(
@@ -282,7 +279,6 @@ class Workspace:
     def _written(
         self, opened: Opened, key: str, suffix: str, write: Callable[[str], Question[str]], heavy: bool = False
     ) -> Path | None:
-        """The file that a worker wrote for that key, now or before; None when the columns are lost, and load anew."""
         path = self._store.get(key, suffix)
         if path is not None:
             return path
@@ -298,9 +294,10 @@ class Workspace:
         return path
 
     def original(self, place: Place) -> Download | Profile:
-        """Returns the stored file of a loaded profile, unchanged; the Profile when it is not loaded yet. Raises UserError.
+        """Returns the stored file of a loaded profile, unchanged; the Profile when it is not loaded yet. Raises
+        UserError.
 
-        Nothing is handed out that was not read as a profile: any file may be given a trace's name.
+        Only files that were read as a profile are returned: any file may have the name of a trace.
         """
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
@@ -322,7 +319,6 @@ class Workspace:
         return Download(Path(found.names[0]).name, size, chunks())
 
     def _tick(self) -> None:
-        """Ends what nobody asks about any more."""
         self._loader.end_leases()
         self._team.end_leases()
 
@@ -336,7 +332,6 @@ class Workspace:
     def _ask(
         self, ask: tuple[_OfOne, OfSeveral], place: Place, view_id: str, params: Params, steps: str
     ) -> bytes | Profile:
-        """The answer to either question, by what the view speaks of; the Profile when it is not loaded yet."""
         if analysis := multi_profile_view(view_id):
             return self._several.ask(ask[1], place, analysis, params, steps)
         entry = self.catalog.find(place)

@@ -1,1 +1,1 @@
-"""Where bytes are: the only package that knows file systems (through fsspec)."""
+"""Storage: the only package that uses file systems (through fsspec)."""

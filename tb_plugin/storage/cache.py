@@ -1,8 +1,8 @@
-"""A keyed file store bounded in size: column files, local copies of remote files, small results.
+"""A file store by key with bounded size.
 
-It knows no types: a key is any text, a value is a file. Writes are atomic, so that several processes may share one
-folder; the least recently used files go first when the bound is passed. Anybody may clear the folder at any time; a
-folder that refuses to be written is left for a private temporary one.
+It knows no types: keys are texts, values are files. Writes are atomic, so several processes may share one folder; above
+the limit, the least recently used files are removed. Anybody may clear the folder at any time. If the folder cannot be
+written, a private temporary one is used.
 """
 
 from __future__ import annotations
@@ -31,44 +31,46 @@ Value = TypeVar("Value")
 
 log = logging.getLogger("torch_trace")
 
+# A folder; empty or ``off``: a private temporary one, removed at exit.
 DIR_VARIABLE = settings.CACHE.name
-"""Environment variable: a folder; set but empty, or ``off``: a private temporary one that is removed at exit."""
+# Its name up to 0.1, used when the new one is not set. Empty means the default.
 OLD_DIR_VARIABLE = settings.CACHE_DIR.name
-"""Its name up to 0.1; asked for when the new one is not set. Empty means the default there."""
+# Limit in megabytes (10**6 bytes).
 LIMIT_VARIABLE = settings.CACHE_MB.name
-"""Environment variable: the bound in megabytes (10**6 bytes)."""
 DEFAULT_LIMIT_BYTES = 8_000_000_000
+# A temporary file this old was left by a killed process.
 _STALE_SECONDS = 3600
-"""A file that was not written to for so long was left behind by a process that was killed."""
 _PARTIAL = ".part-"
-_SPARE = 16
-"""One part of so many of the bound stays free: the folder is looked at again when so much was written since."""
+# 1/16 of the limit stays free; the folder is checked again after that many bytes were written.
+_FREE_DIVISOR = 16
 
 
 class FileStore:
-    """Files by key under one folder of at most ``limit_bytes`` (a file being written may pass it for a moment)."""
+    """Files by key in one folder of at most ``limit_bytes`` (briefly more while a file is written)."""
 
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, is_private: bool = False) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._held: Counter[Path] = Counter()
         self._unseen_bytes: int | None = None
-        """Written since the folder was last looked at; None before that: other processes fill it, too."""
+        """Bytes written since the folder was last checked; None before the first check, because other processes
+        write too.
+        """
         self._lock = threading.Lock()
         self._is_private = is_private
         _make(folder)
 
     @property
     def is_private(self) -> bool:
-        """Returns whether nobody else finds what is kept here: it goes with this process."""
+        """Returns whether the folder is private and removed when this process ends."""
         return self._is_private
 
     def path(self, key: str, suffix: str) -> Path:
-        """Returns where the file of a key lives, whether or not it exists."""
+        """Returns the path for a key, whether or not the file exists."""
         return self.folder / (hashlib.blake2b(key.encode(), digest_size=20).hexdigest() + suffix)
 
     def get(self, key: str, suffix: str) -> Path | None:
-        """Returns the file of a key, marked as used now; None when there is none."""
+        """Returns the file of a key and marks it as used; None if it does not exist."""
         path = self.path(key, suffix)
         try:
             os.utime(path)
@@ -77,39 +79,39 @@ class FileStore:
         return path
 
     def has_any(self, suffix: str) -> bool:
-        """Returns whether any file has that suffix: one look at the folder, however many keys there are."""
+        """Returns whether any file has that suffix, with one directory listing."""
         return any(path.name.endswith(suffix) for path in self._files())
 
     def put(self, key: str, suffix: str, write: Callable[[Path], object]) -> Path:
-        """Lets ``write`` fill a file and keeps it under the key. Atomic; what ``write`` raises is passed on."""
+        """Lets ``write`` fill a file and stores it under the key, atomically. Errors of ``write`` are passed on."""
         path = self.path(key, suffix)
         write_atomically(path, write)
         self.count(path)
         return path
 
     def count(self, path: Path) -> None:
-        """Counts a file that was written to its place, by a worker process for instance, and makes room where it is time.
+        """Counts a file that was written in place, for instance by a worker process, and evicts files when due.
 
-        To look at the whole folder for each of a thousand small files would take a million looks.
+        Listing the whole folder for each of a thousand small files would be quadratic.
         """
         try:
             size = path.stat().st_size
         except OSError:  # another process evicted it
             return
         with self._lock:
-            if self._unseen_bytes is not None and self._unseen_bytes + size <= self.limit_bytes // _SPARE:
+            if self._unseen_bytes is not None and self._unseen_bytes + size <= self.limit_bytes // _FREE_DIVISOR:
                 self._unseen_bytes += size
                 return
         self.evict(keep=path)
 
     def remove(self, path: Path) -> None:
-        """Drops a file that turned out to be damaged."""
+        """Removes a damaged file."""
         _remove(path)
 
     def leave(self, error: CacheRefused) -> bool:
-        """Leaves a folder that refused to be written for a private temporary one; False when it is that already.
+        """Switches from an unwritable folder to a private temporary one; False if it is private already.
 
-        What was kept in the old folder stays where it is.
+        Files in the old folder stay.
         """
         with self._lock:
             if error.where != str(self.folder):
@@ -120,12 +122,12 @@ class FileStore:
             old, self.folder = self.folder, private.path
             self._is_private = True
             weakref.finalize(self, private.remove)
-        log.warning("The cache folder %s cannot be written; %s is used until the end.", old, self.folder)
+        log.warning("The cache folder %s cannot be written; %s is used until this process ends.", old, self.folder)
         return True
 
     @contextmanager
     def held(self, *paths: Path) -> Iterator[None]:
-        """Keeps files from eviction by this process, whether they exist already or come meanwhile."""
+        """Protects files from eviction by this process, including files that are created meanwhile."""
         with self._lock:
             self._held.update(paths)
         try:
@@ -144,9 +146,9 @@ class FileStore:
             return []
 
     def evict(self, keep: Path | None = None) -> None:
-        """Removes least recently used files until the bound holds with something to spare; never ``keep`` nor what is held.
+        """Removes least recently used files until some space is free; never ``keep`` or protected files.
 
-        Files that are being written count, but only abandoned ones are removed.
+        Files being written count, but only abandoned ones are removed.
         """
         with self._lock:
             kept = {*self._held, keep}
@@ -165,14 +167,14 @@ class FileStore:
             entries.append((status.st_mtime, status.st_size, path))
         total = writing + sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
-            if total <= self.limit_bytes - self.limit_bytes // _SPARE:
+            if total <= self.limit_bytes - self.limit_bytes // _FREE_DIVISOR:
                 break
             if path not in kept and _remove(path):
                 total -= size
 
 
 def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
-    """Lets ``write`` fill a file beside ``path`` and puts it in place: nobody ever sees half of it.
+    """Lets ``write`` fill a temporary file and moves it to ``path``, so that no partial file is visible.
 
     Raises what ``write`` raises, and OSError.
     """
@@ -189,7 +191,7 @@ def write_atomically(path: Path, write: Callable[[Path], Value]) -> Value:
 
 
 def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
-    """Lets ``write`` fill a file beside ``target`` and puts it in place when it is whole. Raises CacheRefused."""
+    """Lets ``write`` fill a temporary file and moves it to ``target`` when complete. Raises CacheRefused."""
     try:
         try:
             return write_atomically(Path(target), write)
@@ -200,16 +202,16 @@ def put_atomically(target: str, write: Callable[[Path], Value]) -> Value:
 
 
 def refused(path: Path, error: OSError) -> CacheRefused:
-    """Returns why a file of the cache could not be written, in words."""
-    do = f"Make room, or name another folder with {DIR_VARIABLE}."
+    """Returns the user message for a failed write to the cache."""
+    do = f"Free space, or choose another folder with {DIR_VARIABLE}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return CacheRefused("There is no room left in the cache folder.", str(path.parent), do)
+        return CacheRefused("The cache folder is full.", str(path.parent), do)
     reason = error.strerror or str(error)
     return CacheRefused(f"The cache folder cannot be written: {reason}.", str(path.parent), do)
 
 
 def open_store() -> FileStore:
-    """Returns the store that the environment asks for; a private temporary one when its folder cannot be written."""
+    """Returns the store from the environment; a private temporary one if its folder cannot be written."""
     remove_abandoned()
     folder = _wanted_folder()
     limit = _limit_bytes()
@@ -228,7 +230,6 @@ def open_store() -> FileStore:
 
 
 def _wanted_folder() -> Path | None:
-    """The folder that the environment names, the user's own when it names none; None when the cache is off."""
     wanted = os.environ.get(DIR_VARIABLE)
     if wanted is None:
         wanted = os.environ.get(OLD_DIR_VARIABLE, "").strip() or str(_user_cache() / "torch-trace")

@@ -1,7 +1,7 @@
-"""Checksums of what is kept: a disk fills up, a machine stops, a file is somebody else's; none of it may be believed.
+"""Checksums of cached files.
 
-CRC-32, because it has to be done at every start and finds accidents: 80 MB take 7 ms (isal). It is no guard against
-intent; the cache folder is the person's own (0700).
+CRC-32, because it runs at every start and detects accidents. It is no protection against attacks; the cache folder
+belongs to the user (mode 0700).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from isal import isal_zlib
 Content = TypeVar("Content", bytes, memoryview)
 _BLOCK_BYTES = 1024 * 1024
 _DIGITS = 8
+# Bytes that ``stamp`` appends to a file.
 STAMP_BYTES = _DIGITS + 1
-"""What ``stamp`` puts behind a file."""
 
 
 class Seal(NamedTuple):
-    """What a file that was written whole looks like."""
+    """Size and checksum of a complete file."""
 
     size_bytes: int
     crc32: int
 
 
 def seal_of(path: Path | str) -> Seal:
-    """Returns the seal of a file as it stands. Raises OSError."""
+    """Returns the seal of a file. Raises OSError."""
     size, crc = 0, 0
     block = memoryview(bytearray(_BLOCK_BYTES))
     with Path(path).open("rb", buffering=0) as stream:
@@ -43,22 +43,22 @@ def sealed(body: bytes) -> bytes:
 
 
 def unsealed(content: Content) -> Content:
-    """Returns what ``sealed`` was given. Raises ValueError when the content is damaged."""
+    """Returns the content given to ``sealed``. Raises ValueError if it is damaged."""
     body = content[_DIGITS + 1 :]
     if content[: _DIGITS + 1] != b"%08x\n" % isal_zlib.crc32(body):
-        raise ValueError("The checksum does not fit.")
+        raise ValueError("The checksum does not match.")
     return body
 
 
 def stamp(path: Path | str) -> None:
-    """Puts the checksum of a file behind it. Raises OSError."""
+    """Appends its checksum to a file. Raises OSError."""
     crc = seal_of(path).crc32
     with Path(path).open("ab") as stream:
         stream.write(b"%08x\n" % crc)
 
 
 def is_stamped(path: Path | str) -> bool:
-    """Returns whether a file is as it was when it was stamped. Raises OSError."""
+    """Returns whether a file is unchanged since ``stamp``. Raises OSError."""
     crc, block = 0, memoryview(bytearray(_BLOCK_BYTES))
     with Path(path).open("rb", buffering=0) as stream:
         left = stream.seek(0, os.SEEK_END) - STAMP_BYTES

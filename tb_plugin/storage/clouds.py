@@ -1,8 +1,8 @@
-"""What a person writes for a place in a cloud, as fsspec wants it.
+"""Cloud addresses as users write them, translated for fsspec.
 
-Credentials come from where each library looks for them; where none are found, a place is asked without any, because
-public buckets open so. This module adds what torch-tb-profiler documented and the libraries do not read:
-``S3_ENDPOINT``, ``S3_USE_HTTPS``, ``S3_VERIFY_SSL``, ``AWS_REGION``, and Azure's plain https address.
+Each library finds its own credentials; without any, access is anonymous, as for public buckets. This module adds
+settings that torch-tb-profiler documented and the libraries ignore: ``S3_ENDPOINT``, ``S3_USE_HTTPS``,
+``S3_VERIFY_SSL``, ``AWS_REGION``, and the plain https address of Azure.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from tb_plugin.storage.secrets import remember
 
+# Scheme -> the extra of this package that installs its file system.
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
-"""Scheme -> the extra of this package that installs its file system."""
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
+# Attempts of one request to S3; gcsfs and adlfs have their own numbers, see docs/cloud.md.
 REQUEST_ATTEMPTS = 3
-"""Attempts of one request to S3; gcsfs and adlfs have their own numbers, see docs/cloud.md."""
 _BLOB_HOST = ".blob.core."
 _NO = ("0", "false", "no", "off")
 _AZURE_BLOCKS = 4
 _AZURE_SCOPE = "https://storage.azure.com/.default"
+# The default of gcsfs asks for the bucket type over gRPC with credentials, which takes a minute with an emulator.
 _GCS_WITHOUT_GRPC = "gcsfs.core:GCSFileSystem"
-"""What gcsfs offers by default asks the kind of a bucket over gRPC, with credentials; an emulator lets it wait a minute."""
 _HADOOP = ("libhdfs", "libjvm")
 
 
 @dataclass(frozen=True)
 class Address:
-    """A URL that fsspec understands, and the options for its file system.
+    """A URL for fsspec, and the options of its file system.
 
-    ``file_system`` is "module:class" where it is not the one that fsspec takes for the scheme.
+    ``file_system`` is "module:class" if it is not the fsspec default of the scheme.
     """
 
     url: str
@@ -43,7 +43,7 @@ class Address:
 
 
 def address_of(url: str, anonymous: bool = False) -> Address:
-    """Returns the address of a URL with a scheme; ``anonymous`` asks without credentials."""
+    """Returns the address of a URL with a scheme; ``anonymous`` requests without credentials."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     if parts.password:
@@ -59,20 +59,20 @@ def address_of(url: str, anonymous: bool = False) -> Address:
 
 
 def extra_of(url: str) -> str | None:
-    """Returns the extra that installs the file system of a URL, where this package has one."""
+    """Returns the extra that installs the file system of a URL, if there is one."""
     parts = urlsplit(url)
     return "azure" if _is_blob(parts) else EXTRAS.get(parts.scheme.lower())
 
 
 def lacks_credentials(error: BaseException) -> bool:
-    """Returns whether a library gave up because it found no credentials at all; wrong ones are another matter."""
+    """Returns whether a library found no credentials at all; false for wrong credentials."""
     return any(_says_none(cause) for cause in _chain(error))
 
 
 def shorten_pauses(fs: Any) -> None:
-    """Has Azure's library repeat after 3, 5 and 9 s (2 more or less at random) instead of 18, 24 and 42.
+    """Makes the Azure library retry after 3, 5 and 9 s (±2 s) instead of 18, 24 and 42 s.
 
-    adlfs passes no such setting on. Where its client looks different one day, the long pauses are back, and no more.
+    adlfs does not pass such a setting on. If its client changes, the long pauses return.
     """
     client = getattr(fs, "service_client", None)
     policy = getattr(getattr(client, "_config", None), "retry_policy", None)
@@ -81,16 +81,16 @@ def shorten_pauses(fs: Any) -> None:
 
 
 def check_credentials(fs: Any) -> None:
-    """Raises what ``lacks_credentials`` knows when adlfs would ask with default credentials and there are none.
+    """Raises an error for ``lacks_credentials`` if adlfs would use default credentials and there are none.
 
-    Left to itself, Azure's library looks for them again and again for a minute.
+    Otherwise the Azure library searches for them for a minute.
     """
     if (credential := getattr(fs, "sync_credential", None)) is not None:
         credential.get_token(_AZURE_SCOPE)
 
 
 def lacks_hadoop(error: BaseException) -> bool:
-    """Returns whether pyarrow could not load Hadoop's native client."""
+    """Returns whether pyarrow could not load the native client of Hadoop."""
     return any(library in str(cause) for cause in _chain(error) for library in _HADOOP)
 
 
@@ -99,7 +99,6 @@ def _is_blob(parts: SplitResult) -> bool:
 
 
 def _says_none(error: BaseException) -> bool:
-    """By the names of the classes: importing all three libraries to ask takes seconds."""
     match type(error).__name__:
         case "NoCredentialsError":  # botocore
             return True
@@ -111,7 +110,6 @@ def _says_none(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, and what it was raised from."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -162,7 +160,6 @@ def _azure(anonymous: bool) -> dict[str, Any]:
 
 
 def _blob(url: str, anonymous: bool) -> Address:
-    """``https://<account>.blob.core.windows.net/<container>/<path>[?<SAS token>]`` as torch-tb-profiler took it."""
     parts = urlsplit(url)
     options = _azure(anonymous)
     options["account_name"] = (parts.hostname or "").partition(".")[0]
@@ -174,5 +171,5 @@ def _blob(url: str, anonymous: bool) -> Address:
     return Address(f"abfs://{unquote(parts.path).strip('/')}", options)
 
 
+# Extra -> options of its file system.
 _OPTIONS: dict[str, Callable[[bool], dict[str, Any]]] = {"s3": _s3, "azure": _azure}
-"""Extra -> options of its file system."""

@@ -1,7 +1,6 @@
-"""Where bytes are: a log directory on any file system, its files, and how to open them.
+"""Log directories on any file system, and their files.
 
-This package is the only one that knows fsspec. fsspec is imported inside functions because TensorBoard imports the
-plugin at every start, whether or not anybody opens the tab.
+fsspec is imported inside functions because TensorBoard imports the plugin at every start.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from tb_plugin.storage.writing import write_below
 
 log = logging.getLogger("torch_trace")
 
+# Names under which a store reports the version of an object; the first one is enough.
 _VERSIONS = ("generation", "ETag", "etag", "md5Hash", "content_md5")
-"""Names under which a store states which content an object has; the first is enough."""
+# Names of times, for stores that report nothing better.
 _CHANGES = ("mtime", "LastModified", "last_modified", "updated")
-"""Names of times, for stores that state nothing better."""
 _BLOCK_BYTES = 1024 * 1024
+# Seconds after which a listing is reported as unreachable; its late answer is still used.
 LIST_SECONDS = 20.0
-"""A listing that takes longer is reported as unreachable, and its answer is taken when it comes."""
+# Attempts of a whole copy, besides the retries of each library.
 COPY_ATTEMPTS = 3
-"""Attempts of a whole copy, beyond the repeats that each library makes of a request."""
 _PAUSE_SECONDS = 0.5
 _LONGEST_REASON = 300
 
 
 class _Broken(Exception):
-    """A copy that broke off on the way; ``error`` is the library's."""
+    """An interrupted copy; ``error`` is the error of the library."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -53,9 +52,9 @@ class _Broken(Exception):
 
 
 class Folder:
-    """A log directory, or a single file that stands for one.
+    """A log directory, or a single file.
 
-    ``url`` and ``locate`` are for people: as written, expanded, without credentials. Bytes come through the methods.
+    ``url`` and ``locate`` are for messages: as written, expanded, without credentials. Methods return the bytes.
     """
 
     def __init__(self, url: str) -> None:
@@ -64,16 +63,16 @@ class Folder:
         self.url = self._real if self.is_local else redact(self._real)
         self._anonymous = False
         self._answered = False
-        """Whether a listing ever came; its credentials are good."""
+        """Whether any listing succeeded, so that the credentials are valid."""
         self._listing: Future[dict[str, dict[str, Any]]] | None = None
         self._is_file = False
-        """Whether the last listing of a remote place said that it is a file."""
+        """Whether the last listing of a remote place reported a single file."""
         self._told = False
-        """Whether the log says that links are refused."""
+        """Whether the log already reports that links are refused."""
 
     @property
     def name(self) -> str:
-        """Returns the base name of the directory; of the directory around it when the URL is a single file."""
+        """Returns the base name of the directory; for a single file, that of its parent directory."""
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
             return (path.parent if path.is_file() else path).name or "root"
@@ -84,11 +83,13 @@ class Folder:
 
     @property
     def is_file(self) -> bool:
-        """Returns whether it is a single file; of a remote place as the last listing said."""
+        """Returns whether it is a single file; for a remote place, according to the last listing."""
         return Path(self.url).is_file() if self.is_local else self._is_file
 
     def list(self) -> Listing:
-        """Returns all files below. Raises NotFound when the path does not exist, StorageError when it cannot be read."""
+        """Returns all files below. Raises NotFoundError when the path does not exist, StorageError when it cannot be
+        read.
+        """
         if self.is_local:
             return self._list_local()
         return self._list_remote()
@@ -104,9 +105,9 @@ class Folder:
 
     @property
     def address(self) -> str:
-        """Returns what leads another process to the directory that paths of listed files are relative to.
+        """Returns an address with which another process can open the directory.
 
-        It may hold credentials: it goes to whoever works for us, and into no message.
+        It may contain credentials: never put it into a message.
         """
         if self.is_local:
             path = Path(os.path.abspath(self.url))  # noqa: PTH100 (links keep the name the person gave)
@@ -114,7 +115,7 @@ class Folder:
         return self._real.rpartition("/")[0] if self._is_file else self._real
 
     def write(self, path: str, content: bytes) -> None:
-        """Writes a file below the directory, whole or not at all. Raises StorageError."""
+        """Writes a file below the directory, atomically. Raises StorageError."""
         fs, root = (None, self.url) if self.is_local else _filesystem(self._real)
         try:
             write_below(fs, root, path, content)
@@ -122,17 +123,19 @@ class Folder:
             raise self._refused(error, path) from error
 
     def located(self, file: StoredFile) -> Located:
-        """Returns a listed file of a local directory, such that nothing else is opened in its place."""
+        """Returns a listed file of a local directory in a form that guards against replaced files."""
         path = self.locate(file.path)
         is_root = path == self.url or follows_links()
         return Located(path, "" if is_root else os.path.realpath(self.url), file.fingerprint)
 
     def open(self, file: StoredFile) -> BinaryIO:
-        """Returns the stored bytes of a listed file. Raises StorageError, also when it is not the listed one any more."""
+        """Returns the stored bytes of a listed file. Raises StorageError, also if the file was replaced."""
         if self.is_local:
             return open_local(self.located(file))
         if not self._is_still(file):
-            raise StorageError("The file changed since it was listed.", self.locate(file.path), "It is listed anew.")
+            raise StorageError(
+                "The file changed since it was listed.", self.locate(file.path), "It will be listed again."
+            )
         fs, place = self._place(file.path)
         try:
             return cast(BinaryIO, fs.open(place, "rb", block_size=_BLOCK_BYTES))
@@ -140,7 +143,7 @@ class Folder:
             raise self._refused(error, file.path) from error
 
     def head(self, file: StoredFile, size_bytes: int) -> bytes:
-        """Returns the first bytes of a listed file that is not empty. Raises StorageError."""
+        """Returns the first bytes of a listed, non-empty file. Raises StorageError."""
         if self.is_local:
             with self.open(file) as stream:
                 return stream.read(size_bytes)
@@ -152,10 +155,10 @@ class Folder:
             raise self._refused(error, path) from error
 
     def copy(self, file: StoredFile, target: Path, watch: Callable[[int], None] = lambda done_bytes: None) -> None:
-        """Streams a listed file of a remote place into a local path; ``watch`` gets the bytes done, and may raise to stop.
+        """Streams a listed remote file into a local path; ``watch`` gets the bytes done, and may raise to stop.
 
-        A copy that breaks off on the way, or is too short, is taken again: requests are repeated by each library, but
-        not all of them begin a broken stream anew. Raises StorageError, also when the file is not the listed one any more.
+        An interrupted or short copy is repeated: libraries retry requests, but not all of them restart a broken stream.
+        Raises StorageError, also if the file was replaced.
         """
         for attempt in range(COPY_ATTEMPTS):
             if attempt:
@@ -168,12 +171,12 @@ class Folder:
                 continue
             # Also after a good copy: it would be kept as what the listing said, and may be what came after it.
             if not self._is_still(file):
-                what, do = "The file changed while it was copied.", "It is listed anew by itself."
+                what, do = "The file changed while it was copied.", "It will be listed again automatically."
                 raise StorageError(what, self.locate(file.path), do)
             if whole:
                 return
-            what = f"The copy has {target.stat().st_size} bytes, the listing said {file.size}."
-            failure = StorageError(what, self.locate(file.path), "It may still be written; try again.")
+            what = f"The copy has {target.stat().st_size} bytes, but the listing reported {file.size}."
+            failure = StorageError(what, self.locate(file.path), "The file may still be growing; try again.")
         raise failure
 
     def _download(self, file: StoredFile, target: Path, watch: Callable[[int], None]) -> bool:
@@ -226,7 +229,7 @@ class Folder:
     def _refused(self, error: Exception, path: str = "") -> StorageError:
         refused = _refused(self.locate(path) if path else self.url, error)
         if self._anonymous:
-            refused.do = f"No credentials were found, so it was asked without any. {refused.do}"
+            refused.do = f"No credentials were found, so the request was anonymous. {refused.do}"
         return refused
 
     def _list_local(self) -> Listing:
@@ -271,7 +274,7 @@ class Folder:
         return Listing(tuple(sorted(files, key=lambda f: f.path)))
 
     def _find(self) -> tuple[str, dict[str, dict[str, Any]]]:
-        """One recursive listing in a thread of its own: an unreachable store must not hold up the scan for minutes."""
+        """Lists recursively in a separate thread: an unreachable store must not block the scan for minutes."""
         fs, root = self._place()
         if self._listing is None:
             self._listing = Future()
@@ -283,7 +286,9 @@ class Folder:
         except FutureTimeout as error:
             if not listing.done():
                 what = f"The storage has not answered for {LIST_SECONDS:.0f} seconds."
-                raise StorageError(what, self.url, "It is asked again; check the network and the endpoint.") from error
+                raise StorageError(
+                    what, self.url, "It will be tried again; check the network and the endpoint."
+                ) from error
             self._listing = None
             raise self._refused(error) from error
         except FileNotFoundError as error:
@@ -297,7 +302,7 @@ class Folder:
 
 
 class FileSource:
-    """The bytes of one profile whose files have been located: name -> local file (a ``readers.Source``)."""
+    """The bytes of one profile with located files: name -> local file (a ``readers.Source``)."""
 
     def __init__(self, paths: Mapping[str, str | Located]) -> None:
         self._paths = dict(paths)
@@ -316,7 +321,7 @@ class FileSource:
 
 
 def open_local(path: str | Located) -> BinaryIO:
-    """Returns the stored bytes of a local file. Raises StorageError, also for what is not regular or not the listed one."""
+    """Returns the stored bytes of a local file. Raises StorageError, also if it is not regular or was replaced."""
     try:
         return open_regular(path)
     except OSError as error:
@@ -386,8 +391,8 @@ def _remote_file(root: str, path: str, info: Mapping[str, Any]) -> StoredFile:
 
 def _refused(url: str, error: Exception) -> StorageError:
     if getattr(error, "errno", None) == errno.ENOSPC:
-        do = "Make room, or name another folder with TORCH_TRACE_CACHE."
-        return StorageError("There is no room left for the local copy.", redact(url), do)
+        do = "Free space, or choose another folder with TORCH_TRACE_CACHE."
+        return StorageError("No space is left for the local copy.", redact(url), do)
     reason = redact(getattr(error, "strerror", None) or str(error) or type(error).__name__)
     reason = " ".join(reason.split())[:_LONGEST_REASON].rstrip(".")
     do = "Check that it exists, that you may read it, and that the storage can be reached."

@@ -1,4 +1,4 @@
-"""What a walk of a log directory finds."""
+"""Results of listing a log directory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class StoredFile:
     fingerprint: str
     """Changes whenever the content may have changed (size, modification time, etag)."""
     modified_ns: int | None = None
-    """When it was written, nanoseconds since 1970 by the clock of its storage; None where that does not say."""
+    """Modification time, nanoseconds since 1970 by the clock of the storage; None if not reported."""
 
 
 @dataclass(frozen=True)
 class Unlisted:
-    """A directory or file that could not be looked at, and why."""
+    """A directory or file that could not be read, and why."""
 
     path: str
     reason: str

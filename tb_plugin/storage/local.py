@@ -1,7 +1,7 @@
-"""Walking a local directory: every real directory once, however many links lead to it.
+"""Listing of local directories, each real directory once.
 
-Written with ``os.scandir`` because fsspec's local listing neither resolves links nor says which directory is which,
-and because a log directory is walked every few seconds.
+It uses ``os.scandir`` because fsspec neither resolves links nor identifies directories, and a log directory is listed
+every few seconds.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from tb_plugin import settings
 from tb_plugin.storage.listing import Listing, StoredFile, Unlisted
 
+# ``1`` follows symbolic links that lead out of the log directory.
 LINKS_VARIABLE = settings.FOLLOW_LINKS.name
-"""Environment variable: ``1`` lists and reads what symbolic links outside of the log directory's real path lead to."""
 LEADS_OUT = f"A symbolic link that leads out of the log directory. {LINKS_VARIABLE}=1 allows it."
 
 
 def fingerprint(status: os.stat_result) -> str:
-    """Changes whenever the content may have changed."""
+    """Returns a text that changes whenever the content may have changed."""
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
@@ -31,10 +31,11 @@ def follows_links() -> bool:
 
 
 def walk(root: str) -> Listing:
-    """Returns all regular files under ``root``. What cannot be read, and links that lead out of it, are told in the listing.
+    """Returns all regular files under ``root``. The listing reports unreadable entries and links that lead out of
+    it.
 
-    Links to directories are followed after all plain directories, so that a directory is listed under its own name
-    and not under a link's; each is entered once, which also ends loops.
+    Linked directories are followed after all plain directories, so that a directory is listed under its own name; each
+    is entered once, which also ends loops.
     """
     walk = _Walk("" if follows_links() else os.path.realpath(root))
     entered: set[tuple[int, int]] = set()
@@ -55,19 +56,19 @@ def walk(root: str) -> Listing:
 
 
 def stat_file(path: str) -> StoredFile:
-    """Returns one regular file as the listing of a log directory that is this file. Raises OSError."""
+    """Returns one regular file as if it were a log directory. Raises OSError."""
     status = Path(path).stat()
     return StoredFile(Path(path).name, status.st_size, fingerprint(status), status.st_mtime_ns)
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Returns whether a path is a folder, or lies in it; both as ``os.path.realpath`` gives them."""
+    """Returns whether a path is in a folder (or is it); both as returned by ``os.path.realpath``."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 @dataclass
 class _Walk:
-    """A walk under way: what was found, and what is still to be entered. ``inside`` is empty where links may lead out."""
+    """A listing in progress. ``inside`` is empty if links may lead out."""
 
     inside: str
     files: list[StoredFile] = field(default_factory=list)
@@ -78,7 +79,7 @@ class _Walk:
     def place(self, entry: os.DirEntry[str], parent: str) -> None:
         """Sorts one directory entry into files, directories to enter, and links to enter last."""
         relative = f"{parent}/{entry.name}" if parent else entry.name
-        if (shown := _shown(relative)) != relative:
+        if (shown := _printable_name(relative)) != relative:
             self.unlisted.append(Unlisted(shown, "The name is not valid UTF-8."))
             return
         try:
@@ -98,8 +99,7 @@ class _Walk:
             self.files.append(StoredFile(relative, status.st_size, fingerprint(status), status.st_mtime_ns))
 
 
-def _shown(name: str) -> str:
-    """A name with what is no text in it replaced; it could not travel in JSON or in a URL."""
+def _printable_name(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

@@ -1,7 +1,7 @@
-"""Opening local files that somebody else may swap meanwhile: what is read is the file that was listed, or nothing.
+"""Opening local files safely if others can replace them.
 
-A log directory may be writable for others. Between its listing and the reading, a file may become a link to another
-place, a pipe that blocks whoever opens it, or another file.
+A log directory may be writable for others. Between listing and reading, a file may become a link to another place, a
+pipe that blocks its reader, or another file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STEP = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO
 
 
 class Located(NamedTuple):
-    """A local file as it was listed: where, in which real directory, and which content. Empty: whichever it is."""
+    """A local file as listed: path, real directory and content. Empty values accept any."""
 
     path: str
     inside: str = ""
@@ -32,13 +32,15 @@ class Located(NamedTuple):
 
 
 def open_regular(file: str | Located) -> BinaryIO:
-    """Opens a regular file for reading, the listed one where that is known. Raises OSError with a reason for people."""
+    """Opens a regular file for reading, and checks that it is the listed one. Raises OSError with a reason for
+    users.
+    """
     wanted = file if isinstance(file, Located) else Located(file)
     descriptor = _open_beneath(wanted.path, wanted.inside) if wanted.inside else os.open(wanted.path, _READ)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(None, "It is no regular file", wanted.path)
+            raise OSError(None, "It is not a regular file", wanted.path)
         if wanted.fingerprint and fingerprint(status) != wanted.fingerprint:
             raise OSError(None, "It is not the file that was listed", wanted.path)
         return os.fdopen(descriptor, "rb")

@@ -1,7 +1,7 @@
-"""Texts without credentials: what the cloud libraries say in errors and in their logs.
+"""Removal of credentials from error messages and logs.
 
-Two nets, because neither is enough: the values that are known (secret variables, tokens given in a URL), and whatever
-looks like a credential (signatures, keys, headers, queries of URLs), such as a token that a library fetched itself.
+It removes known values (secret variables, tokens given in a URL) and everything that looks like a credential
+(signatures, keys, headers, queries of URLs), such as a token that a library fetched itself.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from urllib.parse import quote, unquote
 
 HIDDEN = "***"
+# Environment variables that contain a secret.
 VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -25,7 +26,7 @@ VARIABLES = (
     "AZURE_CLIENT_SECRET",
     "AZURE_STORAGE_CLIENT_SECRET",
 )
-"""Environment variables whose value is a secret, or holds one."""
+# Loggers of the cloud libraries and of their HTTP clients, including child loggers.
 LIBRARIES = (
     "s3fs",
     "aiobotocore",
@@ -39,13 +40,12 @@ LIBRARIES = (
     "urllib3",
     "asyncio",
 )
-"""Loggers of the cloud libraries and of what they ask through; those below them are meant too."""
+# Libraries that log a traceback for each failed request, at each scan while a store is unreachable.
 _NOISY = ("s3fs", "gcsfs", "adlfs")
-"""Those that log a traceback for each request that failed; at each scan, while a store is away."""
-_SHORTEST = 6
-"""A shorter value would hide parts of ordinary words."""
+# Minimum length of a secret, in characters; shorter values would hide parts of ordinary words.
+_MIN_SECRET_LENGTH = 6
+# Secret parts of a connection string or a SAS token.
 _PARTS = re.compile(r"(?i)(?:AccountKey|SharedAccessSignature|sig)=([^;&\s]+)")
-"""What is secret inside a connection string or a SAS token."""
 _USER = re.compile(r"(\w://)[^/@\s'\"]*:[^/@\s'\"]*@")
 _QUERY = re.compile(r"(\w://[^\s?'\"<>]*)\?[^\s'\"<>]*")
 _BEARER = re.compile(r"(?i)\b(Bearer|Basic|SharedKey|AWS4-HMAC-SHA256)\s+[^\s'\"<>]+")
@@ -53,21 +53,21 @@ _NAMED = re.compile(
     r"(?i)\b((?:AccountKey|SharedAccessSignature|sig|signature|X-Amz-[\w-]+|Key-Pair-Id|AWSAccessKeyId|"
     r"[\w-]*token|[\w-]*password|[\w-]*secret[\w-]*)['\"]?\s*[=:]\s*b?['\"]?)[^&;,\s'\"<>]+"
 )
+# Secrets that were given in a URL.
 _seen: dict[str, None] = {}
-"""Secrets that stood in a URL."""
 
 
 def remember(text: str) -> None:
-    """Hides a secret from now on, and the keys and signatures inside it, however they are encoded."""
+    """Hides a secret from now on, and keys and signatures in it, in any encoding."""
     for part in (text, *_PARTS.findall(text)):
         for form in (part, unquote(part), quote(unquote(part), safe="")):
-            if len(form) >= _SHORTEST:
+            if len(form) >= _MIN_SECRET_LENGTH:
                 _seen[form] = None
 
 
 def redact(text: str) -> str:
     """Returns a text without user:password, queries of URLs, signatures, keys and known secrets."""
-    for value in _known():
+    for value in _known_secrets():
         text = text.replace(value, HIDDEN)
     text = _USER.sub(rf"\1{HIDDEN}@", text)
     text = _QUERY.sub(r"\1", text)
@@ -76,7 +76,7 @@ def redact(text: str) -> str:
 
 
 def clean_logs() -> None:
-    """Takes credentials out of what the libraries log from now on. Levels stay as they are."""
+    """Removes credentials from log records of the libraries from now on. Levels do not change."""
     for name in LIBRARIES:
         logger = logging.getLogger(name)
         if not any(isinstance(handler, Redactor) for handler in logger.handlers):
@@ -85,14 +85,14 @@ def clean_logs() -> None:
 
 
 class Redactor(logging.Handler):
-    """Cleans records of a logger, and of all below it, before the handlers above see them.
+    """Cleans records of a logger and its children before handlers of parent loggers get them.
 
-    A filter would see the logger's own records only, not those of ``gcsfs.credentials``. Tracebacks are kept at DEBUG
-    alone for libraries that write one at every scan while a store is away; StorageError tells the person.
+    A filter would get only the records of the logger itself, not those of ``gcsfs.credentials``. Tracebacks of noisy
+    libraries are shown only at DEBUG; StorageError informs the user.
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Rewrites the record in place; the handlers above print it."""
+        """Rewrites the record in place; parent handlers print it."""
         try:
             text = record.getMessage()
         except (TypeError, ValueError):  # a library that formats wrongly
@@ -112,10 +112,9 @@ class Redactor(logging.Handler):
             last.handle(record)
 
 
-def _known() -> Iterator[str]:
-    """Known secrets, the longest first: one may be a part of another."""
+def _known_secrets() -> Iterator[str]:
     values = {*_seen}
     for name in VARIABLES:
         value = os.environ.get(name, "").strip()
         values.update((value, *_PARTS.findall(value)))
-    yield from sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
+    yield from sorted((value for value in values if len(value) >= _MIN_SECRET_LENGTH), key=len, reverse=True)

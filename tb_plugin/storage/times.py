@@ -1,4 +1,4 @@
-"""Times as storages write them."""
+"""Times as reported by storages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SECOND = 1_000_000_000
 
 
 def nanoseconds(stated: object) -> int | None:
-    """Returns nanoseconds since 1970 of what a storage states: a moment, its text (ISO 8601) or seconds; None for others."""
+    """Returns a reported time (datetime, ISO 8601 or seconds) as nanoseconds since 1970; None for others."""
     if isinstance(stated, str):
         try:
             stated = datetime.fromisoformat(stated)

@@ -1,4 +1,4 @@
-"""Addresses of log directories as people write them."""
+"""Addresses of log directories as users write them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scheme_of(url: str) -> str | None:
 
 
 def parse_spec(spec: str) -> list[tuple[str, str]]:
-    """Reads ``name:path,name:path`` of ``--logdir_spec`` as (name, path); the name is empty where none was given."""
+    """Parses ``name:path,name:path`` of ``--logdir_spec`` into (name, path); the name may be empty."""
     pairs = []
     for item in filter(None, (part.strip() for part in spec.split(","))):
         # As TensorBoard reads it; a drive letter is only one on Windows.

@@ -1,4 +1,4 @@
-"""Writing a file into a log directory: the one place that does, on any file system, so that nobody ever sees half of it."""
+"""Atomic writes into log directories on any file system."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 
 from tb_plugin.storage.clouds import EXTRAS
 
+# Stores in which an object becomes visible only when complete.
 _ATOMIC = {*EXTRAS, "https", "http"}
-"""Stores in which an object is there when all of it is."""
 
 
 def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
-    """Writes ``root``/``path``: of an fsspec file system, of this machine for None. Raises what the file system raises.
+    """Writes ``root``/``path`` on an fsspec file system, or on this machine for None. Raises what the file system
+    raises.
 
-    The path may be the name of an object in a store that others write to. Raises ValueError where it leaves the root.
+    The path may be the object name in a store with other writers. Raises ValueError if it leaves the root.
     """
     if ".." in re.split(r"[/\\]", path) or PureWindowsPath(path).anchor:
         raise ValueError("a name that leads out of the directory")
@@ -44,7 +45,6 @@ def write_below(fs: Any, root: str, path: str, content: bytes) -> None:
 
 
 def _write_local(target: Path, content: bytes) -> None:
-    """With the rights of any new file: unlike the cache, a log directory is shared. A link is replaced, not followed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     # Without the name of the target: file systems bound names by their bytes, and that one may have as many as they take.
     beside = target.with_name(f".part-{uuid.uuid4().hex}")

@@ -1,1 +1,1 @@
-"""HTTP in, HTTP out: parse, call the service, encode."""
+"""HTTP: parse requests, call the service, encode answers."""

@@ -1,4 +1,7 @@
-"""The catalog as it goes out, kept while nothing changes: a page that polls costs nothing then."""
+"""The encoded catalog, cached until something changes.
+
+A polling page then costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,29 +17,29 @@ from tb_plugin.payloads.export import to_json
 from tb_plugin.service.workspace import Workspace
 
 PACK_LEVEL = 4
+# Share of a core for encoding while a profile loads, when the progress changes all the time.
 _SHARE = 0.1
-"""The share of a core that encoding may take while a profile loads: how far it is changes all the time."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """A body, with what is made of it once."""
+    """A body with its cached ETag and gzip form."""
 
     plain: bytes
 
     @cached_property
     def tag(self) -> str:
-        """Returns its ETag."""
+        """Returns the ETag."""
         return hashlib.blake2b(self.plain, digest_size=12).hexdigest()
 
     @cached_property
     def packed(self) -> bytes:
-        """Returns it as gzip."""
+        """Returns the gzipped body."""
         return gzip.compress(self.plain, compresslevel=PACK_LEVEL, mtime=0)
 
 
 class CatalogCache:
-    """The answer of ``GET runs``, encoded anew when something changed, by one thread at a time."""
+    """Caches the answer of ``GET runs``; one thread at a time encodes it again after a change."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,7 +48,7 @@ class CatalogCache:
         self._until = 0.0
 
     def of(self, workspace: Workspace) -> Body:
-        """Returns the catalog as it is now."""
+        """Returns the current catalog."""
         with self._lock:
             begun = time.monotonic()
             now = (workspace, workspace.catalog.changes.count)

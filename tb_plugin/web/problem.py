@@ -1,4 +1,4 @@
-"""Errors on the wire: one shape, the right status."""
+"""Errors as JSON with their HTTP status."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ log = logging.getLogger("torch_trace")
 
 
 class MethodNotAllowed(UserError):
-    """A request asked for something other than GET or HEAD."""
+    """A request used a method other than GET or HEAD."""
 
     status = 405
 
 
 def problem_json(error: BaseException) -> tuple[int, bytes]:
-    """Returns status and body of an error. What was not raised on purpose is a bug: it is logged with its traceback."""
+    """Returns status and body of an error. Unexpected errors are logged with their traceback."""
     if isinstance(error, UserError):
         return error.status, _body(Problem(*(_short(text) for text in (error.what, error.where, error.do))))
     if isinstance(error, Cancelled):
-        return 500, _body(Problem("The work was stopped before it was done.", str(error), "Ask again."))
+        return 500, _body(Problem("The request was cancelled.", str(error), "Ask again."))
     log.error("A request failed.", exc_info=error)
-    return 500, _body(Problem("An internal error happened.", "", "The log of TensorBoard has the details."))
+    return 500, _body(Problem("An internal error happened.", "", "See the log of TensorBoard for details."))
 
 
 def _short(text: str) -> str:
-    """A message that repeats what was asked for stays a message, however long that was."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

@@ -1,4 +1,7 @@
-"""Which requests are answered at all: a browser lends its user's place in the network to any page (docs/security.md)."""
+"""Checks on the host and origin of requests (docs/security.md).
+
+A browser gives any page access to the network of its user.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ HOSTS_VARIABLE = settings.HOSTS.name
 
 
 class Forbidden(UserError):
-    """A request came from a page of another site, or under a name that is not ours."""
+    """A request came from another site, or used a host name that is not allowed."""
 
     status = 403
 
 
 def check_host(environ: Mapping[str, object], allowed: str | None = None) -> None:
-    """Raises Forbidden for a ``Host`` that TORCH_TRACE_HOSTS does not name; where that is empty every name is answered.
+    """Raises Forbidden if TORCH_TRACE_HOSTS is set and does not list the ``Host``.
 
-    A page may give a name of its own to the address of this server, and read what is there as if it were its own (DNS
-    rebinding). Which names are right only the person knows: proxies and tunnels pass on theirs.
+    A page may point its own name at the address of this server and then read its data (DNS rebinding). Only the user
+    knows the valid names: proxies and tunnels forward theirs.
     """
     names = os.environ.get(HOSTS_VARIABLE, "") if allowed is None else allowed
     known = [name.strip().lower() for name in names.split(",") if name.strip()]
@@ -29,19 +32,17 @@ def check_host(environ: Mapping[str, object], allowed: str | None = None) -> Non
         return
     host = _without_port(str(environ.get("HTTP_HOST", "")).lower())
     if not any(host == name or (name.startswith(".") and host.endswith(name)) for name in known):
-        raise Forbidden(
-            "This name of the server is not answered.", host[:200], f"Add it to {HOSTS_VARIABLE}, or use another."
-        )
+        raise Forbidden("This host name is not allowed.", host[:200], f"Add it to {HOSTS_VARIABLE}, or use another.")
 
 
 def check_site(environ: Mapping[str, object]) -> None:
-    """Raises Forbidden where a browser says that a page of another site asks.
+    """Raises Forbidden if the browser reports that another site sent the request.
 
-    Such a page cannot read the answer, but would have a trace read. Programs, and pages of TensorBoard wherever they are
-    embedded, do not say so.
+    Such a page cannot read the answer, but it could make the server read a trace. Programs and embedded TensorBoard
+    pages do not report another site.
     """
     if str(environ.get("HTTP_SEC_FETCH_SITE", "")).lower() == "cross-site":
-        raise Forbidden("Pages of other sites get no answer.", "Sec-Fetch-Site", "Open TensorBoard itself.")
+        raise Forbidden("Requests from pages of other sites are refused.", "Sec-Fetch-Site", "Open TensorBoard itself.")
 
 
 def _without_port(host: str) -> str:

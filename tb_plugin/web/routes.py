@@ -1,4 +1,7 @@
-"""HTTP in, HTTP out: take a request apart, ask the workspace, encode the answer. docs/http.md is the contract."""
+"""HTTP routes: parse a request, call the workspace, encode the answer.
+
+docs/http.md is the contract.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +38,16 @@ if TYPE_CHECKING:
 BASE = "/data/plugin/torch_trace/"
 MAX_LIMIT = 1000
 DEFAULT_LIMIT = 100
+# Seconds that a request waits for the first scan, so that a small log directory is not shown as empty.
 _FIRST_SCAN_SECONDS = 5.0
-"""How long a request waits for the first scan, so that the first answer of a small log directory is not empty."""
 _GZIP_FROM_BYTES = 1024
 _MAX_LEVEL = 99
 _MAX_ROW = 2**63 - 1
 _OF_TABLES = ("sort", "desc", "search", "where", "offset", "limit", "format")
 _KNOWN = frozenset((*PARTS, "window", "capture", "steps", "phase", "pattern", "known", *_OF_TABLES))
 _JSON = "application/json"
+# First path segments of data routes; all other routes are files of the page.
 _DATA = ("runs", "profile", "view", "table", "tiles", "download")
-"""Where routes of data begin; all others are files of the page."""
 _STACKS = {"folded": "text/plain; charset=utf-8", "speedscope": _JSON}
 
 Environ = dict[str, object]
@@ -53,10 +56,10 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
 class _Answer(Response):
-    """A response that says what it is of also where it has no body: TensorBoard warns about each one that does not."""
+    """A response with a content type even without a body: TensorBoard warns if it is missing."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
-        """Returns its headers; werkzeug takes the type of a 304 away."""
+        """Returns the headers with the content type, which werkzeug removes from a 304."""
         headers = super().get_wsgi_headers(environ)
         if "Content-Type" not in headers and "Content-Type" in self.headers:
             headers["Content-Type"] = self.headers["Content-Type"]
@@ -64,19 +67,19 @@ class _Answer(Response):
 
 
 class Routes:
-    """Routes are the WSGI application behind every URL. ``open_workspace`` is called by the first request that needs it."""
+    """The WSGI application behind every URL. The first request that needs data calls ``open_workspace``."""
 
     def __init__(self, open_workspace: Callable[[], Workspace]) -> None:
         self._open = open_workspace
         self._catalog = CatalogCache()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Answers one request. Nothing escapes: an error becomes its JSON shape."""
+        """Answers one request. Every error becomes a JSON answer."""
         request = Request(environ)
         try:
             check_host(environ)
             if request.method not in ("GET", "HEAD"):
-                raise MethodNotAllowed(f"{request.method} is not answered.", request.path, "Use GET.")
+                raise MethodNotAllowed(f"{request.method} is not supported.", request.path, "Use GET.")
             with waiting_for(partial(_has_gone, environ.get("werkzeug.socket"))):
                 response = self._answer(request)
         except Exception as error:  # the edge of HTTP
@@ -123,7 +126,7 @@ class Routes:
     def _table(self, request: Request, rest: str) -> Response:
         view_id, _, table = rest.partition("/")
         if not table or "/" in table:
-            raise NotFoundError("There is no such route.", request.path, "Ask for table/<view>/<table>.")
+            raise NotFoundError("There is no such route.", request.path, "Use table/<view>/<table>.")
         params, steps = _params(request, table), _arg(request, "steps")
         if _choice(request, "format", "json", ("json", "csv")) == "json":
             return _payload(request, self._workspace().view(_place(request), view_id, params, steps))
@@ -169,7 +172,6 @@ class Routes:
 
 
 def _has_gone(connection: object) -> bool:
-    """Whether the client closed its connection. A server that does not give its socket away: nobody knows, so no."""
     unblocked = getattr(socket, "MSG_DONTWAIT", 0)
     if not isinstance(connection, socket.socket) or not unblocked:
         return False
@@ -192,7 +194,7 @@ def _params(request: Request, table: str | None) -> Params:
     for item in request.args.getlist("where"):
         column, separator, value = item.partition(":")
         if not separator or not column:
-            raise BadRequest("A filter is not column:value.", f"where={item}", "Write for example where=name:aten::mm.")
+            raise BadRequest("A filter must be column:value.", f"where={item}", "Example: where=name:aten::mm.")
         where.append((column, value))
     return Params(
         phase=_arg(request, "phase"),
@@ -244,7 +246,6 @@ def _json(request: Request, body: bytes, status: int = 200) -> Response:
 def _body(
     request: Request, content: bytes | Body, content_type: str, status: int = 200, gzipped: bool = False
 ) -> Response:
-    """A whole body with its ETag; 304 when the client has it, gzip when the client takes it (``gzipped``: it is that)."""
     kept = content if isinstance(content, Body) else Body(content)
     body = kept.plain
     response = _Answer(status=status, content_type=content_type, headers=_headers())
@@ -265,7 +266,6 @@ def _body(
 
 
 def _stream(request: Request, download: Download, content_type: str) -> Response:
-    """A file in chunks; unpacked on the way when the client does not take gzip."""
     chunks = download.chunks
     headers = _headers() | {"Content-Disposition": _attachment(download.name), "Vary": "Accept-Encoding"}
     if download.gzipped and not _takes_gzip(request):
@@ -306,6 +306,5 @@ def _takes_gzip(request: Request) -> bool:
 
 
 def _attachment(name: str) -> str:
-    """The header of a download; any name, as RFC 6266 writes it."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

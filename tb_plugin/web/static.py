@@ -1,4 +1,4 @@
-"""The built page: only files that the bundle holds, hashed ones cached for a year."""
+"""Files of the built page; hashed files are cached for a year."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ENTRY = b'export function render() { location.replace(new URL("./index.html", i
 
 @dataclass(frozen=True)
 class Asset:
-    """An asset is a file of the bundle. ``expires_seconds`` is 0 where the name does not change with the content."""
+    """A file of the bundle. ``expires_seconds`` is 0 if the name does not change with the content."""
 
     content: bytes
     content_type: str
@@ -44,7 +44,7 @@ class Asset:
 
 
 def find_asset(name: str, bundle: Path = BUNDLE) -> Asset | None:
-    """Returns a file of the bundle by its path in URLs; None when the bundle holds no such file."""
+    """Returns a file of the bundle by its URL path; None if it does not exist."""
     path = _files(bundle).get(name)
     if path is not None:
         hashed = name.startswith("assets/")
@@ -57,7 +57,6 @@ def find_asset(name: str, bundle: Path = BUNDLE) -> Asset | None:
 
 
 def _files(bundle: Path) -> dict[str, Path]:
-    """The allow-list: every regular file of the bundle. A name from outside is only ever looked up in it."""
     return {
         path.relative_to(bundle).as_posix(): path
         for path in bundle.rglob("*")

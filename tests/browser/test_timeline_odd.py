@@ -101,7 +101,7 @@ def test_times_of_centuries_are_told_and_stretch_nothing(visit: Open, logdir: Pa
     frame = tab.follow(run="centuries", view="timeline")
     frame.get_by_role("button", name="notes on this trace").click()
     tab.settle()
-    assert "3 × Events whose time cannot be right" in frame.inner_text("body")
+    assert "3 × Events with impossible times" in frame.inner_text("body")
 
 
 def test_thousands_of_threads(visit: Open, logdir: Path) -> None:

@@ -167,7 +167,7 @@ def test_a_file_that_ends_early_is_called_that(capsys, logs):
     path.write_text(path.read_text()[:-20])
     assert cli.main(["report", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "Incomplete: the file is damaged or ends early." in text and "100.0 % of the file" not in text
+    assert "Incomplete: the file is damaged or truncated." in text and "100.0 % of the file" not in text
 
 
 def test_doctor(capsys, logs):
@@ -175,7 +175,7 @@ def test_doctor(capsys, logs):
     (logs / "b" / "w.1.pt.trace.json").write_text(cut[:-20])
     assert cli.main(["doctor", str(logs)]) == 0
     text = capsys.readouterr().out
-    assert "3 files looked through, 2 profiles found." in text and "1 file or folder is no profile." in text
+    assert "3 files scanned, 2 profiles found." in text and "1 file or folder is not a profile." in text
     assert "INCOMPLETE" in text
     assert "config.json" in text and "does not look like a profiler trace" in text
 
@@ -185,7 +185,7 @@ def test_doctor_does_not_tell_to_record_what_may_have_been_cut_off(capsys, tmp_p
     (tmp_path / "worker0.pftrace.gz").write_bytes(whole[: len(whole) // 2])
     assert cli.main(["doctor", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert "86 seen, 83 kept" in text and "what was cut off may hold it" in text and "ProfilerActivity" not in text
+    assert "86 seen, 83 kept" in text and "the missing part may contain it" in text and "ProfilerActivity" not in text
 
 
 def test_doctor_names_what_cannot_be_read(capsys, logs):
@@ -193,7 +193,7 @@ def test_doctor_names_what_cannot_be_read(capsys, logs):
     cli.main(["doctor", str(logs)])
     out = capsys.readouterr().out
     assert "b/w.1.pt.trace.json" in out[out.index("Not taken") :]
-    assert "1 of 2 profiles cannot be read; 1 file or folder is no profile." in out
+    assert "1 of 2 profiles cannot be read; 1 file or folder is not a profile." in out
 
 
 def test_module_and_closed_pipe(logs):

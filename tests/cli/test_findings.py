@@ -89,7 +89,7 @@ def test_report_diff_and_python_say_the_same(capsys, slow):
     assert [found["rule"] for found in diff["findings"]] == ["same_step_time"]
     assert all(set(found) == KEYS for found in (*one["findings"], *one["data_notices"], *diff["findings"]))
     text = printed(capsys, "report", slow)
-    assert f"[high, saves 43.7 to 60.0 µs a step, 60.0 %] {found['text']} {found['todo']}" in text
+    assert f"[high, saves 43.7 to 60.0 µs per step, 60.0 %] {found['text']} {found['todo']}" in text
     assert all(f"[{notice['severity']}] {notice['text']}" in text for notice in one["data_notices"])
 
 

@@ -105,8 +105,8 @@ def test_a_scan_tells_what_it_skips_and_why(tmp_path: Path) -> None:
         "from raw PROF folders.",
         "page.json": "This is a web page, not a trace. The download may have ended at a login page or an error.",
         "empty.json": "The file is empty: copy it again, or stop the profiler before the program ends.",
-        "nothing.json.gz": "The file holds nothing: copy it again, or stop the profiler before the program ends.",
-        "blank.json": "The file holds nothing: copy it again, or stop the profiler before the program ends.",
+        "nothing.json.gz": "The file has no content: copy it again, or stop the profiler before the program ends.",
+        "blank.json": "The file has no content: copy it again, or stop the profiler before the program ends.",
         "results.pickle": "This pickle is neither a memory snapshot nor a flight recorder dump. It may contain "
         "weights or results.",
         "other.json": "It does not look like a profiler trace. torch.profiler's export_chrome_trace(path) writes one that "

@@ -277,7 +277,7 @@ def test_when_nothing_can_be_written_it_says_why(opened, monkeypatch):
     workspace = inline(opened)
     with pytest.raises(CacheRefused) as error:
         workspace.load(W0)
-    assert "no room left" in error.value.what and "TORCH_TRACE_CACHE" in error.value.do
+    assert "cache folder is full" in error.value.what and "TORCH_TRACE_CACHE" in error.value.do
     assert workspace.profile(W0).state == "failed"
 
 
@@ -285,7 +285,7 @@ def test_when_nothing_can_be_written_it_says_why(opened, monkeypatch):
 def test_arrow_says_that_the_disk_is_full():
     with pytest.raises(OSError) as error, pa.OSFile("/dev/full", "wb") as sink:
         sink.write(b"x" * 10_000_000)
-    assert "no room left" in refused(Path("/dev/full"), error.value).what
+    assert "cache folder is full" in refused(Path("/dev/full"), error.value).what
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
@@ -397,7 +397,7 @@ def test_a_source_that_is_deleted_after_it_was_read_is_still_shown_and_marked(lo
     assert workspace.view(W0, "overview", Params()) == before
     (worker,) = workspace.runs().runs[0].workers
     assert worker.name == "w0", "of the other one nothing was read"
-    assert worker.spans[0].state == "ready" and worker.spans[0].problem.what == "The file is gone."
+    assert worker.spans[0].state == "ready" and worker.spans[0].problem.what == "The file was deleted."
     write_trace(logs / "w0.1.pt.trace.json", "back", "again")
     workspace.catalog.scan()
     span = workspace.runs().runs[0].workers[0].spans[0]

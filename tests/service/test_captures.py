@@ -171,7 +171,7 @@ def test_what_is_named_need_not_lie_beside(logs, tmp_path):
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("run/w/1", "A trace is no capture of its own graphs."),
+        ("run/w/1", "A trace cannot be the capture of its own graphs."),
         ("run/w/7", "There is no profile run/w/7."),
         ("damaged/w/1", "The file contains no event list."),
         ("memory", "The capture is "),

@@ -276,7 +276,7 @@ def test_a_cluster_without_workers_is_told(monkeypatch, caplog):
 
     monkeypatch.setattr(clusters, "_connected", lambda scheduler: Client())
     Cluster(Scheduler("tcp://127.0.0.1:1")).close()
-    assert "The cluster at tcp://127.0.0.1:1 has no workers now: ranks wait until it has some." in caplog.text
+    assert "The cluster at tcp://127.0.0.1:1 has no workers now; ranks wait for them." in caplog.text
 
 
 def test_a_cluster_that_is_not_there(logs, tmp_path, monkeypatch, capsys):

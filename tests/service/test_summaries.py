@@ -115,7 +115,7 @@ def test_what_a_summary_has_nothing_for_says_that_the_trace_is_not_here(tree, op
     there = {info.id: info for info in profile.views}
     assert there["distributed"].available
     assert {info.why for info in profile.views if not info.available} == {
-        "The trace is not here: the log directory holds the summary of this rank, for the view Distributed alone."
+        "The trace is missing. The log directory has only the summary of this rank, for the view Distributed."
     }
     for ask in (
         lambda: workspace.view(place, "overview", Params()),
@@ -234,7 +234,7 @@ def test_ranks_that_cannot_be_joined_cost_a_line(logs, tmp_path, monkeypatch, ca
     monkeypatch.setenv("TORCH_TRACE_CACHE", str(tmp_path))
     monkeypatch.setattr(Workspace, "group", refuse)
     assert cli.main(["summarize", str(logs), "--workers", "0"]) == 0
-    assert "The ranks are not joined yet; TensorBoard will do it. " in capsys.readouterr().err
+    assert "The ranks are not combined yet; TensorBoard will do it. " in capsys.readouterr().err
 
 
 def test_a_log_is_told_how_far_it_is(logs, tmp_path, monkeypatch, capsys):
@@ -260,7 +260,7 @@ def test_a_trace_that_ends_early_is_told(logs, capsys):
         said = capsys.readouterr()
         assert said.out.startswith(f"4 ranks: {counts}, 0 failed, 1 incomplete; ")
         assert said.err == (
-            "ddp/rank1/1: Incomplete: the file is damaged or ends early. The summary is of what could be read.\n"
+            "ddp/rank1/1: Incomplete: the file is damaged or truncated. The summary covers the part that was read.\n"
         )
     cut.write_bytes(whole)
     assert cli.main(asked) == 0
@@ -306,8 +306,8 @@ def test_bad_summaries_are_told_and_their_ranks_are_computed(logs, tree, opened)
     answer = view(workspace)
     text = told(answer)["summary_refused"]
     assert text == (
-        "Summary not used: rank0, rank2 (its summary is damaged); rank1 (its summary is of another file); "
-        "rank3 (its summary is of another version)."
+        "Summary not used: rank0, rank2 (its summary is damaged); rank1 (its summary belongs to another file); "
+        "rank3 (its summary has another version)."
     )
     assert len(read_traces(workspace)) == 4
     assert view(workspace) == answer  # also when the parts are kept
@@ -338,9 +338,9 @@ def test_a_bad_summary_without_a_trace_names_the_rank(tree, tmp_path, opened):
     bad.write_bytes(b"no summary")
     workspace = opened(tmp_path / "logs")
     answer = view(workspace)
-    assert "{worker} (The trace is not here, and its summary is damaged)" in told(answer)["worker_failed"]
+    assert "{worker} (The trace is missing, and its summary is damaged)" in told(answer)["worker_failed"]
     profile = workspace.profile(Place("ddp", "rank1", "1"))
-    assert (profile.state, profile.problem.what) == ("failed", "The trace is not here, and its summary is damaged.")
+    assert (profile.state, profile.problem.what) == ("failed", "The trace is missing, and its summary is damaged.")
     for other in sorted((tmp_path / "logs" / "ddp").iterdir()):
         other.write_bytes(b"")
     with pytest.raises((NotFoundError, UnreadableTrace), match="its summary is damaged"):
@@ -371,7 +371,7 @@ def test_a_summary_of_nothing_that_is_known_is_named(tmp_path, opened):
     (tmp_path / "logs" / f"notes.txt{SUFFIX}").write_bytes(b"")
     workspace = opened(tmp_path / "logs")
     assert workspace.catalog.skipped() == [
-        (str(tmp_path / "logs" / f"notes.txt{SUFFIX}"), "A rank summary of a file whose name no reader knows.")
+        (str(tmp_path / "logs" / f"notes.txt{SUFFIX}"), "A rank summary of a file with an unknown name.")
     ]
 
 
@@ -606,6 +606,6 @@ def test_parts_in_the_cache_take_no_more_than_the_workers_may(logs, opened, monk
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size)
     assert question.answer(workspace._workers._models, None) == {}
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size - 1)
-    with pytest.raises(UserError, match="The parts of the ranks take 0 MB of memory") as caught:
+    with pytest.raises(UserError, match="The parts of the ranks need 0 MB of memory") as caught:
         question.answer(workspace._workers._models, None)
     assert "TORCH_TRACE_MEMORY_MB=1" in caught.value.do

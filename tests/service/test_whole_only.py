@@ -127,5 +127,5 @@ def test_a_window_of_it_is_refused(logs: Path) -> None:
     workspace = opened(logs, 10**12)
     with pytest.raises(BadRequest, match="cannot be opened as a window") as refused:
         workspace.load(replace(Place(), window="0ns-10ns"))
-    assert refused.value.do == "Leave the window out."
+    assert refused.value.do == "Remove the window."
     workspace.load(Place())

@@ -265,7 +265,7 @@ def test_compiled_code_is_named_as_a_whole() -> None:
     compiled = torch.compile(net, backend="eager")
     count = torch._dynamo.utils.counters["stats"]
     count.clear()
-    with pytest.warns(UserWarning, match="get no ranges: OptimizedModule"), tb_plugin.annotate(compiled):
+    with pytest.warns(UserWarning, match="get no ranges of their own: OptimizedModule"), tb_plugin.annotate(compiled):
         step(compiled)
         ranges = recorded(lambda: step(compiled))
     assert [name for name, *_ in ranges] == [f"{FORWARD}OptimizedModule", f"{BACKWARD}OptimizedModule"]

@@ -102,9 +102,9 @@ def test_views_of_another_model_are_not_there(opened):
         workspace.load(Place(run))
     with pytest.raises(NotFoundError) as caught:
         workspace.view(Place("market"), "overview", Params())
-    assert caught.value.what == "The view Overview is about a trace, and this profile is a list of numbers."
+    assert caught.value.what == "The view Overview needs a trace, but this profile is a list of numbers."
     assert caught.value.do == "It has: listed, shares, negative."
-    with pytest.raises(NotFoundError, match="about a list of numbers, and this profile is a trace"):
+    with pytest.raises(NotFoundError, match="needs a list of numbers, but this profile is a trace"):
         workspace.view(Place("training"), "listed", Params())
     for view in ("distributed", "diff"):
         with pytest.raises(NotFoundError, match="this profile is a list of numbers"):

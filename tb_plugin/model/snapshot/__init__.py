@@ -1,1 +1,1 @@
-"""A snapshot of an allocator: what its memory holds at one moment, and the events that led there."""
+"""Allocator snapshots: final memory state and event history."""

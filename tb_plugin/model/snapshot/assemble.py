@@ -1,4 +1,7 @@
-"""From what a reader returns to a Snapshot: blocks and segments with their lives, devices in order, times from 0."""
+"""Snapshots from reader output.
+
+It derives lifetimes of blocks and segments, orders devices and shifts times to start at 0.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def assemble(raw: RawSnapshot) -> Snapshot:
-    """Returns the snapshot with every block and segment that the history and the final state tell of."""
+    """Returns the snapshot with every block and segment of the history and the final state."""
     events = raw.events
     order = (
         np.argsort(_last_host(events.device), kind="stable") if (np.diff(_last_host(events.device)) < 0).any() else None
@@ -53,8 +56,8 @@ def assemble(raw: RawSnapshot) -> Snapshot:
     return Snapshot(
         events=_with_times(events, first, origin),
         first=first,
-        blocks=_joined(Blocks, [blocks for blocks, _, _ in parts]),
-        segments=_joined(Segments, [segments for _, segments, _ in parts]),
+        blocks=_concatenated(Blocks, [blocks for blocks, _, _ in parts]),
+        segments=_concatenated(Segments, [segments for _, segments, _ in parts]),
         stacks=raw.stacks,
         annotations=_since(raw.annotations, origin),
         strings=raw.strings,
@@ -74,12 +77,11 @@ def assemble(raw: RawSnapshot) -> Snapshot:
     )
 
 
+# Events of dumps and programs that say nothing about memory.
 _MARKS = (Action.SNAPSHOT, Action.ANNOTATE)
-"""What a dump adds to the history, and what a program does: neither says anything of memory."""
 
 
 def _without_marks(events: Events, first: Int64) -> tuple[Events, Int64]:
-    """Events, and each device's first one, without those of devices that have nothing but marks: that is no history."""
     empty = [i for i in range(len(first) - 1) if np.isin(events.action[first[i] : first[i + 1]], _MARKS).all()]
     count = np.diff(first)
     if not count[empty].any():
@@ -95,7 +97,6 @@ _HOST_LAST = 2**15 - 1
 
 
 def _last_host(device: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    """Devices as they are ordered: the host after all others."""
     return np.where(device == HOST, np.int16(_HOST_LAST), device)
 
 
@@ -103,7 +104,7 @@ def _taken(columns: T, rows: Any) -> T:
     return type(columns)(**{f.name: getattr(columns, f.name)[rows] for f in fields(columns)})
 
 
-def _joined(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -> T:
+def _concatenated(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -> T:
     types = {
         "address": np.int64,
         "size": np.int64,
@@ -120,7 +121,6 @@ def _joined(kind: type[T], parts: Sequence[dict[str, npt.NDArray[Any]]]) -> T:
 
 
 def _with_times(events: Events, first: Int64, origin: int) -> Events:
-    """Events with times from 0 that never go back; an event without one has that of the one before."""
     time = events.time_ns - origin
     time[events.time_ns == MISSING] = 0
     for i in range(len(first) - 1):
@@ -155,7 +155,7 @@ def _ranges(events: Events, final: FinalSegments) -> tuple[Ranges, int]:
     for derive, chosen in ((fixed_ranges, ~expandable), (mapped_ranges, expandable)):
         rows = np.flatnonzero(chosen)
         ranges, unfit = derive(events.action, events.address, events.size, final.address[rows], final.size[rows])
-        back = _at(rows, ranges.final)
+        back = _values_at(rows, ranges.final)
         found.append(Ranges(ranges.address, ranges.size, ranges.begin, ranges.end, ranges.event, back))
         odd += unfit
     return Ranges(*(np.concatenate([getattr(part, f.name) for part in found]) for f in fields(Ranges))), odd
@@ -164,15 +164,13 @@ def _ranges(events: Events, final: FinalSegments) -> tuple[Ranges, int]:
 def _or(
     of_event: npt.NDArray[Any], event: npt.NDArray[Any], of_final: npt.NDArray[Any], final: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
-    """What the event states, else what the final state does, else -1."""
-    stated = _at(of_event, event)
+    stated = _values_at(of_event, event)
     missing = np.flatnonzero(stated == MISSING)
-    stated[missing] = _at(of_final, final[missing])
+    stated[missing] = _values_at(of_final, final[missing])
     return stated
 
 
-def _at(values: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values at places, -1 at -1."""
+def _values_at(values: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if not len(values):
         return np.full(len(at), MISSING, np.int64)
     found: npt.NDArray[Any] = values[at]
@@ -180,8 +178,8 @@ def _at(values: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return found
 
 
+# Allocator blocks are multiples of this many bytes. Files with other sizes record requested sizes.
 ROUNDED = 512
-"""Blocks of the allocator have multiples of so many bytes. Events of files with other sizes state what was asked for."""
 
 
 def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict[str, npt.NDArray[Any]]:
@@ -189,12 +187,12 @@ def _blocks(raw: RawSnapshot, events: Events, device: int, lives: Lives) -> dict
     address = _or(events.address, lives.event, final.address, lives.final)
     order = np.lexsort((address, lives.begin))
     event, left = lives.event[order], lives.final[order]
-    segment = _at(final.segment, left)
+    segment = _values_at(final.segment, left)
     none = np.empty(0, np.int32)
     nobody = np.full(len(event), MISSING)
     # What a release says is said when it is asked for: by other code than that which allocated.
     asking = np.where(lives.begin[order] == MISSING, MISSING, event)
-    asked, stated = _at(events.size, event), _at(final.size, left)
+    asked, stated = _values_at(events.size, event), _values_at(final.size, left)
     size, requested = np.where(stated == MISSING, asked, stated), _or(none, nobody, final.requested, left)
     known = stated[stated != MISSING]
     # Profiles of a host that PyTorch converted state neither whole blocks nor settings.
@@ -241,11 +239,11 @@ def _segments(
 ) -> dict[str, npt.NDArray[Any]]:
     order = np.lexsort((ranges.address, ranges.begin))
     event, left = ranges.event[order], ranges.final[order]
-    left = _at(rows, left)
+    left = _values_at(rows, left)
     final = raw.segments
     nobody, none = np.full(len(order), MISSING), np.empty(0, np.int8)
     # A piece that was unmapped later is none of the final state, and is expandable all the same.
-    mapped = np.isin(_at(events.action, event), (Action.SEGMENT_MAP, Action.SEGMENT_UNMAP))
+    mapped = np.isin(_values_at(events.action, event), (Action.SEGMENT_MAP, Action.SEGMENT_UNMAP))
     return {
         "device": np.full(len(order), device),
         "address": ranges.address[order],

@@ -1,4 +1,4 @@
-"""From the events of a device to its blocks: which release belongs to which allocation. Pure."""
+"""Blocks of a device from its events: matching of releases to allocations."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Final:
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Blocks of a device: when they began and ended, and what tells more of them."""
+    """Lifetimes of the blocks of a device, with their events and final rows."""
 
     event: Int32
-    """The event that describes it, -1 = none does."""
+    """The event with its details, -1 = none."""
     final: Int32
-    """Its row at the end, -1 = it is not there."""
+    """Its row in the final state, -1 = not there."""
     begin: Int32
     freed: Int32
     end: Int32
@@ -42,28 +42,28 @@ class Lives:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Events of one address up to its next allocation; columns by group, but for ``what``."""
+    """Events of one address up to its next allocation; columns by group, except ``what``."""
 
     what: npt.NDArray[np.int8]
-    """What the events did, by address and number."""
+    """Actions by address and number."""
     event: Int32
     """The first of each."""
     address: Int64
     is_known: Bool
-    """It begins with an allocation."""
+    """Whether it starts with an allocation."""
     requested: Int32
     completed: Int32
     following: Int32
-    """The first event of the next group of the address, NEVER where it is the last."""
+    """The first event of the next group of the address, NEVER for the last."""
 
 
 def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) -> Lives:
-    """Returns the blocks that the events of a device and its final state tell of; None: no final state is known.
+    """Returns the blocks of a device from its events and final state (None if unknown).
 
-    Events of one address between two allocations belong to one block: the first request for its release, and the first
-    completion. A block whose completion is not recorded ends with the request, unless the final state still has it. One
-    from before the events that they complete alone was released before them, where requests are recorded at all: where no
-    block that was allocated among the events lacks one.
+    Events of one address between two allocations belong to one block: the first release request and the first
+    completion. A block without a recorded completion ends with the request, unless the final state still has it. A
+    block from before the history with only a completion was requested before it, if requests are recorded at all: if
+    every block allocated in the history has one.
     """
     groups = _grouped(action, address)
     requested, completed, following = groups.requested, groups.completed, groups.following
@@ -120,7 +120,6 @@ def _grouped(action: npt.NDArray[np.int8], address: Int64) -> _Groups:
 
 
 def _left(groups: _Groups, open_: Int64, final: Final | None) -> tuple[Int32, Int32]:
-    """For each group which block of the final state it is (only open ones are any), and those that are none."""
     left = np.full(len(groups.event), MISSING, np.int32)
     if final is None or not len(final.row):
         return left, np.empty(0, np.int32)
@@ -134,7 +133,6 @@ def _left(groups: _Groups, open_: Int64, final: Final | None) -> tuple[Int32, In
 
 
 def _first(order: Int32, chosen: Bool, starts: Int32) -> Int32:
-    """The first chosen event of each group, NEVER where there is none."""
     if not len(starts):
         return np.empty(0, np.int32)
     found: Int32 = np.minimum.reduceat(np.where(chosen, order, np.int32(NEVER)), starts)

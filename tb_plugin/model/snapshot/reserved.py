@@ -1,4 +1,4 @@
-"""From the events of a device to its segments: which addresses the allocator held from the driver, and when. Pure."""
+"""Segments of a device from its events: reserved address ranges over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """Reserved addresses; ``event`` and ``final`` tell more of them (-1 = neither does)."""
+    """Reserved addresses; ``event`` and ``final`` have their details (-1 = none)."""
 
     address: Int64
     size: Int64
@@ -29,10 +29,10 @@ class Ranges:
 def fixed_ranges(
     action: npt.NDArray[np.int8], address: Int64, size: Int64, final_at: Int64, final_size: Int64
 ) -> tuple[Ranges, int]:
-    """Returns the segments that were taken whole, and the number of events that do not fit.
+    """Returns the segments allocated as a whole, and the number of inconsistent events.
 
-    Between two takings of one address lies at most one return; a segment of the final state that no event took was
-    there before.
+    Between two allocations of one address there is at most one release; a segment of the final state without an
+    allocation event existed before.
     """
     rows = np.flatnonzero((action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_FREE))
     order = rows[np.argsort(address[rows], kind="stable")]
@@ -76,10 +76,11 @@ def fixed_ranges(
 def mapped_ranges(
     action: npt.NDArray[np.int8], address: Int64, size: Int64, final_at: Int64, final_size: Int64
 ) -> tuple[Ranges, int]:
-    """Returns the pieces of expandable segments, from the final state backwards, and the number of events that do not fit.
+    """Returns the pieces of expandable segments, from the final state backwards, and the number of inconsistent
+    events.
 
-    Such events are as rare as calls of the driver, so they are gone through one by one. Each cuts pieces at two places
-    at the most, and each piece is finished once.
+    Such events are as rare as driver calls, so a loop is enough. Each cuts pieces at two places at most, and each piece
+    is finished once.
     """
     held = _Held()
     for i, (at, length) in enumerate(zip(final_at.tolist(), final_size.tolist(), strict=True)):
@@ -105,14 +106,14 @@ def mapped_ranges(
 
 
 class _Held:
-    """Disjoint ranges by their start, each with what is known of it."""
+    """Disjoint ranges by their start, each with its details."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._held: dict[int, tuple[int, tuple[int, int]]] = {}
 
     def add(self, start: int, stop: int, about: tuple[int, int]) -> int:
-        """Adds what of a range is not there; returns how much that is."""
+        """Adds the missing part of a range; returns its size."""
         added = 0
         for low, high in self._gaps(start, stop):
             insort(self._starts, low)
@@ -136,7 +137,7 @@ class _Held:
         return [low for low in self._starts[first : bisect_left(self._starts, stop)] if self._held[low][0] > start]
 
     def cut(self, start: int, stop: int) -> list[tuple[int, int, tuple[int, int]]]:
-        """Takes a range out; returns its pieces."""
+        """Removes a range; returns its pieces."""
         pieces = []
         for low in self._touching(start, stop):
             high, about = self._held.pop(low)

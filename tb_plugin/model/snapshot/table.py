@@ -1,8 +1,8 @@
-"""The model of a snapshot: what a reader returns, and what is derived from it once.
+"""The snapshot model, as returned by a reader and as assembled.
 
 Events are numbered from 0 on each device; *after event e* is the state that includes it, and -1 is the state before the
-first one. A block or a segment *lives* from its ``begin`` to its ``end``: it is there after event e when
-``begin <= e < end``. What was there before the first event begins at -1, what is left at the end ends at ``NEVER``.
+first one. A block or a segment *lives* from ``begin`` to ``end``: it exists after event e when ``begin <= e < end``.
+Those from before the first event begin at -1; those left at the end end at ``NEVER``.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Int16 = npt.NDArray[np.int16]
 Int8 = npt.NDArray[np.int8]
 Bool = npt.NDArray[np.bool_]
 
+# The end of what still exists after the last event.
 NEVER = 2**31 - 1
-"""The end of what is still there after the last event."""
+# The device of pinned host memory.
 HOST = -1
-"""The device of pinned host memory."""
 
 
 class Action(IntEnum):
-    """What an event of the allocator did; the names of PyTorch in capitals."""
+    """Actions of the allocator; PyTorch's names in capitals."""
 
     ALLOC = 0
     FREE_REQUESTED = 1
@@ -49,7 +49,7 @@ class Action(IntEnum):
 
 
 class State(IntEnum):
-    """What a block of a segment is."""
+    """State of a block of a segment."""
 
     INACTIVE = 0
     PENDING = 1
@@ -59,12 +59,12 @@ class State(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """The history, device by device in the order of the file. -1 = absent, unless said otherwise."""
+    """The history by device, in file order. -1 = absent, unless noted."""
 
     device: Int16 = no_rows(np.int16)
     action: Int8 = no_rows(np.int8)
     address: Int64 = no_rows(np.int64)
-    """At an OOM event: bytes that the device had free."""
+    """For an OOM event: free bytes of the device."""
     size: Int64 = no_rows(np.int64)
     stream: Int16 = no_rows(np.int16)
     """Position in ``Snapshot.streams``."""
@@ -76,9 +76,9 @@ class Events:
     context: Int32 = no_rows(np.int32)
     """String id of the compiled region that was running."""
     metadata: Int32 = no_rows(np.int32)
-    """String id of what a person attached."""
+    """String id of user metadata."""
     category: Int32 = no_rows(np.int32)
-    """String id; only synthetic snapshots state it."""
+    """String id; only in synthetic snapshots."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class FinalSegments:
     stream: Int16 = no_rows(np.int16)
     pool: Int16 = no_rows(np.int16)
     is_large: Int8 = no_rows(np.int8)
-    """-1 = not stated."""
+    """-1 = not reported."""
     is_expandable: Int8 = no_rows(np.int8)
     stack: Int32 = no_rows(np.int32)
 
@@ -104,7 +104,7 @@ class FinalBlocks:
     address: Int64 = no_rows(np.int64)
     size: Int64 = no_rows(np.int64)
     requested: Int64 = no_rows(np.int64)
-    """Bytes that were asked for; -1 = not stated."""
+    """Requested bytes; -1 = not reported."""
     state: Int8 = no_rows(np.int8)
     stack: Int32 = no_rows(np.int32)
 
@@ -126,7 +126,7 @@ class Stacks:
 
 @dataclass(frozen=True, eq=False)
 class Annotations:
-    """Annotations (``record_function``) that ran while the history was recorded."""
+    """Annotations (``record_function``) during the history."""
 
     device: Int16 = no_rows(np.int16)
     name: Int32 = no_rows(np.int32)
@@ -136,7 +136,7 @@ class Annotations:
 
 @dataclass(frozen=True, eq=False)
 class RawSnapshot:
-    """What a reader returns: the file as columns, nothing derived."""
+    """The file as columns, from a reader, without derived data."""
 
     events: Events
     segments: FinalSegments
@@ -147,39 +147,39 @@ class RawSnapshot:
     streams: tuple[int, ...]
     """Values of the streams; 0 is the default stream."""
     pools: tuple[tuple[int, int], ...]
-    """(0, 0) is the pool that all share."""
+    """(0, 0) is the shared pool."""
     devices: int
-    """How many devices the history has lists for, empty ones included."""
+    """Number of device histories in the file, including empty ones."""
     settings: Mapping[str, Any]
-    """How the allocator was set, as the file states it."""
+    """Allocator settings in the file."""
     report: ReadReport
     recorder: Recorder
     device_type: int = MISSING
-    """c10 DeviceType of its devices, as in a trace's MemoryEvents; -1 = not stated."""
+    """c10 DeviceType of its devices, as in MemoryEvents of a trace; -1 = not reported."""
     overflowed: tuple[int, ...] = ()
-    """Devices of which the file states that their history is trimmed."""
+    """Devices with a trimmed history."""
     max_entries: int | None = None
-    """How many events the recorder kept at most, where the file says so."""
+    """Maximum number of events of the recorder, if reported."""
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Blocks by device, then by their first event: those from before the history first."""
+    """Blocks by device, then by first event; those from before the history first."""
 
     device: Int16
     address: Int64
     size: Int64
     requested: Int64
-    """Only of blocks that are left at the end; -1 = not known."""
+    """Requested bytes, only for blocks left at the end; -1 = unknown."""
     stream: Int16
     pool: Int16
     stack: Int32
-    """That of the allocation; before the history what the snapshot states, or the release where releases repeat it."""
+    """Stack of the allocation; before the history, that of the snapshot or of the release, if releases repeat it."""
     begin: Int32
     freed: Int32
-    """Event that asked for its release."""
+    """Event that requested its release."""
     end: Int32
-    """Event from which on its memory could be given to others."""
+    """Event after which its memory could be reused."""
     category: Int32
     context: Int32
     metadata: Int32
@@ -203,21 +203,21 @@ class Segments:
 
 @dataclass(frozen=True)
 class Oddities:
-    """What of a device's history does not fit together: numbers of events."""
+    """Inconsistencies in the history of a device, as numbers of events."""
 
     unmatched_releases: int = 0
-    """Releases of an address that nothing had."""
+    """Releases of an address that was not allocated."""
     unreleased_reuse: int = 0
-    """Blocks whose address was given again without a recorded release; they end there."""
+    """Blocks whose address was reused without a recorded release; they end there."""
     lost_blocks: int = 0
-    """Blocks that were allocated and never released, and that the final state does not have."""
+    """Blocks that were allocated, never released, and are missing in the final state."""
     unmatched_segments: int = 0
-    """Segments that were given back or taken where the others say otherwise."""
+    """Segments whose allocation or release contradicts other events."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A snapshot as analyses take it."""
+    """A snapshot for analyses."""
 
     events: Events
     first: Int64
@@ -230,15 +230,15 @@ class Snapshot:
     streams: tuple[int, ...]
     pools: tuple[tuple[int, int], ...]
     device_ids: tuple[int, ...]
-    """Devices that have anything, HOST last."""
+    """Devices with any data, HOST last."""
     settings: Mapping[str, Any]
     report: ReadReport
     recorder: Recorder
     device_type: int
     has_history: bool
-    """Of any device. One whose only events are marks (of dumps and the program) has none: they are left out."""
+    """Whether any device has one. Marks alone (of dumps and the program) are no history."""
     origin_ns: int
-    """Epoch time of 0; 0 when no event states a time."""
+    """Epoch time of 0; 0 when no event has a time."""
     has_times: bool
     oddities: tuple[Oddities, ...]
     """By device, as ``device_ids``."""

@@ -1,1 +1,4 @@
-"""The one trace model: columns, strings, nesting, steps. Knows no format, no vendor and no view."""
+"""The trace model: columns, strings, nesting, steps.
+
+It does not depend on formats, vendors or views.
+"""

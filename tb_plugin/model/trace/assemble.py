@@ -1,4 +1,7 @@
-"""From what a reader collected to the model: sort, set impossible times aside, nest, link, find the steps."""
+"""The trace model from reader output.
+
+It sorts rows, removes impossible times, nests and links rows, and finds the steps.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,8 @@ Int16 = npt.NDArray[np.int16]
 Bool = npt.NDArray[np.bool_]
 
 _WIDE = re.compile(r"\b(?:float|float32|double|float64)\b", re.IGNORECASE)
+# Narrow element types of inputs: products of wide types may run outside a matrix unit.
 _NARROW = re.compile(r"half|float16|float8|u?int8|char", re.IGNORECASE)
-"""Element types of inputs: products of the wide ones may run outside of a matrix unit."""
 Section = TypeVar("Section", OperatorArgs, PythonArgs, DeviceArgs, CollectiveArgs, AsyncRows)
 
 
@@ -127,7 +130,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         counters=counters,
         counter_series=raw.counter_series,
         arrows=arrows,
-        steps=steps_in(raw, rows, _asked_by(raw, launch, operator), origin),
+        steps=steps_in(raw, rows, _requester(raw, launch, operator), origin),
         metadata=raw.metadata,
         report=report,
         coverage=coverage(int(rows.end.max(initial=0)), report, raw.window),
@@ -144,7 +147,6 @@ def assemble(raw: RawTrace) -> TraceTable:
 
 
 def _origin(raw: RawTrace, order: Int64) -> int:
-    """File time of the first event, also of those outside a window."""
     if raw.window is not None:
         return raw.window.origin_ns
     times = [int(raw.start_ns[order[0]])] if len(order) else []
@@ -164,7 +166,6 @@ def _origin(raw: RawTrace, order: Int64) -> int:
 
 
 def _tracks(raw: RawTrace, order: Int64, process: Int32 | None) -> tuple[tuple[Track, ...], Int32]:
-    """Host threads, then what lies on none, then device streams, by first event. They never share a track."""
     is_async = np.zeros(len(raw.start_ns), np.bool_)
     is_async[raw.asynchronous.row] = True
     sort = np.where(is_async[order], 1, 2 * of_kind(raw.kind[order], *ON_DEVICE))
@@ -195,7 +196,6 @@ def _tracks(raw: RawTrace, order: Int64, process: Int32 | None) -> tuple[tuple[T
 
 
 def _devices(raw: RawTrace) -> tuple[tuple[DeviceInfo, ...], Int16]:
-    """Devices by number (others by text, after them), and each row's device in that order."""
 
     def number(position: int) -> tuple[bool, int, str]:
         text = raw.devices[position].id
@@ -208,7 +208,6 @@ def _devices(raw: RawTrace) -> tuple[tuple[DeviceInfo, ...], Int16]:
 
 
 def _moved(section: Section, position: Int32) -> Section:
-    """A section with its rows renamed to their new positions, sorted; rows that were set aside leave."""
     row = position[section.row]
     kept = np.flatnonzero(row != MISSING)
     # A row stands in a section once: writing each to its place sorts them.
@@ -238,14 +237,12 @@ def _op_tree(rows: Rows, nests: Nests, window: Window | None) -> tuple[Int32, In
 
 
 def _globally(local: Int32, members: Int64) -> Int32:
-    """Positions among ``members`` as positions among all rows."""
     if not len(members):
         return local
     return np.where(local == MISSING, MISSING, members[local]).astype(np.int32)
 
 
 def _operators(rows: Rows, nests: Nests) -> Int32:
-    """For all rows: the innermost operator around a host row (itself excluded)."""
     operator = np.full(len(rows.start), MISSING, np.int32)
     members, among, _ = nests.parents(EventKind.OPERATOR)
     operator[members] = _globally(among, members)
@@ -260,7 +257,6 @@ def _innermost(rows: Rows, members: Int64, parent: Int32, at_track: Int32, at: I
 
 
 def _device_links(rows: Rows, operator: Int32, is_external_id_sure: bool) -> tuple[Int32, Int32, int]:
-    """Launch and operator of every device row, and how many external ids name another operator."""
     launch = np.full(len(rows.start), MISSING, np.int32)
     work = rows.of(*DEVICE_WORK)
     calls = rows.of(EventKind.RUNTIME)
@@ -277,7 +273,6 @@ def _device_links(rows: Rows, operator: Int32, is_external_id_sure: bool) -> tup
 
 
 def _python(rows: Rows, nests: Nests) -> Int32:
-    """The innermost Python call around each Python call and each operator."""
     python_parent = np.full(len(rows.start), MISSING, np.int32)
     members, among, _ = nests.parents(EventKind.PYTHON, EventKind.MODULE)
     python_parent[members] = _globally(among, members)
@@ -304,7 +299,6 @@ def _collective(known: Bool, rows: Rows, operator: Int32, launch: Int32) -> Bool
 
 
 def _matrix_use(raw: RawTrace, use: UInt8, operators: OperatorArgs, operator: Int32) -> UInt8:
-    """What the names of kernels say, and where they say nothing the recorded types of their operators' inputs."""
     rows = np.flatnonzero(use == MatrixUse.BY_TYPE)
     if not len(rows):
         return use
@@ -316,7 +310,6 @@ def _matrix_use(raw: RawTrace, use: UInt8, operators: OperatorArgs, operator: In
 
 
 def _forward(raw: RawTrace, rows: Rows, operators: OperatorArgs, tracks: tuple[Track, ...], origin: int) -> Int32:
-    """The forward operator of each backward operator: by the recorded arrows, else by sequence number."""
     forward = np.full(len(rows.start), MISSING, np.int32)
     is_operator = rows.kind[operators.row] == EventKind.OPERATOR
     autograd = links.Autograd(
@@ -375,6 +368,5 @@ def _drawn(rows: Rows, nests: Nests, asynchronous: AsyncRows) -> _Drawn:
     return _Drawn(depth, overlaps)
 
 
-def _asked_by(raw: RawTrace, launch: Int32, operator: Int32) -> Int32:
-    """Who asked for device work, when it was asked for: the launch, or, where another thread launches later, the operator."""
+def _requester(raw: RawTrace, launch: Int32, operator: Int32) -> Int32:
     return np.where(operator != MISSING, operator, launch).astype(np.int32) if raw.is_external_id_sure else launch

@@ -1,6 +1,6 @@
-"""What a profile says beyond the columns that all traces share: columns and tables of its own, stated steps and blocks.
+"""Profile-specific data: open columns, vendor tables, reported steps and blocks.
 
-Nothing here has a meaning to an analysis that was not written for it; it is kept as the profile has it, and shown.
+It is stored and shown unchanged; only analyses written for it use it.
 """
 
 from __future__ import annotations
@@ -18,55 +18,55 @@ from tb_plugin.model.trace.schema import no_rows
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+# Key of the open column with output shapes: text as OperatorArgs.shapes.
 RESULT_SHAPES = "Output Dims"
-"""Key of the open column with the shapes of what operators returned: text as ``OperatorArgs.shapes``."""
 
+# Key of the open column of ranges without a recorded end: 1 for each. Their duration is unknown.
 NEVER_ENDED = "never ended"
-"""Key of the open column of ranges that nothing ends: 1 for each of them. How long they last nobody recorded."""
 
+# Key of the open column with the number of the graph of device work.
 GRAPH_ID = "graph id"
-"""Key of the open column with the number of the graph that a piece of device work is part of."""
+# Key of the open column with the node number: alone, or in the lower 32 bits below the graph number.
 NODE_ID = "graph node id"
-"""Key of the open column with the number of its node: alone, or below that of the graph in the upper 32 bits."""
+# Key of the open column with the program region in which replayed work was captured.
 REGION = "name"
-"""Key of the open column with the region of the program that a piece of replayed work was captured in."""
+# Key of the open column that says whether such a region belongs to the backward pass.
 REGION_PHASE = "autograd_phase"
-"""Key of the open column that tells whether such a region belongs to the backward pass."""
+# Its value for the backward pass.
 BACKWARD_PHASE = "backward"
-"""Value of ``REGION_PHASE`` that says so."""
+# Key of the open column with the same as JSON: a list of objects, outer regions first.
 REGIONS = "annotation"
-"""Key of the open column with the same as JSON: a list of objects, outer regions first."""
+# Key of the open column with the kernel name of a launching call, next to GRID and BLOCK.
 LAUNCHED = "kernel"
-"""Key of the open column with the name of the kernel that a call launches; ``GRID`` and ``BLOCK`` stand beside it."""
 GRID, BLOCK = "grid", "block"
 
+# Keys of the open columns of failed memory requests: requested bytes, and bytes in use and reserved then.
 REQUESTED, ALLOCATED, RESERVED = "Bytes", "Total Allocated", "Total Reserved"
-"""Keys of the open columns of failed requests for memory: bytes requested, and what was in use and reserved then."""
+# Keys of the open columns with their device, as in MemoryEvents.
 DEVICE_TYPE, DEVICE_NUMBER = "Device Type", "Device Id"
-"""Keys of the open columns with their device, as in ``MemoryEvents``."""
 
+# Unit of vendor columns with clock times in whole nanoseconds.
 SINCE_1970 = "ns since 1970"
-"""Unit of stated columns that are times of a clock: whole nanoseconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class OpenColumn:
-    """A fact that some rows have under a name of the profile's own, verbatim."""
+    """A property of some rows under the profile's own name, unchanged."""
 
     key: str
-    """The name as the profile has it; no two columns of a trace share one."""
+    """The name in the profile, unique in a trace."""
     row: Int32
-    """Rows that have the fact: positions as in a section, ascending in a TraceTable."""
+    """Rows with the property: positions as in a section, ascending in a TraceTable."""
     value: npt.NDArray[Any]
-    """A value for each row: whole numbers, floats, or string ids where ``is_text``."""
+    """One value per row: integers, floats, or string ids if ``is_text``."""
     is_text: bool = False
     title: str = ""
-    """What a person reads; empty: the key."""
+    """Title for users; empty: the key."""
     unit: str = ""
-    """As the profile writes it; empty where the key says it or there is none."""
+    """As written by the profile; empty if it is in the key or there is none."""
 
     def at(self, rows: npt.NDArray[np.integer]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Returns a value for each of some rows of a TraceTable, and which of them have the fact."""
+        """Returns values for some rows of a TraceTable, and which of them have one."""
         if not len(self.row):
             return np.zeros(len(rows), self.value.dtype), np.zeros(len(rows), np.bool_)
         place = np.minimum(np.searchsorted(self.row, rows), len(self.row) - 1)
@@ -75,7 +75,7 @@ class OpenColumn:
 
 @dataclass(frozen=True, eq=False)
 class StatedColumn:
-    """A column of a table that a profile states; ``values`` are texts, whole numbers or floats, null = left empty."""
+    """A column of a vendor table; ``values`` are texts, integers or floats, null = empty."""
 
     key: str
     title: str
@@ -86,51 +86,51 @@ class StatedColumn:
 
 @dataclass(frozen=True, eq=False)
 class StatedTable:
-    """A table that a profile states and nobody computes: its columns as they are."""
+    """A vendor table with its columns unchanged."""
 
     name: str
-    """Names the table in URLs: letters, digits and ``_``; no two tables of a trace share one."""
+    """Name of the table in URLs: letters, digits and ``_``, unique in a trace."""
     title: str
     columns: tuple[StatedColumn, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class StatedSteps:
-    """Steps that a profile states, in place of annotations among its rows. Times as the rows' ``start_ns``, ascending."""
+    """Steps reported by the profile instead of annotations. Times as the rows' ``start_ns``, ascending."""
 
     label: tuple[str, ...]
     start_ns: Int64
     end_ns: Int64
 
 
+# Marks a total with only a release recorded, so that the allocated bytes are unknown.
 ONLY_RELEASED = -2
-"""Stands for a total of which a profile says that only a release was seen, so that nobody knows how much is held."""
 
 
 @dataclass(frozen=True, eq=False)
 class StatedMemory:
-    """What a profile itself says of its allocator events: a row for each of them, or none at all. -1 = it does not say."""
+    """Reported data about allocator events: one row for each of them, or none at all. -1 = not reported."""
 
     name: Int32 = no_rows(np.int32)
-    """String id of who asked for the block, of an allocation."""
+    """String id of the requester of the block, for an allocation."""
     allocator: Int32 = no_rows(np.int32)
-    """String id of the allocator, where it is not the framework's own: its blocks and totals are apart."""
+    """String id of a separate allocator: its blocks and totals are separate."""
     pooled_ns: Int64 = no_rows(np.int64)
-    """When the memory of a release was back in the pool. Times as those of the events."""
+    """When released memory was back in the pool. Times as those of the events."""
 
 
 @dataclass(frozen=True, eq=False)
 class AllocatorBlocks:
-    """Blocks of which a profile states both times. -1 = absent. Times as the rows' ``start_ns``."""
+    """Blocks with both times reported. -1 = absent. Times as the rows' ``start_ns``."""
 
     start_ns: Int64 = no_rows(np.int64)
     end_ns: Int64 = no_rows(np.int64)
-    """When it was released; -1 = never, as far as the profile knows."""
+    """Release time; -1 = never, as far as known."""
     bytes: Int64 = no_rows(np.int64)
     name: Int32 = no_rows(np.int32)
-    """String id of who asked for it."""
+    """String id of the requester."""
     allocator: Int32 = no_rows(np.int32)
-    """String id of the allocator that gave it."""
+    """String id of its allocator."""
     device_type: Int32 = no_rows(np.int32)
     """c10 DeviceType, as in MemoryEvents."""
     device_id: Int32 = no_rows(np.int32)
@@ -138,7 +138,8 @@ class AllocatorBlocks:
 
 @dataclass(frozen=True, eq=False)
 class AllocatorTotals:
-    """Totals of allocators (or of parts of the software) over time, each until the next of its allocator and device.
+    """Totals of allocators (or software components) over time, each valid until the next of its allocator and
+    device.
 
     -1 = absent; ``reserved`` may be ``ONLY_RELEASED``.
     """
@@ -154,7 +155,7 @@ class AllocatorTotals:
 
 
 def moved_columns(columns: Sequence[OpenColumn], position: Int32) -> tuple[OpenColumn, ...]:
-    """Returns columns with their rows renamed to their new positions, sorted; of rows that were set aside (-1) none."""
+    """Returns columns with their rows renamed to new positions, sorted; without removed rows (-1)."""
     moved = []
     for column in columns:
         row = position[column.row]

@@ -1,7 +1,7 @@
-"""What was captured for a graph, or ran before it did: device work in order of launch, and what stood around each launch.
+"""Captures of graphs: device work by launch, with the scopes around each launch.
 
-It is made of this trace (``analysis/graphs``) or of another one, whose texts were added to the strings of this one: all ids
-count into the strings of the trace that has it.
+They come from this trace (``analysis/graphs``) or from another one whose texts were added to the strings of this one:
+all ids index the strings of the trace that contains it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Scopes:
-    """What was open on a host thread around launches; a parent stands before its children. String ids; -1 = absent."""
+    """Open scopes on a host thread around launches; parents come first. String ids; -1 = absent."""
 
     kind: UInt8 = no_rows(np.uint8)
     """EventKind: OPERATOR, MODULE, PYTHON or ANNOTATION."""
@@ -38,26 +38,26 @@ class Scopes:
     stack: Int32 = no_rows(np.int32)
     """As ``OperatorArgs.stack``, where it is an operator."""
     is_backward: Bool = no_rows(np.bool_)
-    """What the autograd engine ran, and all inside of it."""
+    """Whether the autograd engine ran it, or a scope around it."""
     is_eligible: Bool = no_rows(np.bool_)
     """As ``TraceTable.matrix_eligible``."""
     row: Int32 = no_rows(np.int32)
-    """The row of this trace, -1 of what another trace has."""
+    """The row of this trace, -1 for another trace."""
     forward: Int32 = no_rows(np.int32)
-    """Position of the forward operator behind what a backward operator did, -1 of all else."""
+    """Position of the forward operator of a backward operator, else -1."""
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def nearest(self, *kinds: EventKind) -> Int32:
-        """Returns for each scope, and one more for -1, the innermost of these kinds that it is or stands in; -1 = none."""
+        """Returns for each scope, and one more for -1, the innermost of these kinds at or around it; -1 = none."""
         wanted = np.isin(self.kind, kinds)
         found = inherit(np.where(wanted, np.arange(len(self)), MISSING).astype(np.int32), self.parent)
         return np.append(found, np.int32(MISSING))
 
 
 def named_scopes(kind: EventKind, name: Int32, parent: Int32, is_backward: Bool | None = None) -> Scopes:
-    """Returns scopes of one kind of which nothing else is known."""
+    """Returns scopes of one kind with only their names."""
     none = np.full(len(name), MISSING, np.int32)
     never = np.zeros(len(name), np.bool_)
     back = never if is_backward is None else is_backward
@@ -68,21 +68,21 @@ def named_scopes(kind: EventKind, name: Int32, parent: Int32, is_backward: Bool 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Device work in order of launch: sequence i is ``[begin[i], begin[i + 1])`` of the other columns. -1 = absent."""
+    """Device work by launch: sequence i is ``[begin[i], begin[i + 1])`` of the other columns. -1 = absent."""
 
     begin: Int64 = field(default_factory=lambda: np.zeros(1, np.int64))
     is_capture: Bool = no_rows(np.bool_)
-    """Whether each sequence was captured; else it ran."""
+    """Whether each sequence was captured; otherwise it ran."""
     kind: UInt8 = no_rows(np.uint8)
     """EventKind: KERNEL, MEMCPY or MEMSET."""
     name: Int32 = no_rows(np.int32)
-    """String id of the kernel; absent where nothing ran and the call does not say."""
+    """String id of the kernel; absent if nothing ran and the call does not name it."""
     grid: Int32 = no_rows(np.int32)
     block: Int32 = no_rows(np.int32)
     scope: Int32 = no_rows(np.int32)
     """The innermost scope around the launch."""
     is_forked: Bool = no_rows(np.bool_)
-    """Whether each sequence was captured on streams that wait for each other: a replay may run it in another order."""
+    """Whether each sequence was captured on synchronized streams: a replay may run it in another order."""
 
     def __len__(self) -> int:
         return len(self.begin) - 1
@@ -90,7 +90,7 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class NodeStacks:
-    """Python calls around the launches that nodes of graphs stand for, by the recorded ids of the nodes."""
+    """Python calls around the launches of graph nodes, by recorded node ids."""
 
     node: Int64 = no_rows(np.int64)
     """Id of the graph in the upper 32 bits, that of the node in the lower ones; ascending."""
@@ -101,18 +101,18 @@ class NodeStacks:
 
 @dataclass(frozen=True, eq=False)
 class Captured:
-    """What another recording knows of the graphs that this trace replays."""
+    """Data of another recording about the graphs that this trace replays."""
 
     source: str = ""
-    """What a person calls the recording: its run, worker and span, or its file."""
+    """The recording for users: its run, worker and span, or its file."""
     scopes: Scopes = field(default_factory=Scopes)
     sequences: Sequences = field(default_factory=Sequences)
     stacks: NodeStacks = field(default_factory=NodeStacks)
     parts: tuple[tuple[int, str], ...] = ()
-    """Where several recordings are taken together: the first sequence of each that has any, and what a person calls it."""
+    """For several combined recordings: the first sequence of each, and its name for users."""
 
     def source_of(self, sequence: int) -> str:
-        """Returns what a person calls the recording that has a sequence."""
+        """Returns the name of the recording with a sequence."""
         return next((name for first, name in self.parts[::-1] if first <= sequence), self.source)
 
     def __bool__(self) -> bool:
@@ -120,22 +120,22 @@ class Captured:
 
 
 _Part = TypeVar("_Part", Scopes, Sequences, NodeStacks)
+# Columns of string ids.
 _TEXTS: dict[type, tuple[str, ...]] = {
     Scopes: ("name", "shapes", "types", "stack"),
     Sequences: ("name", "grid", "block"),
     NodeStacks: (),
 }
-"""Columns of string ids."""
+# Columns of positions in scopes.
 _PLACES: dict[type, tuple[str, ...]] = {Scopes: ("parent", "forward"), Sequences: ("scope",), NodeStacks: ("scope",)}
-"""Columns of positions in scopes."""
 
 
 def merge_captures(
     strings: StringTable, captures: Iterable[tuple[Captured, StringTable]], source: str
 ) -> tuple[Captured, StringTable]:
-    """Returns one capture of several, and ``strings`` with their texts; ids of each count into the strings beside it.
+    """Returns several captures as one, and ``strings`` with their texts; ids of each index the strings next to it.
 
-    Ids of ``strings`` stay what they are. Of two stacks of one node the first stands.
+    Ids of ``strings`` do not change. Of two stacks of one node the first is used.
     """
     parts = list[tuple[int, str]]()
     scopes, sequences, calls, stacks = [Scopes()], [Sequences()], [Scopes()], [NodeStacks()]
@@ -148,20 +148,19 @@ def merge_captures(
         stacks.append(_own(captured.stacks, of, sum(map(len, calls))))
         calls.append(_own(captured.stacks.scopes, of, sum(map(len, calls))))
     begin = np.cumsum(np.concatenate([[0], *(np.diff(each.begin) for each in sequences)]), dtype=np.int64)
-    every = _joined(stacks)
+    every = _concatenated(stacks)
     node, first = np.unique(every.node, return_index=True)
     found = Captured(
         source,
-        _joined(scopes),
-        replace(_joined(sequences), begin=begin),
-        NodeStacks(node, every.scope[first], _joined(calls)),
+        _concatenated(scopes),
+        replace(_concatenated(sequences), begin=begin),
+        NodeStacks(node, every.scope[first], _concatenated(calls)),
         tuple(parts),
     )
     return found, strings
 
 
 def _added(strings: StringTable, captured: Captured, theirs: StringTable) -> tuple[StringTable, Int32]:
-    """The strings with the texts of a recording, and what its ids become; the last one is for -1, which stays."""
     parts = (captured.scopes, captured.sequences, captured.stacks.scopes)
     used = np.unique(np.concatenate([getattr(part, name) for part in parts for name in _TEXTS[type(part)]]))
     used = used[used != MISSING]
@@ -172,7 +171,6 @@ def _added(strings: StringTable, captured: Captured, theirs: StringTable) -> tup
 
 
 def _own(part: _Part, of: Int32, offset: int) -> _Part:
-    """The part with ids of the trace, behind so many scopes of others, and without rows of the other recording."""
     changed: dict[str, Any] = {name: of[getattr(part, name)] for name in _TEXTS[type(part)]}
     for name in _PLACES[type(part)]:
         places = getattr(part, name)
@@ -182,8 +180,7 @@ def _own(part: _Part, of: Int32, offset: int) -> _Part:
     return replace(part, **changed)
 
 
-def _joined(parts: Sequence[_Part]) -> _Part:
-    """The columns of several parts one behind the other."""
+def _concatenated(parts: Sequence[_Part]) -> _Part:
     names = [field.name for field in fields(parts[0]) if field.name not in ("begin", "scopes")]
     columns: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in parts]) for name in names}
     return replace(parts[0], **columns)

@@ -1,4 +1,4 @@
-"""Regions of the program that a recorder wrote beside replayed work as a list in JSON."""
+"""Program regions of replayed work, recorded as JSON lists."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from tb_plugin.model.trace.extra_columns import BACKWARD_PHASE, REGION, REGION_PHASE
 
+# Name, and whether it belongs to the backward pass.
 Region = tuple[str, bool]
-"""Its name, and whether it belongs to the backward pass."""
 
 
 def listed_regions(text: str) -> list[Region]:
-    """Returns the regions that a text lists, outer ones first; none of a text that is no such list."""
+    """Returns the regions in a text, outer ones first; empty for other texts."""
     try:
         listed: Any = json.loads(text)
     except (ValueError, RecursionError):

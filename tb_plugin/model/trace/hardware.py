@@ -1,4 +1,4 @@
-"""The devices a trace speaks of, in neutral words."""
+"""Devices of a trace in neutral words."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """What words in profiles of a family mean: of cores, operations, counters and links; "" or () = there are none."""
+    """Vocabulary of a device family: cores, operations, counters and links; "" or () = none."""
 
     cores: tuple[tuple[str, str], ...] = ()
-    """What kinds of cores are called on a page, in the order of pages; others are called what the profile calls them."""
+    """Display names of core kinds, in page order; others keep the name in the profile."""
     fallback_cores: tuple[str, ...] = ()
-    """Kinds of cores that take what the others have no kernel for, and are slow at it."""
+    """Slow core kinds that run operators without a kernel for the others."""
     conversions: tuple[str, ...] = ()
-    """Operations that give numbers another layout or type, and compute nothing."""
+    """Operations that only convert layout or type."""
     reading: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Keys of shares of a kernel's time: those in which it reads from memory, and those in which it computes meanwhile."""
+    """Keys of shares of a kernel's time: memory reads, and computation in parallel."""
     frequency: str = ""
     """Name of the counter of the cores' frequency."""
     normal_hertz: float = 0.0
-    """The frequency at work."""
+    """The frequency under load."""
     idle_hertz: float = 0.0
-    """The frequency without work."""
+    """The idle frequency."""
     packets: tuple[tuple[str, int], ...] = ()
-    """Kinds of links, and the bytes from which on a packet makes good use of one."""
+    """Kinds of links, and the minimum packet size in bytes for good use of one."""
     receiving: str = ""
-    """Regular expression for names of kernels that wait for what another rank sends."""
+    """Regular expression for names of kernels that wait for data of another rank."""
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device. ``id`` is the text of ``args.device``; what the trace does not say is None."""
+    """One device. ``id`` is the text of ``args.device``; unknown values are None."""
 
     id: str
     ordinal: int | None = None
-    """Its number in the framework (cuda:0, hip:0), which allocator events record; None where the trace does not tell."""
+    """Its number in the framework (cuda:0, hip:0), as in allocator events; None if unknown."""
     vendor: str = ""
-    """Id of the device family that produced it: cuda, rocm, xpu, mtia, ..."""
+    """Id of its device family: cuda, rocm, xpu, mtia, ..."""
     name: str | None = None
     memory_bytes: int | None = None
     sm_count: int | None = None
@@ -49,26 +49,26 @@ class DeviceInfo:
     has_matrix_unit: bool | None = None
     """True when the device has one; None when unknown."""
     collective_backend: str = ""
-    """The backend of process groups that is made for it, "" when none is known."""
+    """The backend of process groups for it, "" if unknown."""
     matrix_unit: str = ""
     """The vendor's word for its matrix units (Tensor Cores, Matrix Cores, XMX), "" when it has none."""
     precisions: tuple[str, ...] = ()
-    """Number formats below 32 bit (and tf32) that its matrix units compute in: fp16, bf16, tf32, fp8; () = unknown."""
+    """Number formats below 32 bit (and tf32) of its matrix units: fp16, bf16, tf32, fp8; () = unknown."""
     multiprocessor: str = ""
-    """The vendor's word for what runs a block of threads (SM, CU, Xe core), "" when it has none."""
+    """The vendor's word for a multiprocessor (SM, CU, Xe core), "" when it has none."""
 
     @property
     def is_named(self) -> bool:
-        """Returns whether its id is a word and its number (gpu0): a name that says as much as cuda:0."""
+        """Returns whether its id is a word with its number (gpu0), as informative as cuda:0."""
         return not self.id.isdecimal() and self.id.rstrip("0123456789") + str(self.ordinal) == self.id
 
     peaks: tuple[tuple[str, float], ...] = ()
-    """Operations in a nanosecond by number format (fp32 outside of matrix units; tf32, fp16, fp8: in them), () = unknown."""
+    """Operations per nanosecond by number format (fp32 outside matrix units; tf32, fp16, fp8 in them), () = unknown."""
     bandwidth: float | None = None
-    """Bytes in a nanosecond to and from its memory."""
+    """Memory bandwidth, bytes per nanosecond."""
     link_bandwidth: float | None = None
-    """Bytes in a nanosecond over all its links to other devices of its node, in one direction."""
+    """Bytes per nanosecond over all its links to other devices of its node, in one direction."""
     word: str = "GPU"
-    """What such a device is called: GPU, NPU; "Device" where it is none of these, as a processor."""
+    """Word for such a device: GPU, NPU; "Device" for others, such as a processor."""
     facts: DeviceFacts | None = None
-    """What its profiles state beside what all do; None where nobody knows."""
+    """Vocabulary of its profiles; None if unknown."""

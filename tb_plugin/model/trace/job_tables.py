@@ -1,9 +1,8 @@
-"""Tables in which profiles state what the ranks of a job did: times of steps, communication, links, process groups.
+"""Reported tables about ranks: step times, communication, links, process groups.
 
-A rank's profile states rows about itself, the output of an analysis of a whole job those of all ranks; both have these
-columns, so that one function serves both. Whole nanoseconds and bytes (a million to the MB of communication); null = not
-stated. A ``rank`` is the number in the job, a ``group`` the name under which the communication library knows the ranks that
-take part.
+A rank's profile has rows about itself, an analysis of a whole job has those of all ranks; both have these columns.
+Whole nanoseconds and bytes (a million to the MB of communication); null = not reported. A ``rank`` is the number in the
+job, a ``group`` the name of the ranks in the communication library.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from tb_plugin.model.trace.extra_columns import SINCE_1970, StatedColumn, Stated
 
 _TEXT, _INT, _FLOAT = pa.string(), pa.int64(), pa.float64()
 
+# A step of a rank, or, if rank is null, the maximum over the ranks of a pipeline stage.
 STEP_TIMES = "step_times"
-"""A step of a rank, or, where ``rank`` is null, the largest of the ranks of a pipeline stage."""
+# A call of a collective, or of a send or receive, on a rank.
 OPERATIONS = "communication_operations"
-"""A call of a collective, or of a send or receive, on a rank."""
+# Bytes of a call by kind of link.
 BANDS = "communication_bands"
-"""What a call moved over links of a kind."""
+# Packet sizes of a call.
 PACKETS = "communication_packets"
-"""How large the packets were in which a call moved it."""
+# Bytes from one rank to another, or within one.
 LINKS = "communication_links"
-"""What went from a rank to another, or within one."""
+# The ranks of a group.
 GROUPS = "communication_groups"
-"""The ranks of a group."""
 
+# kind is "collective" or "p2p".
 _CALL = {"rank": _INT, "step": _TEXT, "kind": _TEXT, "operation": _TEXT, "group": _TEXT}
-"""``kind`` is "collective" or "p2p"."""
 SCHEMAS: Mapping[str, Mapping[str, pa.DataType]] = {
     STEP_TIMES: {
         "rank": _INT, "stage_ranks": _TEXT, "device": _INT, "step": _TEXT, "computing_ns": _INT, "exposed_ns": _INT,
@@ -65,7 +64,7 @@ _TITLES = {
 
 
 def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
-    """Returns the table ``name`` of values by column; columns that nobody has are null."""
+    """Returns the table ``name`` of values by column; missing columns are null."""
     length = len(next(iter(columns.values()), ()))
     return pa.table(
         {
@@ -76,7 +75,7 @@ def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
 
 
 def as_stated(name: str, table: pa.Table) -> StatedTable:
-    """Returns a table of these as a trace keeps it: without columns that nobody has."""
+    """Returns such a table as a trace stores it, without empty columns."""
     columns = [
         StatedColumn(
             key, key.removesuffix("_ns").replace("_", " ").capitalize(), _unit(key), table[key].combine_chunks()
@@ -88,7 +87,7 @@ def as_stated(name: str, table: pa.Table) -> StatedTable:
 
 
 def stated_in(tables: Iterable[StatedTable], name: str) -> pa.Table | None:
-    """Returns the table ``name`` of those that a trace keeps; None where it states none."""
+    """Returns the table ``name`` of a trace; None if it is not reported."""
     found = next((table for table in tables if table.name == name), None)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What kernels do, as far as their names and those of operators tell: on the way from rules to analyses."""
+"""Kernel classes from names of kernels and operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_plugin.model.trace.schema import no_rows
 
 @dataclass(frozen=True)
 class RuleFile:
-    """A RuleFile holds a person's rules as the file was read; ``problem`` says why it was not."""
+    """A RuleFile has the user's rules as text; ``problem`` says why it could not be read."""
 
     text: str = ""
     problem: str = ""
@@ -20,15 +20,15 @@ class RuleFile:
 
 @dataclass(frozen=True, eq=False)
 class ClassNames:
-    """Names of kernels and operators that a rule knows, and what such kernels do."""
+    """Names of kernels and operators matched by a rule, and their classes."""
 
     name: npt.NDArray[np.int32] = no_rows(np.int32)
     """String id."""
     of_operator: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """The name is an operator's: it tells the class of a kernel of which the own name says nothing."""
+    """The name is an operator's: it gives the class of a kernel with an unknown name."""
     kernel_class: npt.NDArray[np.uint8] = no_rows(np.uint8)
     """KernelClass."""
     rule: npt.NDArray[np.int32] = no_rows(np.int32)
-    """String id of the rule as it is written."""
+    """String id of the rule text."""
     is_own: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """A person wrote the rule: it goes before all else."""
+    """A rule of the user, which takes precedence."""

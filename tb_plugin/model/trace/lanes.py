@@ -1,4 +1,4 @@
-"""Lanes of rows that lie on no thread: an operation takes the first that is free when it begins."""
+"""Lanes of rows without a thread: the first free lane per operation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Int32 = npt.NDArray[np.int32]
 def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: Int64) -> Int64:
     """Returns the lane of each row on its track, from 0. Rows are sorted by (start, longest first).
 
-    Rows of one operation nest; it takes as many lanes as the highest operation of its track is high, so that lanes of
+    Rows of one operation nest; it takes as many lanes as the highest operation of its track, so that lanes of
     operations never mix.
     """
     level = tree.nest(operation.astype(np.int32), start, end).depth.astype(np.int64)
@@ -35,7 +35,6 @@ def lanes(track: Int32, operation: npt.NDArray[np.integer], start: Int64, end: I
 
 
 def _first_free(track: Int32, start: Int64, end: Int64) -> Int64:
-    """The first lane of each track that is free when a span begins; spans are sorted by start."""
     found = np.zeros(len(start), np.int64)
     by_track = stable_order(track)
     reach = end[by_track]

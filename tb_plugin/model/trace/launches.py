@@ -1,4 +1,4 @@
-"""The launches of the thread that launches most, in order, each with a number that says which kernels it launches."""
+"""Kernel launches of the busiest launching thread, with kernel tokens."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from tb_plugin.model.trace.strings import StringTable
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+# Numbers in kernel names (tiles, splits) depend on sizes, which change between steps.
 _VARYING = r"\d+"
-"""Numbers in names of kernels (tiles, splits) go with sizes, and sizes change from step to step."""
 
 
 @dataclass(frozen=True, eq=False)
 class Launches:
-    """Launches of kernels by one thread, in order of time."""
+    """Launches of kernels by one thread, by time."""
 
     row: Int64
     start: Int64
     end: Int64
     token: Int64
-    """Equal where kernels of the same names are launched."""
+    """Equal for launches of kernels with the same names."""
     count: Int64
-    """Kernels of each."""
+    """Kernels per launch."""
     pause: Int64
-    """Time on the host between the launch before and this one; 0 of the first."""
+    """Time on the host since the launch before; 0 for the first."""
     last_end: int
     """When the thread's last launch of any device work ends."""
 
 
 def launches_of(rows: Rows, launch: Int32, strings: StringTable, track: int | None = None) -> Launches | None:
-    """Returns the launches of a thread (by default of the one that launches most); None where it launches no kernel."""
+    """Returns the launches of a thread (default: the one with the most); None if it launches no kernel."""
     kernels = rows.of(EventKind.KERNEL)
     kernels = kernels[launch[kernels] != MISSING]
     if not len(kernels):
@@ -62,7 +62,6 @@ def launches_of(rows: Rows, launch: Int32, strings: StringTable, track: int | No
 
 
 def _names(names: Int32, strings: StringTable) -> Int64:
-    """A number for each kernel; equal where their names are but for the numbers in them. Each text is looked at once."""
     used, which = np.unique(names, return_inverse=True)
     texts = pc.dictionary_encode(pc.fill_null(pc.replace_substring_regex(strings.take(used), _VARYING, "#"), ""))
     numbers: Int64 = texts.indices.to_numpy(zero_copy_only=False).astype(np.int64)[which]
@@ -70,7 +69,7 @@ def _names(names: Int32, strings: StringTable) -> Int64:
 
 
 def matching(texts: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
-    """Returns in which texts a pattern is found; "" is found in none."""
+    """Returns which texts match a pattern; "" matches none."""
     if not pattern:
         return np.zeros(len(texts), np.bool_)
     found: npt.NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(

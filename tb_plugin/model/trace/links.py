@@ -1,4 +1,4 @@
-"""Links between rows: which call launched a device event, which operator stands behind it, and forward to backward."""
+"""Links between rows: launches, operators of device work, forward and backward."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Int32 = npt.NDArray[np.int32]
 
 
 def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
-    """Returns for each wanted key the first of ``rows`` (ascending) that has it in ``keys``, else -1; keys <= 0: none."""
+    """Returns for each wanted key the first of ``rows`` (ascending) with it in ``keys``, else -1; keys <= 0 match
+    none.
+    """
     found = np.full(len(wanted), MISSING, np.int32)
     proper = keys > 0
     keys, rows = keys[proper], rows[proper]
@@ -29,10 +31,10 @@ def first_with_key(keys: Int64, rows: Int64, wanted: Int64) -> Int32:
 
 
 def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, targets: Int64) -> Int32:
-    """Returns for each of ``targets`` the first of ``rows`` with its key, of its own process.
+    """Returns for each of ``targets`` the first of ``rows`` with its key in its own process.
 
-    ``of`` is the process of each row of the trace (-1 = unknown; None: all rows are of one). Where a process is unknown,
-    only a key that no second process has names a row.
+    ``of`` is the process of each row of the trace (-1 = unknown; None: one process). If a process is unknown, a key
+    matches only if no second process has it.
     """
     if of is None:
         return first_with_key(keys, rows, wanted)
@@ -53,7 +55,7 @@ def first_in_process(keys: Int64, rows: Int64, wanted: Int64, of: Int32 | None, 
 
 @dataclass(frozen=True, eq=False)
 class Autograd:
-    """What is known of the autograd graph: operator rows with their numbers (-1 = absent)."""
+    """The autograd graph: operator rows with their numbers (-1 = absent)."""
 
     row: Int64
     sequence: Int64
@@ -63,9 +65,9 @@ class Autograd:
 def forward_by_sequence(autograd: Autograd, track: Int32) -> tuple[Int64, Int64]:
     """Pairs (backward row, forward row) that share a sequence number.
 
-    A backward operator carries the logical number of its forward thread (> 0). Of the forward operators with the same
-    number the one that started last made the autograd node: outer operators only saw the number. Sequence numbers are
-    counted per thread, so a number met on two forward threads names nobody.
+    A backward operator has the logical number of its forward thread (> 0). Of the forward operators with the same
+    number, the last-started one created the autograd node; outer operators only saw the number. Sequence numbers are
+    counted per thread, so a number on two forward threads is ambiguous.
     """
     known = autograd.sequence >= 0
     backward = known & (autograd.forward_thread > 0)

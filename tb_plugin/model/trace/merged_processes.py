@@ -1,4 +1,4 @@
-"""Processes of a file into which traces of several ranks were merged."""
+"""Processes of a file merged from traces of several ranks."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# Prefixes and suffixes of process numbers written by merging tools.
 _TAGS = (
     re.compile(r"(?s)(.*\D)\d+"),  # "[TP00] 5000", "rank0_5000"
     re.compile(r"(?s)\d+(\D.*)"),  # "5000 (rank 0)", "5000_0"
 )
-"""What a merging tool may put before or behind the number of each process."""
-_SAMPLE = 4096
-"""Rows of a device that are compared with the launches of each process."""
+# Rows of a device compared with the launches of each process.
+_SAMPLED_ROWS = 4096
+# Device-process pairs compared: 256 ranks. For more devices the process stays unknown.
 _MOST_PAIRS = 1 << 16
-"""Pairs of a device and a process that are compared: 256 ranks. Of more devices the process stays unknown."""
-_CLEAR = 0.99
-"""A process whose launches fit this share as well as the best one's fits as well."""
-_REPEATED = 0.01
-"""PyTorch numbers operators uniquely in a process. Above this share of repeated numbers several were merged."""
+# A process fits if it matches at least this share of the launches of the best one.
+_MIN_FIT_SHARE = 0.99
+# PyTorch numbers operators uniquely per process; a larger share of repeated numbers means several processes.
+_MIN_REPEATED_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """A raw trace whose devices are told apart, and the process of each row; None: ids are unique in the whole file.
+    """A raw trace with separated devices, and the process of each row; None: ids are unique in the whole file.
 
-    Processes count from 0; -1 = the row's process is unknown.
+    Processes count from 0; -1 = unknown.
     """
 
     raw: RawTrace
@@ -46,14 +46,14 @@ class Merged:
 
 
 def separated(raw: RawTrace) -> Merged:
-    """Returns the trace with its processes told apart where traces of several were merged."""
+    """Returns the trace with separated processes if it was merged from several."""
     if raw.is_external_id_sure:  # the recorder's ids are not those of a framework
         return Merged(raw)
     found = processes(raw)
     if found is None:
         return Merged(_warned(raw, _repeated(raw), "repeated_ids", _REPEATED_IDS))
     process, labels = found
-    raw = _told(_with_devices(raw, process, labels), labels)
+    raw = _with_issue(_with_devices(raw, process, labels), labels)
     unclear = of_kind(raw.kind, *DEVICE_WORK) & (process == MISSING)
     return Merged(_warned(raw, int(unclear.sum()), "unclear_process", _UNCLEAR), process)
 
@@ -70,26 +70,25 @@ def _warned(raw: RawTrace, count: int, code: str, text: str) -> RawTrace:
     return replace(raw, report=replace(raw.report, issues=(*raw.report.issues, Issue(code, "note", text, count))))
 
 
-def _told(raw: RawTrace, labels: Sequence[str]) -> RawTrace:
+def _with_issue(raw: RawTrace, labels: Sequence[str]) -> RawTrace:
     names = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
     text = f"The file holds traces of {len(labels)} processes ({names}). Views add up their work."
     return _warned(raw, 1, "merged_processes", text)
 
 
 def _repeated(raw: RawTrace) -> int:
-    """Operators whose number another operator of the process has, where these are too many for a damaged event."""
     if not of_kind(raw.kind, *DEVICE_WORK).any():
         return 0
     rows = np.flatnonzero((raw.kind == EventKind.OPERATOR) & (raw.external_id > 0))
     distinct = np.unique(np.stack((raw.pid[rows].astype(np.int64), raw.external_id[rows])), axis=1)
     count = len(rows) - distinct.shape[1]
-    return count if count > _REPEATED * len(rows) else 0
+    return count if count > _MIN_REPEATED_SHARE * len(rows) else 0
 
 
 def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
-    """Returns the process of each row and what processes are called; None where all rows are, or count as, of one.
+    """Returns the process of each row and the process names; None if there is one process.
 
-    The process of a row is -1 where it is unknown.
+    The process of a row is -1 if unknown.
     """
     on_device = of_kind(raw.kind, *ON_DEVICE)
     pids = len(raw.strings)
@@ -107,7 +106,7 @@ def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
             number = {tag: i for i, tag in enumerate(dict.fromkeys(tags[int(pid)] for pid in hosts))}
             of_pid = np.full(pids + 1, MISSING, np.int32)
             of_pid[list(texts)] = [
-                number.get(tags[pid] or _beside(text, number), MISSING) for pid, text in texts.items()
+                number.get(tags[pid] or _tag_in(text, number), MISSING) for pid, text in texts.items()
             ]
             process = of_pid[raw.pid]
             if _fits(raw, process):
@@ -116,8 +115,7 @@ def processes(raw: RawTrace) -> tuple[Int32, list[str]] | None:
     return None if by_launches is None else (by_launches, _labels(raw, by_launches))
 
 
-def _beside(text: str, tags: Iterable[str]) -> str:
-    """The tag that stands before or behind a text in place of a number, such as "[TP00] Spans"."""
+def _tag_in(text: str, tags: Iterable[str]) -> str:
     return next((tag for tag in tags if not tag.isdecimal() and (text.startswith(tag) or text.endswith(tag))), "")
 
 
@@ -130,7 +128,6 @@ def _tag_by(pattern: re.Pattern[str]) -> Callable[[str], str]:
 
 
 def _tag_by_offset(raw: RawTrace, on_device: Bool, texts: Mapping[int, str]) -> Callable[[str], str]:
-    """Tags by what a tool added to the numbers of processes: a device's number has it beside that of the device."""
     rows = np.flatnonzero(on_device & (raw.device != MISSING))
     pairs = np.unique(np.stack((raw.pid[rows].astype(np.int64), raw.device[rows].astype(np.int64))), axis=1)
     offsets = set()
@@ -153,13 +150,11 @@ def _is_number(text: str) -> bool:
 
 
 def _are_ranks(tags: Mapping[int, str], hosts: Int64, devices: Int64) -> bool:
-    """Whether tags tell two processes or more apart, and those of devices are those of processes."""
     of_hosts = {tags[int(pid)] for pid in hosts}
     return len(of_hosts) > 1 and "" not in of_hosts and {tags[int(pid)] for pid in devices} <= of_hosts
 
 
 def _fits(raw: RawTrace, process: Int32) -> bool:
-    """Whether most device work that has a launch in the file has one in its own process."""
     calls = np.flatnonzero((raw.kind == EventKind.RUNTIME) & (raw.correlation > 0))
     work = np.flatnonzero(of_kind(raw.kind, *DEVICE_WORK) & (raw.correlation > 0))
     launched = work[np.isin(raw.correlation[work], raw.correlation[calls])]
@@ -170,7 +165,6 @@ def _fits(raw: RawTrace, process: Int32) -> bool:
 
 
 def _by_launches(raw: RawTrace, on_device: Bool, hosts: Int64) -> Int32 | None:
-    """Processes by the launches of device work; None where they do not tell several apart."""
     calls = np.flatnonzero((raw.kind == EventKind.RUNTIME) & (raw.correlation > 0))
     calls = calls[np.isin(raw.pid[calls], hosts)]
     launching, of_call = np.unique(raw.pid[calls], return_inverse=True)
@@ -187,7 +181,6 @@ def _by_launches(raw: RawTrace, on_device: Bool, hosts: Int64) -> Int32 | None:
 
 
 def _by_place(raw: RawTrace, launching: Int32) -> Int32 | None:
-    """Processes by place in the file, where traces were put one behind the other: each begins with a host's events."""
     pids, first = np.unique(raw.pid, return_index=True)
     first = first[np.searchsorted(pids, launching)]
     pids, last = np.unique(raw.pid[::-1], return_index=True)
@@ -202,15 +195,16 @@ def _by_place(raw: RawTrace, launching: Int32) -> Int32 | None:
 def _by_votes(
     raw: RawTrace, on_device: Bool, calls: Int64, of_call: Int64, launching: Int32, collide: bool
 ) -> Int32 | None:
-    """Each device's process: the one whose launches have the ids of its work, and begin before it."""
     work = np.flatnonzero(of_kind(raw.kind, *DEVICE_WORK) & (raw.correlation > 0))
     work = work[np.argsort(raw.pid[work], kind="stable")]
     devices, first = np.unique(raw.pid[work], return_index=True)
     if len(devices) * len(launching) > _MOST_PAIRS:
         unknown = np.full(len(devices), MISSING, np.int32)
-        return _of_pids(raw, on_device, launching, np.arange(len(launching)), devices, unknown) if collide else None
+        return (
+            _pid_processes(raw, on_device, launching, np.arange(len(launching)), devices, unknown) if collide else None
+        )
     score = np.zeros((len(devices), len(launching)), np.int64)
-    samples = [rows[:: len(rows) // _SAMPLE + 1] for rows in np.split(work, first[1:])] if len(work) else []
+    samples = [rows[:: len(rows) // _SAMPLED_ROWS + 1] for rows in np.split(work, first[1:])] if len(work) else []
     calls = calls[np.lexsort((raw.correlation[calls], of_call))]
     for j, own in enumerate(np.split(calls, np.cumsum(np.bincount(of_call))[:-1])):
         ids = raw.correlation[own]
@@ -223,13 +217,12 @@ def _by_votes(
     of_host, of_device = _assigned(raw, score, samples, collide)
     if len(set(of_host.tolist())) < 2:
         return None
-    return _of_pids(raw, on_device, launching, of_host, devices, of_device)
+    return _pid_processes(raw, on_device, launching, of_host, devices, of_device)
 
 
-def _of_pids(
+def _pid_processes(
     raw: RawTrace, on_device: Bool, hosts: Int32, of_host: Int64 | Int32, devices: Int32, of_device: Int32
 ) -> Int32:
-    """The process of each row, by the processes of hosts and of devices; -1 = unknown."""
     process = np.full(len(raw.pid), MISSING, np.int32)
     for pids, of, chosen in ((hosts, of_host, ~on_device), (devices, of_device, on_device)):
         table = np.full(len(raw.strings) + 1, MISSING, np.int32)
@@ -252,7 +245,7 @@ def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bo
                 of_host[np.isin(of_host, of_host[share])] = of_host[share].min()
         of_device = np.where(best > 0, of_host[score.argmax(axis=1)], MISSING)
     else:
-        fits = (score >= _CLEAR * best[:, None]) & (score > 0)
+        fits = (score >= _MIN_FIT_SHARE * best[:, None]) & (score > 0)
         of_device = np.full(len(score), MISSING, np.int32)
         ids = [np.unique(raw.correlation[rows]) for rows in samples]
         while len(clear := np.flatnonzero((fits.sum(axis=1) == 1) & (of_device == MISSING))):
@@ -270,7 +263,6 @@ def _assigned(raw: RawTrace, score: Int64, samples: Sequence[Int64], collide: bo
 
 
 def _labels(raw: RawTrace, process: Int32, tags: Sequence[str] = ()) -> list[str]:
-    """What processes are called: by what a tool put to their numbers, else by the number of the host's process."""
     labels = [re.sub(r"^[\W_]+|[\W_]+$", "", tag) for tag in tags]
     if labels and all(labels) and len(set(labels)) == len(labels) and not all(map(str.isdecimal, tags)):
         return labels
@@ -281,7 +273,6 @@ def _labels(raw: RawTrace, process: Int32, tags: Sequence[str] = ()) -> list[str
 
 
 def _with_devices(raw: RawTrace, process: Int32, labels: Sequence[str]) -> RawTrace:
-    """The trace with a device of its own for each process that uses one of the same number."""
     rows = np.flatnonzero(raw.device != MISSING)
     width = len(labels) + 1
     pairs, which = np.unique(raw.device[rows].astype(np.int64) * width + process[rows] + 1, return_inverse=True)
@@ -305,7 +296,6 @@ def _with_devices(raw: RawTrace, process: Int32, labels: Sequence[str]) -> RawTr
 
 
 def _with_rows_of(raw: RawTrace, rows: Int64) -> RawTrace:
-    """The trace with rows (those on devices) under the ids of their devices in place of their process."""
     rows = rows[of_kind(raw.kind[rows], *ON_DEVICE)]
     strings, ids = raw.strings.extended(pa.array([device.id for device in raw.devices], pa.large_string()))
     new = ids[raw.device[rows]]

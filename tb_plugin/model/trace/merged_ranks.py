@@ -1,4 +1,4 @@
-"""Traces of the ranks that one file was merged from."""
+"""Traces of the ranks of one merged file."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 Columns = TypeVar("Columns", bound=Any)
 
+# Rank numbers as written by merging tools and in process names.
 _RANK = re.compile(r"(?<![a-z])(?:rank|tp|dp|pp|ep)[ _-]*(\d{1,6})(?!\d)", re.IGNORECASE)
-"""How merging tools and process names write the number of a rank."""
+# Argument in which TraceFuse writes the rank of each event.
 _RANK_COLUMN = "rank"
-"""Argument in which TraceFuse writes the rank of each event."""
 _MOST_RANKS = 1_000_000
+# Ranks that become workers: each costs a pass over the rows and its own cache files.
 _MOST_WORKERS = 256
-"""Ranks that become workers: each costs a pass over the file's rows, and files of its own in the cache."""
-_LONGEST_LABEL = 64
-"""Characters of a tool's text that may name a worker."""
+# Characters of a tool's text used as a worker name.
+_MAX_LABEL_CHARACTERS = 64
 _ROWS = (
     "start_ns", "dur_ns", "name", "category", "kind", "pid", "tid", "correlation", "external_id", "is_collective",
     "uses_matrix_unit", "matrix_eligible",
@@ -42,19 +42,19 @@ _SECTIONS = ("operators", "python", "device_args", "collectives", "asynchronous"
 
 @dataclass(frozen=True, eq=False)
 class RankTrace:
-    """A rank of a merged file: what its worker is called, and what makes its trace."""
+    """A rank of a merged file: its worker name, and a function that builds its trace."""
 
     label: str
     make: Callable[[], RawTrace]
 
 
 def rank_traces(raw: RawTrace) -> list[RankTrace]:
-    """Returns the ranks of a merged file; none where the file is of one, or its ranks cannot be told apart."""
+    """Returns the ranks of a merged file; empty if it has only one or they cannot be separated."""
     found = None if raw.is_external_id_sure else processes(raw)
     if found is None:
         return []
     process, labels = found
-    stated = _stated_ranks(raw)
+    stated = _argument_ranks(raw)
     process = _filled_by_place(_filled(process, stated))
     work = of_kind(raw.kind, *DEVICE_WORK)
     if (process[work | (raw.kind == EventKind.OPERATOR)] == MISSING).any():
@@ -70,13 +70,12 @@ def rank_traces(raw: RawTrace) -> list[RankTrace]:
     pids = _process_of_pids(raw, process)
     left = int((~np.isin(process, ranks)).sum())
     return [
-        RankTrace(name, partial(_only, raw, process, pids, n, numbers[n], _issues(name, names, left)))
+        RankTrace(name, partial(_one_process, raw, process, pids, n, numbers[n], _issues(name, names, left)))
         for n, name in zip(ranks, names, strict=True)
     ]
 
 
-def _stated_ranks(raw: RawTrace) -> Int32:
-    """The rank that the arguments of each row state, -1 = none."""
+def _argument_ranks(raw: RawTrace) -> Int32:
     stated = np.full(len(raw.pid), MISSING, np.int32)
     for column in raw.others:
         if column.key == _RANK_COLUMN and np.issubdtype(column.value.dtype, np.integer) and not column.is_text:
@@ -86,7 +85,6 @@ def _stated_ranks(raw: RawTrace) -> Int32:
 
 
 def _filled(process: Int32, stated: Int32) -> Int32:
-    """The processes, with rows of unknown process in that of the rank which they state."""
     known = np.flatnonzero((process != MISSING) & (stated != MISSING))
     ranks, first = np.unique(stated[known], return_index=True)
     if not len(ranks):
@@ -96,7 +94,6 @@ def _filled(process: Int32, stated: Int32) -> Int32:
 
 
 def _filled_by_place(process: Int32) -> Int32:
-    """The processes, with rows of unknown process in that of the row before, where one trace stands behind the other."""
     known = np.flatnonzero(process != MISSING)
     if len(known) == len(process) or np.count_nonzero(np.diff(process[known])) >= len(np.unique(process[known])):
         return process
@@ -105,7 +102,6 @@ def _filled_by_place(process: Int32) -> Int32:
 
 
 def _rank_numbers(raw: RawTrace, process: Int32, stated: Int32, labels: Sequence[str]) -> list[int | None]:
-    """The rank of each process: by its label, its arguments or its name. None for all where some share one."""
     ranks: list[set[int]] = [set() for _ in labels]
     for n, rank in _pairs(process, stated).T.tolist():
         ranks[n].add(rank)
@@ -121,14 +117,12 @@ def _rank_numbers(raw: RawTrace, process: Int32, stated: Int32, labels: Sequence
 
 
 def _pairs(process: Int32, values: Int32) -> npt.NDArray[np.int64]:
-    """The pairs of a process and a value that some row has, neither of them -1: two lines."""
     rows = np.flatnonzero((process != MISSING) & (values != MISSING))
     width = int(values.max(initial=0)) + 1
     return np.stack(np.divmod(np.unique(process[rows].astype(np.int64) * width + values[rows]), width))
 
 
 def _numbers_in(texts: Iterable[str]) -> set[int]:
-    """The ranks that texts name. Two in one text are those of two kinds of parallelism: neither is the rank."""
     found = [_RANK.findall(text) for text in texts]
     return {int(numbers[0]) for numbers in found if len(numbers) == 1}
 
@@ -140,13 +134,12 @@ def _only_one(numbers: set[int]) -> tuple[int, ...]:
 def _worker_names(numbers: Sequence[int | None], labels: Sequence[str]) -> list[str]:
     if None not in numbers:
         return [rank_worker(number) for number in numbers if number is not None]
-    if not any(label.isdecimal() or label.startswith("#") or len(label) > _LONGEST_LABEL for label in labels):
+    if not any(label.isdecimal() or label.startswith("#") or len(label) > _MAX_LABEL_CHARACTERS for label in labels):
         return list(labels)
     return [f"process {place} of {len(labels)}" for place in range(1, len(labels) + 1)]
 
 
 def _with_numbered_devices(raw: RawTrace) -> RawTrace:
-    """The trace with work that states no device, only a process id of the merging tool, on the device of that process."""
     rows = np.flatnonzero(raw.device != MISSING)
     pairs = _pairs(raw.pid[rows], raw.device[rows].astype(np.int32)).T.tolist()
     stated: dict[int, list[int]] = {}
@@ -163,7 +156,6 @@ def _with_numbered_devices(raw: RawTrace) -> RawTrace:
 
 
 def _process_of_pids(raw: RawTrace, process: Int32) -> Int32:
-    """The process of each pid's memory, counters and arrows; -1 = it has no rows, or several processes share it."""
     owner, pid = _pairs(process, raw.pid)
     of_pid = np.full(len(raw.strings) + 1, MISSING, np.int32)  # the last one answers for -1
     single = np.bincount(pid)[pid] == 1
@@ -181,10 +173,9 @@ def _issues(name: str, names: Sequence[str], left: int) -> tuple[Issue, ...]:
     return tuple(told)
 
 
-def _only(
+def _one_process(
     raw: RawTrace, process: Int32, of_pid: Int32, n: int, rank: int | None, issues: tuple[Issue, ...]
 ) -> RawTrace:
-    """The trace with the rows of process ``n``, and with what belongs to its pids."""
     place, pids = np.flatnonzero(process == n), of_pid == n
     position = places_of(place, len(process))
     counters = _taken(raw.counters, pids[raw.counters.pid])
@@ -221,7 +212,6 @@ def _only(
 
 
 def _devices(raw: RawTrace, device: npt.NDArray[np.int16]) -> tuple[tuple[DeviceInfo, ...], npt.NDArray[np.int16]]:
-    """The devices of some rows and those that the file lists, and the positions of the rows' devices among them."""
     properties = raw.metadata.get("deviceProperties")
     listed = {
         str(item.get("id")) for item in (properties if isinstance(properties, list) else ()) if isinstance(item, dict)
@@ -234,7 +224,6 @@ def _devices(raw: RawTrace, device: npt.NDArray[np.int16]) -> tuple[tuple[Device
 
 
 def _taken(columns: Columns, kept: Bool) -> Columns:
-    """Columns with some of their lines; those that the profile does not have stay empty."""
     taken: Columns = replace(
         columns,
         **{f.name: column[kept] if len(column := getattr(columns, f.name)) else column for f in fields(columns)},
@@ -249,7 +238,6 @@ def _section(section: Columns, position: Int32) -> Columns:
 
 
 def _metadata(raw: RawTrace, rank: int | None) -> dict[str, Any]:
-    """What the file states, with this rank in place of the one that it was written for."""
     found = dict(raw.metadata)
     info = found.get("distributedInfo")
     if isinstance(info, dict):

@@ -1,4 +1,4 @@
-"""Which rows of a raw trace to believe, what they are, and their order: by time, never by place in the file."""
+"""Plausible rows of a raw trace, their kinds and their order by time."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
+# A longer duration, nanoseconds, is damage.
 FAR = 2**62
-"""A duration longer than this, nanoseconds, is damage."""
 
+# A time further than this from the median, ns, is damage, and so is a longer range on the CPU.
 YEAR = 365 * 86_400 * 10**9
-"""A time further than this from the median, ns, is damage, and so is a longer range on the CPU: no recording lasts a year."""
 
+# More than all durations, or all bytes, of a trace sum up to. Larger sums could overflow 64 bits.
 MOST = 2**61
-"""More than all durations, or all bytes, of a trace sum up to. Beyond it a sum in 64 bits could turn over."""
 
+# A trace whose median is further than this (a day, ns) from 0 counts from an epoch: there 0 means "never set",
+# and smaller times are impossible.
 LONG = 86_400 * 10**9
-"""A trace whose median lies further than this (a day, ns) from 0 counts from an epoch: there 0 means "never set",
-and less cannot be."""
 
+# Order of kinds (by EventKind) with equal bounds: usual parents first. Python ids order Python calls.
 CONTAINERS_FIRST = np.array([8, 4, 1, 2, 2, 5, 6, 6, 6, 7, 6, 8, 0, 9, 4], np.uint8)
-"""Order of kinds (by EventKind) with equal bounds: what usually encloses comes first. Python ids order Python calls."""
 
+# Names of ranges that PyTorch up to 1.11 wrote with the category of operators.
 MARKER_NAME = re.compile(
     r"ProfilerStep#|enumerate\(Data(?:Loader|Pipe)\)#|Optimizer\.|(?:Distributed)?DataParallel\.forward$|\[pl\]\["
 )
-"""Names of ranges that PyTorch up to 1.11 wrote with the category of operators; they are not operators."""
 
 
 def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
-    """Kinds in which ranges that old profilers wrote as operators (steps, data loader, optimizer) are annotations."""
+    """Returns kinds, with ranges that old profilers wrote as operators (steps, data loader, optimizer) as
+    annotations.
+    """
     marker = raw.strings.where(lambda text: MARKER_NAME.match(text) is not None)[raw.name]
     kind = raw.kind.copy()
     kind[marker & (kind == EventKind.OPERATOR)] = EventKind.ANNOTATION
@@ -45,7 +47,7 @@ def kinds(raw: RawTrace) -> npt.NDArray[np.uint8]:
 
 
 def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
-    """Positions of the rows to keep and of those whose times cannot be right."""
+    """Returns positions of the rows to keep and of rows with impossible times."""
     if not len(raw.start_ns):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     start = raw.start_ns
@@ -67,20 +69,20 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
 
 
 def far_apart(time_ns: Int64, known: Bool | slice = slice(None)) -> Bool:
-    """Returns which times are further than a year from the median of those that are known. There must be one."""
+    """Returns which times are further than a year from the median of the known times; needs at least one."""
     # Quarters keep the difference of two int64 inside int64.
     far: Bool = np.abs(time_ns // 4 - int(np.median(time_ns[known] // 4))) > YEAR // 4
     return far
 
 
 def far_from(time_ns: Int64, origin: int) -> Bool:
-    """Returns which times cannot be right in a trace that begins at ``origin``."""
+    """Returns which times are impossible in a trace that starts at ``origin``."""
     far: Bool = np.abs(time_ns // 4 - origin // 4) > YEAR // 4  # quarters keep the difference inside int64
     return far | (time_ns <= 0) if origin > LONG else far
 
 
 def summable(values: Int64) -> Bool:
-    """Returns which numbers to believe where not all of them sum up in 64 bits: those up to an equal share of the room."""
+    """Returns which numbers to keep so that the sum fits 64 bits: those up to an equal share of the range."""
     sizes = np.abs(values.astype(np.float64))
     if sizes.sum() <= MOST:
         return np.ones(len(values), np.bool_)
@@ -89,12 +91,12 @@ def summable(values: Int64) -> Bool:
 
 
 def touching(start_ns: Int64, end_ns: Int64, begin: int, end: int) -> Bool:
-    """Returns whether events lie in ``[begin, end)`` at least in part; one without a duration does where it begins."""
+    """Returns whether events overlap ``[begin, end)``; instants count where they start."""
     return (start_ns < end) & ((end_ns > begin) | (start_ns >= begin))
 
 
 def sort(raw: RawTrace, kept: Int64) -> Int64:
-    """Orders rows by (start, longest first), ties by what encloses, then by id, name and thread: not by place in the file."""
+    """Orders rows by (start, longest first), ties by enclosing kind, id, name and thread, never by file position."""
     start = raw.start_ns[kept]
     order = np.argsort(start, kind="stable")
     ordered = start[order]
@@ -110,14 +112,12 @@ def sort(raw: RawTrace, kept: Int64) -> Int64:
 
 
 def _text_rank(raw: RawTrace, ids: Int32) -> Int64:
-    """For each string id, the place of its text among these texts in alphabetical order."""
     distinct, which = np.unique(ids, return_inverse=True)
     rank: Int64 = np.argsort(np.argsort(np.array(raw.strings.take(distinct).to_pylist(), dtype=object).astype(str)))
     return rank[which]
 
 
 def _identity(raw: RawTrace, rows: Int64) -> Int64:
-    """Numbers in order of start: the external id, for Python calls the Python id, or what the reader knows of the order."""
     ident = raw.external_id.copy()
     ident[raw.python.row] = raw.python.python_id
     if raw.nth is not None:

@@ -1,4 +1,4 @@
-"""Durations of device work that cannot be right, because they overflowed in the recorder: found, and cut to what can be."""
+"""Overflowed durations of device work."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from tb_plugin.model.trace.table import ClippedRows
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Work longer than this many lengths of the rest of the trace is not believed.
 ABSURD = 10
-"""A piece of work that takes more than so many lengths of everything else of the trace is not believed ..."""
+# Nanoseconds; shorter work is always believed: kernels of a stream may overlap by design for a while.
 LEAST_NS = 100_000_000
-"""... nor is one asked about that takes no longer than this: kernels of a stream may overlap by design, for a while."""
 CODE = "overflowed_duration"
 
 
 @dataclass(frozen=True, eq=False)
 class Clipped:
-    """Rows whose end is not believed, and where it can be at the latest."""
+    """Rows with an implausible end, and their latest possible end."""
 
     row: Int64
     end: Int64
 
 
 def overflowed(rows: Rows) -> Clipped:
-    """Returns the device work that lasts absurdly long although its stream, which works in order, went on meanwhile.
+    """Returns device work of implausible duration whose in-order stream continued meanwhile.
 
-    The length of everything else runs from the first start to the last start or the last end on the host. Work that takes
-    more than ``ABSURD`` times that length (and ``LEAST_NS``), while something later started on its stream, ends where
-    that started; the last piece of work of such a stream ends with everything else.
+    The length of the rest of the trace runs from the first start to the last start or the last end on the host. Work
+    longer than ``ABSURD`` times that length (and ``LEAST_NS``), with later work on its stream, ends at the start of
+    that work; the last work of such a stream ends with the rest of the trace.
     """
     nothing = np.empty(0, np.int64)
     if not len(rows.start):
@@ -60,7 +60,6 @@ def overflowed(rows: Rows) -> Clipped:
 
 
 def _next_starts(track: npt.NDArray[np.int32], start: Int64) -> tuple[Bool, Int64]:
-    """Whether something starts later on the track of each row, and when the next does; rows sorted by track and start."""
     new = np.concatenate(([True], (track[1:] != track[:-1]) | (start[1:] != start[:-1])))
     moments = np.flatnonzero(new)
     same = np.append(track[moments[1:]] == track[moments[:-1]], False)
@@ -70,7 +69,7 @@ def _next_starts(track: npt.NDArray[np.int32], start: Int64) -> tuple[Bool, Int6
 
 
 def clipped(rows: Rows) -> tuple[Rows, ClippedRows]:
-    """Returns the rows with ends that can be, and what was recorded of those that were cut."""
+    """Returns the rows with plausible ends, and the recorded durations of changed ones."""
     found = overflowed(rows)
     if not len(found.row):
         return rows, ClippedRows()
@@ -81,10 +80,10 @@ def clipped(rows: Rows) -> tuple[Rows, ClippedRows]:
 
 
 def told(report: ReadReport, cut: ClippedRows) -> ReadReport:
-    """Returns the report with what was cut."""
+    """Returns the report with the changed rows."""
     count = len(cut.row)
     if not count:
         return report
-    text = "Durations that cannot be right were cut: longer than all of the trace, though their stream went on."
+    text = "Impossible durations were shortened: longer than the trace, although their stream went on."
     issue = Issue(code=CODE, outcome="repaired", text=text, count=count)
     return replace(report, events_repaired=report.events_repaired + count, issues=(*report.issues, issue))

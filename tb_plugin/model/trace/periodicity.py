@@ -1,4 +1,4 @@
-"""What repeats in a sequence of numbers: with which period, where a part of it comes again, and where one stands out."""
+"""Repetition in number sequences: periods, occurrences and outliers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Bool = npt.NDArray[np.bool_]
 
+# Numbers at the end that are searched for a period.
 SEARCHED = 1 << 17
-"""So many numbers at the end are searched for a period."""
+# Distances checked per word length.
 COMMONEST = 4
-"""So many distances of the words of one length are looked at."""
+# The largest pause stands out if it is at least this many times the second.
 STANDS_OUT = 2
-"""The largest of some pauses stands out that is at least so many times the second."""
 _BASE = 0x9E3779B97F4A7C15
 _INVERSE = pow(_BASE, -1, 1 << 64)
 
 
 class Words:
-    """Parts of a sequence by a number for each: equal parts have equal ones, whatever stands around."""
+    """Parts of a sequence as one number each: equal parts have equal numbers."""
 
     def __init__(self, sequence: Int64) -> None:
         self._ranks = np.unique(sequence, return_inverse=True)[1]
@@ -35,29 +35,28 @@ class Words:
         return found
 
     def places(self, begin: int, length: int) -> Int64:
-        """Returns where a part of the sequence begins each time that it comes, overlapping ones among them."""
+        """Returns the start of each occurrence of a part, including overlapping ones."""
         every = np.arange(max(0, len(self._ranks) - length + 1))
         same: Bool = self.of(every, every + length) == self.of(np.array([begin]), np.array([begin + length]))
         return every[same]
 
 
 def scattered(numbers: Int64) -> UInt64:
-    """Returns a number of 64 bits for each small one, as good as drawn by lot: sums of them tell what was summed."""
+    """Returns a pseudo-random 64-bit number for each small one, so that sums identify their terms."""
     count = int(numbers.max(initial=-1)) + 1
     return np.random.default_rng(16).integers(0, 1 << 64, count, np.uint64)[numbers]
 
 
 def _powers(base: int, count: int) -> UInt64:
-    """Powers of a base from 0 up to ``count``, modulo 2**64."""
     factors = np.full(count + 1, base, np.uint64)
     factors[0] = 1
     return np.cumprod(factors, dtype=np.uint64)
 
 
 def periods(sequence: Int64, repeats: int) -> list[int]:
-    """Returns the periods with which a sequence may repeat, smallest first: few, each found by n log n.
+    """Returns possible periods of a sequence, smallest first: few, each found in n log n.
 
-    Of words of 1, 2, 4, ... numbers it is a distance at which most of them come again.
+    For words of 1, 2, 4, ... numbers, it is a distance at which most of them recur.
     """
     rank, length, found = np.unique(sequence, return_inverse=True)[1].astype(np.int64), 1, set()
     while length * repeats <= len(sequence):
@@ -73,7 +72,7 @@ def periods(sequence: Int64, repeats: int) -> list[int]:
 
 
 def runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
-    """Returns where runs with a period begin, and how many numbers of each are those of a period before."""
+    """Returns the starts of runs with a period, and how many numbers of each repeat the previous period."""
     same = np.concatenate(([False], sequence[period:] == sequence[:-period], [False])).astype(np.int8)
     edge = np.diff(same)
     begin = np.flatnonzero(edge == 1)
@@ -81,7 +80,7 @@ def runs(sequence: Int64, period: int) -> tuple[Int64, Int64]:
 
 
 def root(word: Int64) -> int:
-    """Returns the length of the shortest word of which a word is a whole number of copies."""
+    """Returns the length of the shortest word whose copies make up a word."""
     for length in range(1, len(word) // 2 + 1):
         if len(word) % length == 0 and (word[length:] == word[:-length]).all():
             return length
@@ -89,7 +88,7 @@ def root(word: Int64) -> int:
 
 
 def standing_out(pauses: npt.NDArray[np.float64]) -> tuple[int, float]:
-    """Returns which pause stands out, -1 for none, and the one that is second."""
+    """Returns the pause that stands out, -1 for none, and the second largest."""
     at = int(pauses.argmax())
     second = float(np.delete(pauses, at).max(initial=0))
     return (at if pauses[at] > 0 and pauses[at] >= STANDS_OUT * second else -1), second

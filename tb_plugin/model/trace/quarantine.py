@@ -1,4 +1,4 @@
-"""What cannot be right is set aside and told: times of other years, and sizes that no sum over a trace survives."""
+"""Exclusion of impossible times and sizes, with counts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from tb_plugin.model.trace.table import CounterEvents, DeviceArgs, MemoryEvents
 
 Int64 = npt.NDArray[np.int64]
 
-_MOST_OF_A_RATE = 1e18
-"""Blocks on a multiprocessor, or an occupancy, that no sum over a trace turns into infinity."""
+# Largest accepted blocks per multiprocessor, or occupancy: sums over a trace stay finite.
+_MAX_RATE = 1e18
 _IMPOSSIBLE = {
-    "impossible_time": "Events whose time cannot be right (over a year away, negative, or a device event at 0): left out of "
-    "all numbers.",
-    "impossible_size": "Allocator events of more bytes than there can be: left out, or only their total where that alone is.",
+    "impossible_time": "Events with impossible times (a year off, negative, a device event at 0) are excluded.",
+    "impossible_size": "Allocator events with impossible sizes are excluded, or only their impossible totals.",
 }
 
 
 def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) -> ReadReport:
-    """Returns the report with events that were left out, and with those of which only a part was."""
+    """Returns the report with fully and partly excluded events."""
     if not quarantined + partly:
         return report
     issue = Issue(code, "quarantined", _IMPOSSIBLE[code], quarantined + partly)
@@ -38,9 +37,9 @@ def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) 
 
 
 def sized(args: DeviceArgs) -> DeviceArgs:
-    """Returns the columns without numbers that cannot be: they count as not recorded."""
+    """Returns the columns with impossible numbers marked as not recorded."""
     rates = (args.blocks_per_sm, args.occupancy)
-    blocks, occupancy = (np.where(np.abs(rate) > _MOST_OF_A_RATE, np.nan, rate) for rate in rates)
+    blocks, occupancy = (np.where(np.abs(rate) > _MAX_RATE, np.nan, rate) for rate in rates)
     sizes = np.where(summable(args.bytes), args.bytes, MISSING)
     return replace(args, bytes=sizes, blocks_per_sm=blocks, occupancy=occupancy)
 
@@ -48,10 +47,9 @@ def sized(args: DeviceArgs) -> DeviceArgs:
 def memory_of(
     memory: MemoryEvents, stated: StatedMemory, origin: int
 ) -> tuple[MemoryEvents, StatedMemory, int, int, int]:
-    """Returns allocator events by time, and what is stated of them; how many have an impossible time, an impossible size,
-    and a total that cannot be.
+    """Returns allocator events by time, their reported data, and the numbers of impossible times, sizes and totals.
 
-    The first two are left out, the third have no total.
+    Events with impossible times or sizes are excluded; those with impossible totals have no total.
     """
     far = far_from(memory.time_ns, origin)
     big = ~far
@@ -65,11 +63,16 @@ def memory_of(
         over = np.abs(columns[key].astype(np.float64)) > MOST
         columns[key] = np.where(over, MISSING, columns[key])
         wrong |= over
-    return MemoryEvents(**columns), _stated(stated, order, origin), int(far.sum()), int(big.sum()), int(wrong.sum())
+    return (
+        MemoryEvents(**columns),
+        _reported_memory(stated, order, origin),
+        int(far.sum()),
+        int(big.sum()),
+        int(wrong.sum()),
+    )
 
 
-def _stated(stated: StatedMemory, order: Int64, origin: int) -> StatedMemory:
-    """What is stated of the events that are kept, in their order."""
+def _reported_memory(stated: StatedMemory, order: Int64, origin: int) -> StatedMemory:
     if not len(stated.name):
         return stated
     pooled = stated.pooled_ns[order]
@@ -78,14 +81,14 @@ def _stated(stated: StatedMemory, order: Int64, origin: int) -> StatedMemory:
 
 
 def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, int]:
-    """Returns totals by time, and how many have an impossible time and are left out."""
+    """Returns totals by time, and the number excluded for impossible times."""
     far = far_from(totals.time_ns, origin)
     kept = AllocatorTotals(**{f.name: getattr(totals, f.name)[~far] for f in fields(totals)})
     return totals_from(kept, origin), int(far.sum())
 
 
 def counters_of(counters: CounterEvents, origin: int) -> tuple[CounterEvents, int]:
-    """Returns the values of counters by time, and how many events have a time that cannot be right (by ``plausible``)."""
+    """Returns counter values by time, and the number of events with impossible times (by ``plausible``)."""
     time = counters.time_ns
     bad = far_from(time, origin)
     order = np.flatnonzero(~bad)

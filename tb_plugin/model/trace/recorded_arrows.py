@@ -1,4 +1,7 @@
-"""Recorded arrows find their events: an end is a thread or stream and a time, and an event is bound to it here."""
+"""Recorded arrows bound to events.
+
+An end of an arrow is a thread or stream and a time.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 def tracks_at(strings: StringTable, tracks: Sequence[Track], pid: Int32, tid: Int32, *, on_device: bool) -> Int32:
-    """Returns the track with these ids (string ids) among those of the host or of devices, -1 = none."""
+    """Returns the track with these ids (string ids) on the host or on devices, -1 = none."""
     by_ids = {
         (track.pid, track.tid): i
         for i, track in enumerate(tracks)
@@ -71,22 +74,20 @@ def bound(
     never = np.zeros(len(ends.name), np.bool_)
     tail = end(ends.start_pid, ends.start_tid, ends.start_time_ns - origin_ns, never)
     head = end(ends.end_pid, ends.end_tid, ends.end_time_ns - origin_ns, ends.to_next)
-    tail = _named(tail, ends.start_row, position)
-    head = _named(head, ends.end_row, position)
+    tail = _with_named_rows(tail, ends.start_row, position)
+    head = _with_named_rows(head, ends.end_row, position)
     hit = np.flatnonzero((tail != MISSING) & (head != MISSING))
     order = hit[np.lexsort((head[hit], tail[hit]))]
     return Arrows(tail[order], head[order], ends.name[order]), len(tail) - len(hit)
 
 
-def _named(row: Int32, stated: Int32, position: Int32 | None) -> Int32:
-    """Rows of ends, those that the trace names itself among them."""
+def _with_named_rows(row: Int32, stated: Int32, position: Int32 | None) -> Int32:
     if position is None or not len(stated):
         return row
     return np.where(stated == MISSING, row, position[stated]).astype(np.int32)
 
 
 def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
-    """The first row of each track that begins at a time or later; of several that begin together the outermost."""
     begin, when = side_by_side((rows.track, rows.start), (track, time))
     order = stable_order(rows.track)
     place = np.searchsorted(begin[order], when, side="left")
@@ -97,8 +98,8 @@ def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
 
 
 def told(report: ReadReport, unbound: int) -> ReadReport:
-    """Returns the report with arrows that could not be bound."""
+    """Returns the report with unbound arrows."""
     if not unbound:
         return report
-    text = "Arrows that begin or end where no event is were left out."
+    text = "Arrows without an event at each end were left out."
     return replace(report, issues=(*report.issues, Issue("unbound_arrow", "note", text, unbound)))

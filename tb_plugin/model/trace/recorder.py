@@ -1,4 +1,4 @@
-"""The tool that recorded a trace, in words: what to do about a finding, and how to have it record more."""
+"""Recording tools: advice for findings and names used by frameworks."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about one finding. ``references`` are (title, URL) of outside documents."""
+    """The fix for one finding. ``references`` are (title, URL) of external documents."""
 
     todo: str
     references: tuple[tuple[str, str], ...] = ()
 
 
+# For findings without a fix for a tool; a test reports missing entries.
 NO_ADVICE = Advice("")
-"""Says that a tool has no advice about a finding: no entry at all is an oversight, which a test reports."""
 
 
 @dataclass(frozen=True)
 class ThreadRole:
-    """What a thread of the framework does, known by the name that it gave itself, or by what ran on it.
+    """The role of a framework thread, by its name or its events.
 
-    Patterns are regular expressions of RE2, searched; "" matches nothing.
+    Patterns are RE2 regular expressions, searched; "" matches nothing.
     """
 
     title: str
     threads: str = ""
-    """Of names of threads."""
+    """Matches thread names."""
     events: str = ""
-    """Of names of events: one of them on the thread is enough."""
+    """Matches event names: one event on the thread is enough."""
     only: bool = False
-    """All events of the thread have to be such."""
+    """Whether all events of the thread have to match."""
 
 
 @dataclass(frozen=True)
 class StageFrames:
-    """Frames that tell what a training does, as the tool's stacks write them: ``path(line): function``.
+    """Stack frames of training stages, as the tool writes them: ``path(line): function``.
 
-    Patterns are regular expressions of RE2, searched; "" matches nothing.
+    Patterns are RE2 regular expressions, searched; "" matches nothing.
     """
 
     clear: str = ""
@@ -49,39 +49,39 @@ class StageFrames:
     forward: str = ""
     """A call of a module."""
     setup: str = ""
-    """Something is made: a call of a module around it is no forward pass yet."""
+    """Setup: a module call around it is not a forward pass."""
     data: str = ""
     """Batches are loaded or moved to the device."""
     recomputing: str = ""
-    """Forward code is called again, inside of a backward pass."""
+    """Forward code called again inside a backward pass."""
 
 
 @dataclass(frozen=True)
 class HostNames:
-    """What the host does that holds a device up, known by the names of operators, annotations and Python calls.
+    """Names of host work that delays a device: operators, annotations and Python calls.
 
-    Patterns are regular expressions of RE2, searched; "" matches nothing.
+    Patterns are RE2 regular expressions, searched; "" matches nothing.
     """
 
     compiling: str = ""
-    """Code for the device is made."""
+    """Compilation of device code."""
     collecting: str = ""
-    """The interpreter collects garbage."""
+    """Garbage collection of the interpreter."""
     profiling: str = ""
-    """The profiler itself is at work."""
+    """The profiler itself."""
     loading: str = ""
-    """The training's own thread loads a batch."""
+    """Loading a batch in the training thread."""
     awaiting: str = ""
-    """A batch is awaited that other processes load."""
+    """Waiting for a batch from other processes."""
     deterministic: str = ""
-    """Backward operators that work in another way, and may wait for the device, where results have to be reproducible."""
+    """Backward operators that may wait for the device in deterministic mode."""
     handing_over: str = ""
-    """Runtime calls in which a thread waits for another thread of the framework, which works meanwhile."""
+    """Runtime calls that wait for another thread of the framework."""
 
 
 @dataclass(frozen=True)
 class OperatorNames:
-    """What operators do, by their names. Patterns are regular expressions, searched; "" matches nothing."""
+    """Names of operators by function. Patterns are regular expressions, searched; "" matches nothing."""
 
     product: str = ""
     """Products of matrices whose factors are the inputs 0 and 1."""
@@ -90,34 +90,34 @@ class OperatorNames:
     batched_product: str = ""
     """Products of many pairs of matrices at once."""
     single: str = ""
-    """Types of inputs with numbers of 32 bit."""
+    """Types of inputs with 32-bit numbers."""
     half: str = ""
-    """Types of inputs with numbers of 16 bit."""
+    """Types of inputs with 16-bit numbers."""
     softmax: str = ""
-    """Softmax, forward and backward, that is no logarithm."""
+    """Softmax, forward and backward, without log-softmax."""
     updating: str = ""
     """The range of one step of an optimizer."""
     going_back: str = ""
     """The range of one backward pass."""
     ending: str = ""
-    """Ranges of what an optimizer does, also where they are no ``updating``: clearing of gradients among them."""
+    """Ranges of optimizer work other than ``updating``, such as clearing gradients."""
     casting: str = ""
-    """Numbers become those of another type."""
+    """Type conversion."""
     learning: str = ""
-    """What only a training does: names of operators, annotations and device work of a backward pass or an optimizer."""
+    """Names that only training has: operators, annotations and device work of a backward pass or an optimizer."""
     laying_out: str = ""
-    """A tensor gets the layout in memory that is asked for, by a copy where it has another one."""
+    """Layout conversion, by a copy if the layout differs."""
     reducing: str = ""
-    """Operators that a backward pass calls itself to sum a gradient over processes, as soon as it is there."""
+    """Operators called in a backward pass to sum a gradient over processes."""
     reshaping: str = ""
-    """A tensor gets another shape, and its numbers stay as they are."""
+    """Reshaping without a change of data."""
     recomputing: str = ""
     """Backward operators that call forward code again."""
 
 
 @dataclass(frozen=True)
 class ParallelNames:
-    """How trainings on many devices name what they do. Patterns are regular expressions, searched; "" matches nothing.
+    """Names in distributed training. Patterns are regular expressions, searched; "" matches nothing.
 
     Ranges are annotations, operators and Python calls around a launch.
     """
@@ -125,20 +125,20 @@ class ParallelNames:
     sharding: str = ""
     """Ranges in which shards of parameters or gradients are gathered, reduced, copied or moved."""
     ahead: str = ""
-    """Ranges in which parameters are gathered that are needed later."""
+    """Ranges that gather parameters in advance."""
     copying_in: str = ""
-    """Ranges that copy shards into what is sent."""
+    """Ranges that copy shards into send buffers."""
     copying_out: str = ""
-    """Ranges that copy what was gathered to where it is used."""
+    """Ranges that copy gathered data to its destination."""
     sending: str = ""
     """Ranges in which one rank sends to another."""
     receiving: str = ""
     exchanging: str = ""
-    """Ranges in which ranks send and receive at once."""
+    """Ranges with simultaneous send and receive."""
     micro_batch: str = ""
     """Ranges of one micro-batch in one stage of a pipeline."""
     offloading: str = ""
-    """Ranges whose copies between host and device move what a device has no memory for."""
+    """Ranges whose copies between host and device offload memory."""
     routing: str = ""
     """Kernels and operators that sort tokens to experts."""
     experts: str = ""
@@ -148,116 +148,116 @@ class ParallelNames:
     combining: str = ""
     """Ranges and kernels that bring the results back."""
     dimensions: tuple[tuple[str, str], ...] = ()
-    """What a group of ranks divides (tensor, pipeline, data, ...), and descriptions of such groups; several may fit."""
+    """Dimension of a rank group (tensor, pipeline, data, ...) and matching group descriptions; several may match."""
     split_sizes: tuple[str, str] = ("", "")
-    """Keys of the open columns with what a rank gives to each other one, and gets."""
+    """Keys of the open columns with sizes sent to and received from each rank."""
 
 
 @dataclass(frozen=True)
 class CompiledNames:
-    """What compiled code calls its parts. Patterns are regular expressions, searched; "" matches nothing."""
+    """Names in compiled code. Patterns are regular expressions, searched; "" matches nothing."""
 
     lookup: str = ""
-    """Guards are checked, to find the compilation of a function that fits."""
+    """Guard checks that look up a compilation."""
     compile_id: str = ""
-    """Ranges in a compilation that say of what it is; the group: the numbers of the function and of its compilation."""
+    """Ranges in a compilation with its id; the group: the numbers of the function and of its compilation."""
     wrapping: str = ""
-    """Ranges of what stands between the call of compiled code and its graphs."""
+    """Ranges between the call of compiled code and its graphs."""
     resumed: str = ""
-    """Frame of a function that goes on behind a break; its groups are the file, the function that broke off, and the line."""
+    """Frame of a function resumed after a graph break; groups: file, interrupted function, line."""
     kernel: str = ""
-    """A generated kernel; its groups are the code of what it is (there may be none), and the operators in it."""
+    """A generated kernel; groups: code of its kind (optional), and its operators."""
     kinds: tuple[tuple[str, str], ...] = ()
     """Codes of generated kernels and what they mean."""
     operators: tuple[str, ...] = ()
-    """Operators with an underscore in their name, which is also what stands between two operators."""
+    """Operators with an underscore in their name, which also separates operators."""
     file: str = ""
     """The open column with the file of a generated kernel."""
 
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """Under which names a profile states what it knows of its kernels (see ``OpenColumn``); of several the first counts."""
+    """Names of kernel properties in profiles (see ``OpenColumn``); the first available one is used."""
 
     type: tuple[str, ...] = ()
-    """What the kernel computes, without what makes its name one of its own."""
+    """The type of computation."""
     core: tuple[str, ...] = ()
     """The part of the device that runs it."""
     shapes: tuple[str, ...] = ()
     step: tuple[str, ...] = ()
     """Number of the step that it ran in."""
     counted: tuple[str, ...] = ()
-    """Values of ``core`` whose time the tool's own tables of operators count beside that of all kernels."""
+    """Values of ``core`` that the tool's own operator tables count separately."""
     counted_word: str = ""
-    """What these parts of the device are called."""
+    """Name of these parts of the device."""
     first: tuple[str, ...] = ()
-    """The facts that a list of kernels shows before anybody chooses others."""
+    """Default columns of a list of kernels."""
 
 
 @dataclass(frozen=True)
 class StepPattern:
-    """Names of annotations by which a server marks its iterations. Several may know one name: each tells what it can.
+    """Names of annotations of server iterations. Several patterns may match one name and add data.
 
-    ``regex`` is one of RE2 with named groups, of ``model/trace/steps/annotations.py`` (``GROUPS``).
+    ``regex`` is an RE2 expression with the named groups of ``model/trace/steps/annotations.py`` (``GROUPS``).
     """
 
     framework: str
     regex: str
     modes: tuple[tuple[str, str], ...] = ()
-    """What the group ``mode`` says, and the mode that it means; empty: it says the mode itself."""
+    """Texts of the group ``mode`` and their modes; empty: the text is the mode."""
     mode: str = ""
-    """Mode of all that it knows, where the name says none."""
+    """Mode of all matches without one in the name."""
     speculative: tuple[str, ...] = ()
-    """What the group ``mode`` says where nobody can tell from the name how many tokens a request gets."""
+    """Texts of the group ``mode`` for which the tokens per request are unknown."""
     source: str = ""
-    """Where the form is written down: repository and file."""
+    """Source of the pattern: repository and file."""
     checked: str = ""
-    """A real file in which it was seen; "" for none: it is unchecked."""
+    """A real file with such names; "": unchecked."""
 
 
 @dataclass(frozen=True)
 class Recorder:
-    """One tool's words. Analyses name a finding; what a person does about it depends on the tool."""
+    """Names and advice of one tool."""
 
     id: str = ""
     name: str = ""
-    """What the tool is called, "" when nobody knows."""
+    """Name of the tool, "" if unknown."""
     advice: Mapping[str, Advice] = field(default_factory=dict)
-    """By the id of a rule, of a view that is missing (``view.kernels``), or of a rule and its case (``.inference``)."""
+    """By the id of a rule, of a missing view (``view.kernels``), or of a rule and its case (``.inference``)."""
     threads: tuple[ThreadRole, ...] = ()
-    """What the framework's threads do; the first that fits counts, and in this order they are shown."""
+    """Roles of threads in display order; the first match is used."""
     packages: tuple[str, ...] = ()
-    """The framework's own Python packages: a line in them is nobody's to change."""
+    """The framework's own Python packages, whose lines users cannot change."""
     stages: StageFrames = StageFrames()
-    """Which frames of a stack tell the stage of a training."""
+    """Stack frames of training stages."""
     host: HostNames = HostNames()
     operators: OperatorNames = OperatorNames()
     kernels: KernelFacts = KernelFacts()
     ranges_are_calls: bool = False
-    """Ranges of the program that it writes with the category of operators are calls of operators in its own tables."""
+    """Whether its own tables count program ranges with the operator category as operator calls."""
     compiled: CompiledNames = CompiledNames()
     lacks: str = ""
-    """What traces of this tool in this format never hold, though the tool knows it; "" where that is nothing."""
+    """Data that traces of this tool in this format never contain; "" for none."""
     steps: tuple[StepPattern, ...] = ()
-    """Annotations that mark steps where the profiler itself marked none."""
+    """Annotations that mark steps if the profiler marked none."""
     parallel: ParallelNames = ParallelNames()
     iterating: str = ""
-    """Programs that work in iterations without a mark (servers, pipelines of pictures), by frames, operators, annotations.
+    """Programs with unmarked iterations (servers, image pipelines), by frames, operators, annotations.
 
-    A regular expression of RE2, searched; "" matches nothing.
+    An RE2 regular expression, searched; "" matches nothing.
     """
     marks: tuple[tuple[str, str], ...] = ()
-    """Servers, and how the names begin by which they mark steps, whatever form the rest has: expressions of RE2."""
+    """Servers and prefixes of their step names: RE2 expressions."""
     numbers_operators: bool = False
-    """External ids number operators and annotations one after another; only threads leave gaps between blocks of ids."""
+    """Whether external ids number operators and annotations consecutively, with gaps only between blocks of threads."""
 
     def todo(self, finding: str) -> str:
-        """Returns what to do about a finding, "" where the tool has no words for it (and perhaps no such option)."""
+        """Returns the fix for a finding, "" if the tool has none."""
         advice = self.advice.get(finding)
         return advice.todo if advice else ""
 
     def references(self, finding: str) -> tuple[tuple[str, str], ...]:
-        """Returns (title, URL) of documents worth reading about a finding."""
+        """Returns (title, URL) of documents about a finding."""
         advice = self.advice.get(finding)
         return advice.references if advice else ()
 

@@ -1,4 +1,4 @@
-"""What happened while a file was read: nothing is dropped, repaired or left unknown without a count."""
+"""How a file was read: counts of dropped, repaired and unknown events."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Outcome = Literal["repaired", "dropped", "quarantined", "unknown", "note"]
 
 @dataclass(frozen=True)
 class Issue:
-    """One kind of irregularity met in a file.
+    """One kind of irregularity in a file.
 
-    ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category`` ...),
-    ``text`` says it in words, ``count`` counts events (or places), ``first_offset`` is the byte offset of the
-    first one in the uncompressed text, ``examples`` are at most five short excerpts.
+    ``code`` is stable and machine readable (``bad_escape``, ``truncated_tail``, ``unknown_category`` ...), ``text`` is
+    its description, ``count`` counts events (or places), ``first_offset`` is the byte offset of the first one in the
+    uncompressed text, ``examples`` are at most five short excerpts.
     """
 
     code: str
@@ -24,16 +24,16 @@ class Issue:
     first_offset: int | None = None
     examples: tuple[str, ...] = ()
     file: str = ""
-    """Name of the file that it was met in, of a profile of several; empty where there is one."""
+    """Name of the file, if a profile has several."""
 
 
+# Codes of issues of truncated files.
 _CUT = frozenset({"truncated_tail", "unclosed_list", "gzip_truncated", "database_cut"})
-"""Codes of issues of a file that ends early, where the report is not complete."""
 
 
 @dataclass(frozen=True)
 class ReadReport:
-    """How a file was read. Byte counts are of the stored file and of its uncompressed text."""
+    """How a file was read. Byte counts are for the stored file and its uncompressed text."""
 
     format: str
     file_bytes: int
@@ -47,16 +47,16 @@ class ReadReport:
     events_other: int = 0
     """Valid events that are neither rows nor values of memory or counters: names, flows, marks."""
     events_outside: int = 0
-    """Events outside the window that was opened; 0 where all of the file was."""
+    """Events outside the opened window; 0 for the whole file."""
     complete: bool = True
-    """False when the file is cut off."""
+    """False when the file is truncated."""
     issues: tuple[Issue, ...] = field(default=())
     records: str = "events"
-    """What the counts count; empty where the format has nothing to count."""
+    """Unit of the counts; empty if the format has nothing to count."""
 
     @property
     def cut_files(self) -> list[str]:
-        """Returns the names of the files that end early, of a profile of several; empty of a file that was read whole."""
+        """Returns the truncated files of a profile with several files."""
         if self.complete:
             return []
         return sorted({issue.file for issue in self.issues if issue.code in _CUT and issue.file})

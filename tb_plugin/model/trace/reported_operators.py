@@ -1,4 +1,4 @@
-"""The table of the calls of operators, of a profile that states them without saying when each was."""
+"""The reported operator table of profiles without operator times."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tb_plugin.model.trace.extra_columns import StatedColumn, StatedTable
 
 NAME = "operator_calls"
 _TEXT, _INT = pa.large_string(), pa.int64()
+# Shapes and stacks as in OperatorArgs; null = not reported.
 TEXTS = {"name": "Name", "input_shape": "Input shapes", "call_stack": "Call stack"}
-"""Shapes and stacks as in ``OperatorArgs``; null = not stated."""
+# Whole nanoseconds, null = not reported; host self includes runtime calls.
 TIMES = {
     "host_self_ns": "Host self", "host_total_ns": "Host total", "device_self_ns": "Device self",
     "device_total_ns": "Device total", "core_self_ns": "Device self, counted cores",
     "core_total_ns": "Device total, counted cores",
 }  # fmt: skip
-"""Whole nanoseconds, null = not stated; host self with the calls of the runtime."""
 SCHEMA = pa.schema([*((key, _TEXT) for key in TEXTS), *((key, _INT) for key in TIMES)])
 
 
 def as_stated(table: pa.Table) -> StatedTable:
-    """Returns such a table as a trace keeps it."""
+    """Returns such a table as a trace stores it."""
     columns = [
         StatedColumn(key, title, "ns" if key in TIMES else "", table[key].combine_chunks())
         for key, title in {**TEXTS, **TIMES}.items()
@@ -31,7 +31,7 @@ def as_stated(table: pa.Table) -> StatedTable:
 
 
 def stated_operators(tables: Iterable[StatedTable]) -> pa.Table | None:
-    """Returns the calls among the tables that a trace keeps; None where it states none."""
+    """Returns the operator table of a trace; None if it is not reported."""
     found = next((table for table in tables if table.name == NAME), None)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The rows of a trace while it is assembled, and how those of some kinds nest among each other."""
+"""Rows of a trace during assembly, and their nesting by kind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Rows:
 
 
 class Nests:
-    """How rows of some kinds nest among each other, each question answered once."""
+    """Nesting of rows of some kinds, cached."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows

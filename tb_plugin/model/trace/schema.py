@@ -1,4 +1,4 @@
-"""The vocabulary of the project: what kinds of events exist and what every column means.
+"""The vocabulary of traces: kinds of events and meanings of columns.
 
 All times are integer nanoseconds relative to the start of the trace unless a name says otherwise.
 """
@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from tb_plugin.lib.groupby import MISSING as MISSING
 
+# Name of the row with device time without an operator.
 NO_OPERATOR = "(no operator)"
-"""Name of the row that carries device time which no operator launched."""
 
+# Name of the moment of a failed allocation.
 OUT_OF_MEMORY = "[OutOfMemory]"
-"""Name of the moment at which an allocator could not serve a request."""
 
 
 class EventKind(IntEnum):
-    """What an event is, whatever its vendor calls it."""
+    """Kind of an event, independent of vendors."""
 
     UNKNOWN = 0
     OPERATOR = 1
@@ -47,9 +47,9 @@ class EventKind(IntEnum):
     WINDOW = 12
     """The profiler's record window (category Trace)."""
     INSTANT = 13
-    """A moment that was marked; it has no duration."""
+    """A marked moment without duration."""
     ASYNC = 14
-    """A part of an operation that belongs to no thread: it may begin on one and end on another."""
+    """A part of an operation without a thread: it may start on one and end on another."""
 
 
 class MatrixUse(IntEnum):
@@ -63,7 +63,7 @@ class MatrixUse(IntEnum):
 
 
 class CallRole(IntEnum):
-    """What a call of a device's runtime or driver library does, as far as its name tells."""
+    """Role of a runtime or driver call, by its name."""
 
     OTHER = 0
     ALLOCATE = 1
@@ -79,9 +79,9 @@ class CallRole(IntEnum):
     PIN = 6
     """Gets pinned memory of the host from the driver, or gives it back."""
     SETUP = 7
-    """Sets up the driver, a context, a stream or a library of kernels."""
+    """Sets up the driver, a context, a stream or a kernel library."""
     WAIT = 8
-    """Waits for a value that a device computes, or for a thread that does so."""
+    """Waits for a device, or for a thread that does so."""
     LAUNCH = 9
     """Launches a kernel."""
     COPY = 10
@@ -89,44 +89,44 @@ class CallRole(IntEnum):
     SET = 11
     """Sets memory."""
     CAPTURE = 12
-    """Begins to capture a graph: what is launched from here on does not run, but becomes a part of it."""
+    """Starts the capture of a graph: later launches become part of it instead of running."""
     CAPTURED = 13
     """Ends the capture of a graph."""
     JOIN = 14
-    """Makes a stream wait for what another one did before."""
+    """Makes a stream wait for earlier work of another one."""
 
 
 class KernelClass(IntEnum):
-    """What a kernel does. Its lower-case name is the word for it in rules, tables and facts."""
+    """Class of a kernel. Its lower-case name is used in rules, tables and facts."""
 
     OTHER = 0
-    """No rule knows the kernel, nor an operator around its launch."""
+    """No rule matches the kernel or an operator around its launch."""
     GEMM = 1
     CONVOLUTION = 2
     ATTENTION = 3
     NORMALISATION = 4
-    """Softmax too: each row is divided by what all of it holds."""
+    """Also softmax: each row is divided by a value of the whole row."""
     ELEMENTWISE = 5
     REDUCTION = 6
     """Also sorting, scanning and pooling."""
     EMBEDDING = 7
     """Rows are looked up by index, or added to."""
     MOE = 8
-    """What sorts tokens to experts, and their products."""
+    """Sorting tokens to experts, and products of experts."""
     OPTIMIZER = 9
     COPY = 10
-    """Data are moved, set or cast by a kernel; copies of the driver are no kernels."""
+    """Data moved, set or cast by a kernel; driver copies are not kernels."""
     COMMUNICATION = 11
 
 
+# Kinds that keep a device busy.
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
-"""Kinds that keep a device busy."""
 
+# Kinds on a row of a device.
 ON_DEVICE = (*DEVICE_WORK, EventKind.DEVICE_ANNOTATION, EventKind.SYNC)
-"""Kinds that stand on a row of a device."""
 
+# Kinds that nest in the operator tree of a host thread.
 OP_TREE = (EventKind.OPERATOR, EventKind.MODULE, EventKind.RUNTIME)
-"""Kinds that nest in the operator tree of a host thread."""
 
 
 def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.bool_]:
@@ -139,5 +139,5 @@ def of_kind(kind: npt.NDArray[np.uint8], *wanted: EventKind) -> npt.NDArray[np.b
 
 
 def no_rows(dtype: type[Any]) -> Any:
-    """Returns the default of a column: an empty array, made anew for each model."""
+    """Returns the default of a column: a new empty array per model."""
     return field(default_factory=lambda: np.empty(0, dtype=dtype))

@@ -1,4 +1,4 @@
-"""What the iterations of a server worked on: prompts, tokens after them, for how many requests."""
+"""Work of server iterations: prompts, tokens and requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Mode(IntEnum):
-    """What an iteration does. Its lower-case name is the word for it in patterns, tables and facts."""
+    """Mode of an iteration. Its lower-case name is used in patterns, tables and facts."""
 
     UNKNOWN = 0
     PREFILL = 1
@@ -25,51 +25,51 @@ class Mode(IntEnum):
     MIXED = 3
     """Both at once."""
     IDLE = 4
-    """No request is there."""
+    """No requests."""
     DENOISING = 5
-    """A picture (video, sound) gets a little clearer."""
+    """A denoising step of an image, video or sound."""
 
     @property
     def word(self) -> str:
-        """Returns the word for it, "" where nobody knows the mode."""
+        """Returns the word for it, "" if unknown."""
         return self.name.lower() if self else ""
 
 
+# Modes by their words.
 MODES = {mode.word: mode for mode in Mode if mode}
-"""Modes by their words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """What the iterations of a server worked on, one value a step; -1 = not recorded."""
+    """Work of server iterations, one value per step; -1 = not recorded."""
 
     mode: npt.NDArray[np.uint8] = no_rows(np.uint8)
     """Mode."""
     batch: Int64 = no_rows(np.int64)
     """Requests."""
     decoding: Int64 = no_rows(np.int64)
-    """Requests among them that are past their prompt."""
+    """Requests past their prompt."""
     tokens: Int64 = no_rows(np.int64)
-    """Tokens that go through the network: of prompts, and those of decoding."""
+    """Tokens processed by the network: prompt and decoding tokens."""
     decode_tokens: Int64 = no_rows(np.int64)
-    """Those of decoding."""
+    """Decoding tokens."""
     context: Int64 = no_rows(np.int64)
-    """Tokens that attention looks back at, of all requests together."""
+    """Context tokens of attention, over all requests."""
     generated: Int64 = no_rows(np.int64)
-    """New tokens: one for each request in decoding, -1 where a request may get several (speculative decoding)."""
+    """New tokens: one per decoding request, -1 if a request may get several (speculative decoding)."""
 
     def __len__(self) -> int:
         return len(self.mode)
 
     @classmethod
     def of(cls, columns: Sequence[Sequence[int]]) -> Served:
-        """Returns the values from plain columns in the order of the fields; from none, nothing."""
+        """Returns the values from plain columns in the order of the fields; empty without columns."""
         kinds = (np.uint8, *(np.int64 for _ in range(6)))
         return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)))
 
     @classmethod
     def unknown(cls, count: int) -> Served:
-        """Returns values of steps about which nothing is known."""
+        """Returns unknown values for steps."""
         return cls(np.zeros(count, np.uint8), *(np.full(count, MISSING, np.int64) for _ in range(6)))
 
     def columns(self) -> tuple[tuple[int, ...], ...]:
@@ -77,5 +77,5 @@ class Served:
         return tuple(tuple(getattr(self, field.name).tolist()) for field in fields(self)) if len(self) else ()
 
     def only(self, at: npt.NDArray[np.intp] | slice) -> Served:
-        """Returns the values of some steps; nothing stays nothing."""
+        """Returns the values of some steps; empty stays empty."""
         return self if not len(self) else Served(*(getattr(self, field.name)[at] for field in fields(self)))

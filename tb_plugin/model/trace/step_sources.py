@@ -1,4 +1,7 @@
-"""The steps of a trace: what its profiler marked or states, else what a server marked, else what repeats, else all of it."""
+"""Steps of a trace by source.
+
+First steps of the profiler, then of a server, then repetition, then the whole trace.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
-    """Returns the steps of rows in order of time; ``launch`` is who asked for each device row, ``origin`` file time of 0."""
+    """Returns the steps of rows by time; ``launch`` launched each device row, ``origin`` is the file time of 0."""
     if raw.window is not None:
         return steps_of(raw.window)
     if raw.stated_steps is not None:
@@ -67,7 +70,6 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
 
 
 def _marks(raw: RawTrace, rows: Rows) -> Marks | None:
-    """The iterations that a server marked, None where it marked none."""
     patterns = raw.recorder.steps
     known = np.append(marking(raw.strings.array, patterns), False)
     if not known.any():

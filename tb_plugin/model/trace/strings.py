@@ -1,4 +1,4 @@
-"""Interned strings: every text of a trace is stored once and named by a small integer."""
+"""Interned strings: each text of a trace is stored once, with an integer id."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ class StringTable:
         return iter(self._array.to_pylist())
 
     def take(self, ids: npt.NDArray[np.integer]) -> pa.Array:
-        """Strings of ``ids`` in order; null where an id is missing (-1)."""
+        """Returns strings of ``ids`` in order; null for missing ids (-1)."""
         indices = pa.array(ids.astype(np.int64), mask=ids == MISSING)
         return self._array.take(indices)
 
     def where(self, predicate: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """Returns ``predicate`` of every distinct string, as a boolean array indexed by id (one extra False for id -1)."""
+        """Returns ``predicate`` of each distinct string, as a boolean array indexed by id (one extra False for id
+        -1).
+        """
         flags = np.fromiter((predicate(text) for text in self), dtype=np.bool_, count=len(self))
         return np.append(flags, False)
 
     def extended(self, others: pa.Array) -> tuple[StringTable, npt.NDArray[np.int32]]:
-        """Returns these strings, their ids as they are, with distinct ``others`` behind them; and the ids of the others."""
+        """Returns these strings with unchanged ids, followed by distinct ``others``; and the ids of the others."""
         found = pc.index_in(others, value_set=self._array)
         ids = pc.fill_null(found, MISSING).to_numpy(zero_copy_only=False).astype(np.int32)
         new = np.flatnonzero(ids == MISSING)

@@ -1,14 +1,12 @@
-"""The one trace model: what a reader collects (RawTrace) and what everybody works on (TraceTable).
+"""The trace model: reader output (RawTrace) and assembled TraceTable.
 
-It is one file because the two hold the same sections, and a new column is added to both.
+It is one file because the two have the same sections, and a new column is added to both.
 
-A RawTrace holds columns in file order, exactly as read. ``assemble`` (assemble.py) sorts it, sets aside impossible
-times, and computes nesting, launches and steps once; the result is immutable and lives in one Arrow file.
+A RawTrace has columns in file order, exactly as read. ``assemble`` (assemble.py) sorts it, excludes impossible times,
+and computes nesting, launches and steps once; the result is immutable and stored in one Arrow file.
 
-Rows are duration events. Facts that only some rows have stand in side tables ("sections") whose ``row`` column
-points at the event, so that a million Python calls do not pay for the grid of a kernel.
-
-In one file, for both are the same columns and sections: who adds one sees where else it stands.
+Rows are duration events. Properties of some rows are in side tables ("sections") whose ``row`` column points at the
+event, so that a million Python calls do not pay for the grid of a kernel.
 """
 
 from __future__ import annotations
@@ -97,12 +95,12 @@ class DeviceArgs:
     bytes: Int64 = no_rows(np.int64)
     """Bytes moved or set."""
     direction: Int32 = no_rows(np.int32)
-    """String id of where a copy goes, as recorded beside its name."""
+    """String id of the direction of a copy, as recorded next to its name."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedRows:
-    """Rows whose recorded duration cannot be right (overflow.py): ``dur_ns`` of the table is cut to what can be."""
+    """Rows with an implausible recorded duration (overflow.py); ``dur_ns`` of the table is shortened."""
 
     row: Int32 = no_rows(np.int32)
     recorded_ns: Int64 = no_rows(np.int64)
@@ -111,7 +109,7 @@ class ClippedRows:
 
 @dataclass(frozen=True, eq=False)
 class CallNames:
-    """Names of runtime and driver calls of which the device families know what they do."""
+    """Names of runtime and driver calls with a known role."""
 
     name: Int32 = no_rows(np.int32)
     """String id."""
@@ -134,9 +132,9 @@ class CollectiveArgs:
     group_ranks: Int32 = no_rows(np.int32)
     sequence: Int64 = no_rows(np.int64)
     source_rank: Int64 = no_rows(np.int64)
-    """The rank in the job that sends what this recv gets."""
+    """The sending rank of a recv, in the job."""
     destination_rank: Int64 = no_rows(np.int64)
-    """The rank in the job that receives what this send gives."""
+    """The receiving rank of a send, in the job."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +158,9 @@ class MemoryEvents:
 
 @dataclass(frozen=True, eq=False)
 class CounterEvents:
-    """Values of recorded counters, not rows of the table: sorted by time. Each holds until the next one of its series."""
+    """Values of recorded counters, not rows of the table: sorted by time. Each is valid until the next of its
+    series.
+    """
 
     time_ns: Int64 = no_rows(np.int64)
     value: Float64 = no_rows(np.float64)
@@ -168,9 +168,9 @@ class CounterEvents:
     event: Int32 = no_rows(np.int32)
     """Number of the event in the file: one may hold values of several series."""
     name: Int32 = no_rows(np.int32)
-    """String id of the counter's name, with its id in brackets where the event has one."""
+    """String id of the counter's name, with its id in brackets if the event has one."""
     series: Int32 = no_rows(np.int32)
-    """String id of the argument that holds the value."""
+    """String id of the argument with the value."""
     pid: Int32 = no_rows(np.int32)
     """String id. Counters belong to processes."""
     tid: Int32 = no_rows(np.int32)
@@ -179,9 +179,9 @@ class CounterEvents:
 
 @dataclass(frozen=True, eq=False)
 class CounterSeries:
-    """What the profile says of a series of a counter beside its values. Series of which it says nothing are left out.
+    """Reported properties of counter series. Series without any are omitted.
 
-    ``pid``, ``name`` and ``series`` as in ``CounterEvents``; -1 = not stated.
+    ``pid``, ``name`` and ``series`` as in ``CounterEvents``; -1 = not reported.
     """
 
     pid: Int32 = no_rows(np.int32)
@@ -193,7 +193,7 @@ class CounterSeries:
     Without it a unit in parentheses at the end of the name counts.
     """
     device: Int32 = no_rows(np.int32)
-    """String id of the ``DeviceInfo.id`` that it is about."""
+    """String id of the ``DeviceInfo.id`` of its device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ class ArrowEnds:
     """
 
     name: Int32 = no_rows(np.int32)
-    """String id of what the trace calls it."""
+    """String id of its name in the trace."""
     start_time_ns: Int64 = no_rows(np.int64)
     start_pid: Int32 = no_rows(np.int32)
     start_tid: Int32 = no_rows(np.int32)
@@ -244,20 +244,20 @@ class Arrows:
 
 @dataclass(frozen=True, eq=False)
 class AsyncRows:
-    """Rows that lie on no thread: their ``tid`` names a track of the process, on which operations take lanes (lanes.py)."""
+    """Rows without a thread: their ``tid`` names a track of the process, on which operations take lanes (lanes.py)."""
 
     row: Int32 = no_rows(np.int32)
     operation: Int32 = no_rows(np.int32)
-    """Number of what they are part of; those of one operation nest."""
+    """Number of their operation; rows of one operation nest."""
 
 
 @dataclass(frozen=True, eq=False)
 class RawTrace:
-    """What a reader hands over: n duration events in file order, times in absolute nanoseconds as the file states them.
+    """Output of a reader: n duration events in file order, times in absolute nanoseconds as in the file.
 
     ``pid``, ``tid``, ``name`` and ``category`` are string ids; the ``row`` of a section is a position in file order.
-    ``correlation`` and ``external_id`` are -1 when absent (0 is what the file said: 0).
-    ``device`` is a position in ``devices``, -1 on the host.
+    ``correlation`` and ``external_id`` are -1 when absent (0 is recorded as 0). ``device`` is a position in
+    ``devices``, -1 on the host.
     """
 
     start_ns: Int64
@@ -272,7 +272,7 @@ class RawTrace:
     device: Int16
     is_collective: Bool
     uses_matrix_unit: UInt8
-    """MatrixUse of each row; NO for all that is no kernel."""
+    """MatrixUse of each row; NO for all rows other than kernels."""
     matrix_eligible: Bool
     strings: StringTable
     devices: tuple[DeviceInfo, ...]
@@ -292,11 +292,11 @@ class RawTrace:
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(pid text, tid text) -> thread name."""
     process_order: Mapping[str, int] = field(default_factory=dict)
-    """pid text -> where the trace wants the process, smallest first."""
+    """pid text -> order of the process, smallest first."""
     thread_order: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """(pid text, tid text) -> where the trace wants the thread in its process."""
+    """(pid text, tid text) -> order of the thread in its process."""
     nth: Int64 | None = None
-    """Order of rows with equal bounds, outermost first, where the trace says which encloses the other; -1 = it does not."""
+    """Order of rows with equal bounds, outermost first, if recorded; -1 = not recorded."""
     asynchronous: AsyncRows = field(default_factory=AsyncRows)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Top-level keys of the file other than the event list; JSON values."""
@@ -305,24 +305,24 @@ class RawTrace:
     window: Window | None = None
     """The part of the file that was read, None = all of it."""
     is_external_id_sure: bool = False
-    """The external id of device work is that of the operator that asked for it, also where another thread launched it."""
+    """Whether the external id of device work is always its requesting operator, also for launches on another thread."""
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
     classes: ClassNames = field(default_factory=lambda: ClassNames())
     stated_steps: StatedSteps | None = None
-    """Steps that the profile states; None: they are looked for among the rows."""
+    """Steps reported by the profile; None: they are derived from rows."""
     others: tuple[OpenColumn, ...] = ()
-    """Recorded facts that have no column of their own above, by the name that the profile gives them."""
+    """Recorded properties without a column, by their name in the profile."""
     stated: tuple[StatedTable, ...] = ()
     blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
     totals: AllocatorTotals = field(default_factory=AllocatorTotals)
     components: AllocatorTotals = field(default_factory=AllocatorTotals)
-    """What parts of the device's software hold, under the names of these parts."""
+    """Allocated memory of software components of the device, by component."""
 
 
 @dataclass(frozen=True)
 class Track:
-    """One row group of a timeline: a host thread, a device stream, or operations of a process that belong to no thread."""
+    """One row group of a timeline: a host thread, a device stream, or operations without a thread."""
 
     pid: str
     tid: str
@@ -332,15 +332,15 @@ class Track:
     is_async: bool = False
     """No thread: ``tid`` is the name of the operations."""
     process_order: int = 0
-    """Where the trace wants the process, smallest first."""
+    """Order of the process, smallest first."""
     thread_order: int = 0
     part: int = MISSING
-    """Which of the processes of a merged file it belongs to; -1 in other files, and where nobody knows."""
+    """Its process in a merged file; -1 in other files, or if unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps after the device extension of docs/concepts/time.md, in order of time; empty when none was recorded."""
+    """Steps after the device extension of docs/concepts/time.md, by time; empty when none was recorded."""
 
     label: tuple[str, ...] = ()
     start_ns: Int64 = no_rows(np.int64)
@@ -352,13 +352,13 @@ class Steps:
     dropped: tuple[str, ...] = ()
     """Labels of trailing steps whose device work was not recorded completely."""
     found: str = ""
-    """How: "profiler" (it marked them), "annotation" (a server did), "stated" or "inferred"; "" where there are none."""
+    """Source: "profiler", "annotation" (of a server), "stated" or "inferred"; "" without steps."""
     framework: str = ""
-    """Whose annotations they are, in words."""
+    """The framework of the annotations, for users."""
     served: Served = Served()
-    """What each worked on; empty where no step says so."""
+    """Work of each step; empty if not recorded."""
     unanswered: str = ""
-    """Why nothing that repeats was taken for steps (``steps/repetition.py``), "" where there are some or nobody looked."""
+    """Why no repetition became steps (``steps/repetition.py``), "" if there are steps or none were searched."""
 
     def only(self, places: Sequence[int]) -> Steps:
         """Returns the steps at these positions."""
@@ -374,7 +374,7 @@ class Steps:
         )
 
     def at(self, time_ns: Int64, *, on_host: bool = False) -> Int64:
-        """Returns the position of the step in whose window (or time on the host) each time lies, -1 = none."""
+        """Returns the position of the step whose window (or host time) contains each time, -1 = none."""
         start, end = (self.host_start_ns, self.host_end_ns) if on_host else (self.start_ns, self.end_ns)
         place = np.searchsorted(start, time_ns, side="right") - 1
         return np.where((place >= 0) & (time_ns < np.append(end, 0)[place]), place, MISSING)
@@ -382,25 +382,24 @@ class Steps:
 
 @dataclass(frozen=True)
 class Whole:
-    """The trace of which only a window was opened, because all of it does not fit into the memory."""
+    """The whole trace of an opened window that exists because the trace does not fit into memory."""
 
     end_ns: int
     steps: tuple[str, ...]
     """Labels of all its recorded steps."""
     need_bytes: int
-    """Memory that opening all of it would take, estimated."""
+    """Estimated memory for opening it."""
     budget_bytes: int
     """Memory that the readers may take."""
     first_work_ns: int = MISSING
-    """When the first device work of the trace begins, -1 = never."""
+    """Start of the first device work of the trace, -1 = never."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Which part of a trace to keep: what touches ``[begin_ns, end_ns)``, counted from the trace's start.
+    """The kept part of a trace: events that overlap ``[begin_ns, end_ns)``, counted from the trace's start.
 
-    Kept as well, wherever they lie: the launch of device work inside, and what a call inside launched. Both are no
-    further away than ``lag_ns``.
+    Also kept: launches of device work inside, and device work launched inside. Both are within ``lag_ns``.
     """
 
     origin_ns: int
@@ -409,24 +408,24 @@ class Window:
     end_ns: int
     lag_ns: int
     steps: Steps
-    """Recorded steps wholly inside, measured in the whole trace; none when not even one fits."""
+    """Recorded steps completely inside, measured in the whole trace; none when not even one fits."""
     whole: Whole
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of the file stands behind the numbers. Every payload repeats it.
+    """How much of the file the numbers cover, repeated in every payload.
 
-    ``start_ns`` and ``end_ns`` bound what was opened, ``fraction_read`` is its share of the events.
+    ``start_ns`` and ``end_ns`` bound the opened part, ``fraction_read`` is its share of the events.
     """
 
     start_ns: int
     end_ns: int
     fraction_read: float
     complete: bool
-    """The file has its end, and all of it was opened."""
+    """Whether the file has its end and was opened completely."""
     whole: Whole | None = None
-    """None: all of the file was opened."""
+    """None: the whole file was opened."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -451,7 +450,7 @@ class TraceTable:
     external_id: Int64
     is_collective: Bool
     uses_matrix_unit: UInt8
-    """MatrixUse of each row; NO for all that is no kernel."""
+    """MatrixUse of each row; NO for all rows other than kernels."""
     matrix_eligible: Bool
     parent: Int32
     operator: Int32
@@ -459,9 +458,9 @@ class TraceTable:
     python_parent: Int32
     forward: Int32
     self_ns: Int64
-    """Host rows of the op tree: duration less the durations of direct children; other rows: the duration."""
+    """Host rows of the op tree: duration minus direct children; other rows: the duration."""
     overlaps: Bool
-    """True when the row partially overlaps another of its thread and stands on a lane of its own."""
+    """True when the row partially overlaps another of its thread and is drawn on a separate lane."""
     depth: Int16
 
     strings: StringTable
@@ -487,25 +486,25 @@ class TraceTable:
     """File time of ``start_ns == 0``."""
     base_time_ns: int | None
     external_disagreements: int
-    """Device rows whose external id names another operator than the one around their launch."""
+    """Device rows whose external id and launch give different operators."""
     others: tuple[OpenColumn, ...]
-    """Recorded facts that have no column of their own, in the order of the profile."""
+    """Recorded properties without a column, in the order of the profile."""
     stated: tuple[StatedTable, ...]
     blocks: AllocatorBlocks
     totals: AllocatorTotals
     components: AllocatorTotals
     recorder: Recorder
-    """The tool that recorded it, in words."""
+    """The recording tool."""
     captured: Captured = field(default_factory=Captured, metadata={"cached": False})
-    """What another recording tells of the graphs that this one replays. Never kept: who asks with it puts it here."""
+    """Data of another recording about replayed graphs. Never stored: the caller adds it."""
 
     def with_captured(self, captures: Iterable[tuple[Captured, StringTable]], source: str) -> TraceTable:
-        """Returns the trace with what other recordings tell of its graphs; its other columns are shared."""
+        """Returns the trace with data of other recordings about its graphs; its columns are shared."""
         captured, strings = merge_captures(self.strings, captures, source)
         return replace(self, captured=captured, strings=strings)
 
     def calls_that(self, *roles: CallRole) -> Bool:
-        """Returns which rows are runtime or driver calls of these roles."""
+        """Returns which rows are runtime or driver calls with these roles."""
         wanted = self.calls.name[np.isin(self.calls.role, roles)]
         if not len(wanted):  # as of most traces those of graphs: no look at each row
             return np.zeros(len(self), np.bool_)
@@ -521,15 +520,15 @@ class TraceTable:
         return parts[self.track] if (parts != MISSING).any() else None
 
     def ends(self, rows: npt.NDArray[Any]) -> Int64:
-        """Returns the ends of some rows, nanoseconds: of few in far less time than of all."""
+        """Returns the ends of some rows, nanoseconds; faster than ``end_ns`` for few rows."""
         found: Int64 = self.start_ns[rows] + self.dur_ns[rows]
         return found
 
     @property
     def clock_ns(self) -> int | None:
-        """Returns when time 0 was, nanoseconds since 1970: old files count from then, new ones state what they count from.
+        """Returns the wall time of time 0, nanoseconds since 1970; None if unknown.
 
-        None: neither.
+        Old files count from 1970, new ones record their base time.
         """
         begin = (self.base_time_ns or 0) + self.origin_ns
         return begin if begin > _YEAR_2000_NS else None

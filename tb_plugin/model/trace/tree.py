@@ -1,8 +1,8 @@
-"""Nesting of events on a thread: who encloses whom, who was open when, and how much time is an event's own.
+"""Nesting of events on a thread: parents, open events and self time.
 
-Traces are not trees: annotations cross Python frames, microsecond rounding makes a child outlive its parent. So an
-event's parent is the latest-started event that encloses it whole; one that merely overlaps is never a parent, and the
-row that crosses it is flagged and drawn on a row of its own. Nothing is discarded.
+Traces are not trees: annotations cross Python frames, and microsecond rounding makes a child outlive its parent. So an
+event's parent is the latest-started event that encloses it completely; one that only overlaps is never a parent, and
+the crossing row is flagged and drawn on a separate row. Nothing is discarded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SMALL = 2**15
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
-    """How n rows nest. Columns are as long as the rows that were given.
+    """Nesting of n rows, one value per row.
 
     ``parent`` is a position among them (-1 = none), ``depth`` the row to draw on (no two open events share one),
     ``overlaps`` marks rows that partially overlap an open event.
@@ -74,7 +74,6 @@ def parents_among(parent: Int32, chosen: Int64) -> Int32:
 
 
 def _open_before(start: Int64, end: Int64) -> Int64:
-    """For each row, how many earlier rows are still open when it starts (= depth where events nest cleanly)."""
     depth: Int64 = np.arange(len(start)) - np.searchsorted(np.sort(end), start, side="right")
     empty = end == start
     if empty.any():
@@ -85,7 +84,6 @@ def _open_before(start: Int64, end: Int64) -> Int64:
 
 
 def _parents_by_depth(depth: Int64) -> Int64:
-    """The last earlier row one level up, level by level."""
     parent = np.full(len(depth), MISSING, np.int64)
     by_depth = stable_order(depth)
     levels = np.searchsorted(depth[by_depth], np.arange(depth.max(initial=0) + 2))
@@ -99,13 +97,14 @@ def _parents_by_depth(depth: Int64) -> Int64:
 
 
 def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: Int64, overlaps: Bool) -> None:
-    """One stretch with partial overlaps, event by event; writes into the columns from ``offset`` on. n log n."""
     latest: list[tuple[int, int]] = []
-    """(-end, row) of the rows that end after all later ones: the latest that ends no earlier than some time is among them."""
+    """(-end, row) of the rows that end after all later ones; the latest row ending at or after some time is among
+    them.
+    """
     ends: list[int] = []
     """Heap of the ends of open rows."""
     deepest: list[tuple[int, int]] = []
-    """Heap of (-depth, end) of open rows, and of closed ones that nobody has looked at since."""
+    """Heap of (-depth, end) of open rows, and of closed rows not removed yet."""
     for i, (s, e) in enumerate(zip(start.tolist(), end.tolist(), strict=True), start=offset):
         while ends and ends[0] <= s:
             heappop(ends)
@@ -170,7 +169,7 @@ def latest_open(start: Int64, end: Int64) -> tuple[Int64, Int64]:
 
 
 def self_time(start: Int64, end: Int64, parent: Int32, overlaps: Bool) -> Int64:
-    """Returns the duration of each row less the time covered by its direct children, nanoseconds, never negative.
+    """Returns the duration of each row minus the time covered by its direct children, nanoseconds, never negative.
 
     ``parent`` and ``overlaps`` are those of the rows' ``Nesting``.
     """
@@ -198,7 +197,7 @@ def _covered(start: Int64, end: Int64, rows: Int64) -> int:
 
 
 def inherit(value: Int32, parent: Int32) -> Int32:
-    """Returns each row's own value, or its nearest ancestor's that has one (-1 = none). Parents stand before children."""
+    """Returns each row's own value, or that of its nearest ancestor with one (-1 = none). Parents come first."""
     value, hop = value.copy(), parent.copy()
     while True:
         empty = (value == MISSING) & (hop != MISSING)
@@ -209,5 +208,5 @@ def inherit(value: Int32, parent: Int32) -> Int32:
 
 
 def roots_of(parent: Int32) -> Int32:
-    """Returns the row without a parent that each row stands in, which may be itself. Parents stand before children."""
+    """Returns the root of each row, which may be itself. Parents come first."""
     return inherit(np.where(parent == MISSING, np.arange(len(parent)), MISSING).astype(np.int32), parent)

@@ -1,7 +1,7 @@
-"""A part of a trace that is too large to be opened whole: what one look at all of it told, and which part is kept.
+"""Windows of traces that are too large to open completely.
 
-A file states no times up front and groups its events by type, so the first events are no part of the time. One pass
-(a reader's ``survey``) finds out what there is when; a second keeps what touches the chosen window.
+A file has no index of times and groups its events by type. One pass (a reader's ``survey``) finds times and sizes; a
+second one keeps the events of the chosen window.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Asked:
-    """A window as somebody named it: labels of its first and last step, or times from the start of the trace (ns).
+    """A requested window: labels of its first and last step, or times from the start of the trace (ns).
 
-    An open end is as far as the memory goes; nothing at all, from the first step (or the first event) on.
+    An open end extends as far as memory allows; an empty request starts at the first step (or event).
     """
 
     steps: tuple[str, str | None] | None = None
@@ -39,7 +39,7 @@ class Asked:
 
 
 def parse_window(text: str) -> Asked:
-    """Reads ``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or nothing. Raises BadRequest."""
+    """Parses ``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or nothing. Raises BadRequest."""
     if not text:
         return Asked()
     if found := _STEPS.fullmatch(text):
@@ -49,16 +49,16 @@ def parse_window(text: str) -> Asked:
         if end is None or end > begin:
             return Asked(times_ns=(begin, end))
     raise BadRequest(
-        "That is no window.", "window", "Write steps (7 or 7-9) or times from the start of the trace (0ns-500ns)."
+        "The window is not valid.", "window", "Write steps (7 or 7-9) or times from the start of the trace (0ns-500ns)."
     )
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What one look at a whole file told. Times are nanoseconds from the first event, sizes bytes of text.
+    """The result of a survey of a whole file. Times are nanoseconds from the first event, sizes bytes of text.
 
-    ``lag_ns`` is the longest time from a launch to the end of what it launched. ``cell_ns`` are the begins of ranges of
-    time, ascending, and ``cell_bytes`` the text of the events that begin in each.
+    ``lag_ns`` is the longest time from a launch to the end of its work. ``cell_ns`` are the starts of time ranges,
+    ascending, and ``cell_bytes`` the text of the events that start in each.
     """
 
     origin_ns: int
@@ -78,12 +78,12 @@ class Survey:
     """As in Steps, and the framework."""
     framework: str = ""
     served: tuple[tuple[int, ...], ...] = ()
-    """The columns of what a server worked on; none where nothing says it."""
+    """The columns of Served; empty if not recorded."""
     first_work_ns: int = MISSING
-    """When the first device work begins, -1 = there is none."""
+    """Start of the first device work, -1 = none."""
 
     def steps_in(self, begin_ns: int, end_ns: int) -> Steps:
-        """Returns the recorded steps wholly inside a range."""
+        """Returns the recorded steps completely inside a range."""
         starts, ends = np.array(self.host_start_ns, np.int64), np.array(self.step_end_ns, np.int64)
         inside = np.flatnonzero((starts >= begin_ns) & (ends <= end_ns))
         with_last = len(inside) > 0 and int(inside[-1]) == len(self.label) - 1
@@ -102,10 +102,10 @@ class Survey:
 
 
 def choose(survey: Survey, asked: Asked, room_bytes: int, need_bytes: int, budget_bytes: int) -> Window:
-    """Returns the longest window with at most ``room_bytes`` of text that begins where it was asked for.
+    """Returns the longest window with at most ``room_bytes`` of text from the requested start.
 
-    Whole steps where at least one fits, else a range of time. ``need_bytes`` (of the whole trace) and ``budget_bytes``
-    are told to the reader. Raises BadRequest for a step that the trace does not have, or a time outside it.
+    It has whole steps if at least one fits, otherwise a time range. ``need_bytes`` (of the whole trace) and
+    ``budget_bytes`` are shown to the user. Raises BadRequest for an unknown step, or a time outside the trace.
     """
     if asked.times_ns is not None:
         begin, end = asked.times_ns
@@ -115,7 +115,7 @@ def choose(survey: Survey, asked: Asked, room_bytes: int, need_bytes: int, budge
     elif survey.label:
         begin, end = _whole_steps(survey, asked, room_bytes)
     elif asked.steps is not None:
-        raise BadRequest("The trace has no steps.", "window", "Name times from its start, such as 0ns-500ns.")
+        raise BadRequest("The trace has no steps.", "window", "Use times from its start, such as 0ns-500ns.")
     else:
         begin, end = 0, _fitting(survey, 0, None, room_bytes)
     whole = Whole(survey.end_ns, survey.label, need_bytes, budget_bytes, survey.first_work_ns)
@@ -123,7 +123,6 @@ def choose(survey: Survey, asked: Asked, room_bytes: int, need_bytes: int, budge
 
 
 def _whole_steps(survey: Survey, asked: Asked, room_bytes: int) -> tuple[int, int]:
-    """Bounds of the steps that were asked for, as many as fit; of a part of the first when not even that one does."""
     first, last = asked.steps or (survey.label[0], None)
     low, high = _position(survey, first), _position(survey, last or survey.label[-1])
     if high < low:
@@ -142,7 +141,6 @@ def _position(survey: Survey, label: str) -> int:
 
 
 def _fitting(survey: Survey, begin: int, end: int | None, room_bytes: int) -> int:
-    """The latest end, no later than ``end``, up to which the text fits; one cell at least."""
     cells = np.array(survey.cell_ns, np.int64)
     # The end is not part of a window, the last event is part of the trace.
     latest = survey.end_ns + 1 if end is None else min(end, survey.end_ns + 1)
@@ -152,7 +150,6 @@ def _fitting(survey: Survey, begin: int, end: int | None, room_bytes: int) -> in
 
 
 def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
-    """Text of the events that begin from ``begin`` up to each end."""
     before = np.concatenate(([0], np.cumsum(survey.cell_bytes, dtype=np.int64)))
     cells = np.array(survey.cell_ns, np.int64)
     # The cell that holds the begin counts as a whole.
@@ -162,9 +159,9 @@ def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
 
 
 def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
-    """Returns the rows of a window among those that a reader kept around it, and the number of the others.
+    """Returns the rows of a window among the rows kept around it, and the number of the others.
 
-    What touches the window stays, and so do the launches of its device work and the device work of its launches.
+    Rows that overlap the window stay, with the launches of its device work and the device work of its launches.
     """
     window = raw.window
     if window is None:
@@ -180,7 +177,7 @@ def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
 
 
 def steps_of(window: Window) -> Steps:
-    """Returns the whole steps of a window; where it holds none, all of it as one."""
+    """Returns the whole steps of a window; without any, the window as one step."""
     if window.steps.recorded:
         return window.steps
     begin, end = np.array([window.begin_ns], np.int64), np.array([_end(window)], np.int64)
@@ -188,17 +185,16 @@ def steps_of(window: Window) -> Steps:
 
 
 def _end(window: Window) -> int:
-    """Where a window ends, no later than the trace."""
     return min(window.end_ns, window.whole.end_ns)
 
 
 def without_outside(report: ReadReport, outside: int) -> ReadReport:
-    """Returns the report once ``outside`` of the kept events turned out not to belong to the window."""
+    """Returns the report after ``outside`` of the kept events turned out to be outside the window."""
     return replace(report, events_kept=report.events_kept - outside, events_outside=report.events_outside + outside)
 
 
 def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage:
-    """Returns what the numbers are about, of a trace whose last row ends at ``end_ns`` (ns from its start)."""
+    """Returns the coverage of a trace whose last row ends at ``end_ns`` (ns from its start)."""
     if window is None:
         return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
     fraction = report.events_kept / max(1, report.events_kept + report.events_outside)

@@ -1,4 +1,4 @@
-"""A window of a trace as Chrome JSON, for Perfetto: only the events of the window, with their tracks and arrows."""
+"""Export of a window of a trace as Chrome JSON for Perfetto."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _COLLECTIVE_NUMBERS = {
     "source_rank": "Src Rank",
     "destination_rank": "Dst Rank",
 }
+# Keys of the file that identify the worker.
 _ABOUT = ("host_name", "distributedInfo")
-"""Keys of the file that say who the worker is."""
 _PYTHON_NUMBERS = {"python_id": "Python id", "parent_id": "Python parent id", "module_id": "Python module id"}
 
 
@@ -78,7 +78,6 @@ def write_window(trace: TraceTable, start_ns: int | None, end_ns: int | None, ta
 def _events(
     trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]], start_ns: int, end_ns: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Names of the tracks, then every event, then an arrow from each launch to what it launched."""
     for track_id in np.unique(trace.track[rows]).tolist():
         track = trace.tracks[track_id]
         base = {"ph": "M", "ts": 0, "pid": _identity(track.pid), "tid": _identity(track.tid)}
@@ -110,7 +109,6 @@ def _events(
 
 
 def _memory(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[dict[str, Any]]:
-    """Allocator events between the first and the last of the rows."""
     if not len(rows):
         return
     memory = trace.memory
@@ -136,7 +134,6 @@ def _memory(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Ite
 
 
 def _counters(trace: TraceTable, start_ns: int, end_ns: int | None) -> Iterator[dict[str, Any]]:
-    """Counter events inside ``[start_ns, end_ns)``, with all their series."""
     counters = trace.counters
     inside = counters.time_ns >= start_ns
     if end_ns is not None:
@@ -166,7 +163,6 @@ def _place(trace: TraceTable, row: int) -> dict[str, Any]:
 
 
 def _arguments(trace: TraceTable, rows: np.ndarray[Any, np.dtype[np.int64]]) -> dict[int, dict[str, Any]]:
-    """What is known about each row besides its time."""
     wanted = np.zeros(len(trace), np.bool_)
     wanted[rows] = True
     found: dict[int, dict[str, Any]] = {}
@@ -199,7 +195,6 @@ def _add_section(
     texts: dict[str, str],
     numbers: dict[str, str],
 ) -> None:
-    """Adds the arguments of one section under the profiler's names."""
     chosen = np.flatnonzero(wanted[section.row])
     for at, row in zip(chosen.tolist(), section.row[chosen].tolist(), strict=True):
         args = found.setdefault(row, {})

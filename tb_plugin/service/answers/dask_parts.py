@@ -1,7 +1,7 @@
-"""Parts of ranks that a cluster computes in the background while somebody has the page open.
+"""Parts of ranks computed by a Dask cluster in the background.
 
-One thread of its own speaks to the scheduler: the threads that answer requests neither import Dask nor wait for it. What
-the cluster hands back is taken apart like any rank summary, by a worker process; nothing is written but the cache.
+A separate thread talks to the scheduler: request threads neither import Dask nor wait for it. A worker process
+validates results of the cluster like any rank summary; only the cache is written.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
+# A part that was not requested for this long is cancelled on the cluster.
 LEASE_SECONDS = 15.0
-"""A part that nobody asked about for so long is taken back from the cluster."""
+# Pause after the cluster was unreachable.
 _AWAY_SECONDS = 60.0
-"""So long after it could not be reached, the cluster is not asked again."""
 _IDLE_SECONDS = 30.0
 _TICK_SECONDS = 0.3
-_TAKEN_AT_A_TIME = 4
-"""Parts that are taken out of what the cluster handed back: more would fill memory, and keep the page's questions waiting."""
+# Results extracted at a time: more would fill memory and delay requests of the page.
+_MAX_EXTRACTIONS = 4
+# Number of remembered refusals.
 _REFUSALS = 10_000
-"""Refusals that are remembered, the last ones."""
 _COPY = ".ttsummary"
 
 
 @dataclass
 class _Part:
-    """One part that was asked for and is not there yet."""
+    """A requested part that is not complete yet."""
 
     job: RankJob
     target: str
@@ -61,7 +61,7 @@ class _Refusal(NamedTuple):
 
 
 class _Taking(NamedTuple):
-    """A part on its way out of what the cluster handed back."""
+    """A part that is being extracted from a result of the cluster."""
 
     part: _Part
     copy: Path
@@ -69,7 +69,7 @@ class _Taking(NamedTuple):
 
 
 class ClusterParts:
-    """Has a cluster compute parts. Asking again renews the lease of one."""
+    """Lets a cluster compute parts. Each request renews the lease of a part."""
 
     def __init__(
         self,
@@ -84,18 +84,17 @@ class ClusterParts:
         self._connect = connect
         self._lock = threading.Lock()
         self._parts: dict[str, _Part] = {}
-        """Those under way, by target."""
+        """Requested parts by target."""
         self._refused: dict[str, _Refusal] = {}
-        """By target, the last in the end."""
+        """By target, latest last."""
         self._taking: list[_Taking] = []
-        """The thread's own."""
         self._thread: threading.Thread | None = None
         self._away = _Refusal("", -inf)
         """Why the cluster cannot be used."""
         self._closed = threading.Event()
 
     def ask(self, found: ProfileFiles, target: str) -> str | None:
-        """Returns why the cluster does not compute a part, empty once it is written to ``target``, None until then."""
+        """Returns why the cluster does not compute a part, "" once it is written to ``target``, None until then."""
         now = time.monotonic()
         with self._lock:
             refused = self._refused.get(target)
@@ -117,13 +116,13 @@ class ClusterParts:
             return None
 
     def refused(self, target: str) -> str:
-        """Returns why the cluster did not compute a part that was asked for; empty where it did, or was not asked."""
+        """Returns why the cluster did not compute a requested part; "" if it did, or was not asked."""
         with self._lock:
             refused = self._refused.get(target)
             return refused.why if refused is not None else ""
 
     def close(self) -> None:
-        """Takes back what is under way."""
+        """Cancels all requested parts."""
         self._closed.set()
 
     def _work(self) -> None:
@@ -139,7 +138,9 @@ class ClusterParts:
                 return
             if not isinstance(error, UserError):
                 log.exception("The cluster at %s failed.", self._scheduler.address)
-            self._give_up(f"{error.what}" if isinstance(error, UserError) else "The cluster failed; the log says how.")
+            self._give_up(
+                f"{error.what}" if isinstance(error, UserError) else "The cluster failed; see the log for details."
+            )
         finally:
             while self._taking:
                 self._store.remove(self._taking.pop().copy)
@@ -147,7 +148,7 @@ class ClusterParts:
                 cluster.close()
 
     def _round(self, cluster: Cluster) -> bool:
-        """Sends what is new, takes back what nobody waits for, and takes in what is done. False when there is no work."""
+        """Sends new parts, cancels abandoned ones and extracts finished ones. Returns False when there is no work."""
         late = time.monotonic() - LEASE_SECONDS
         with self._lock:
             left = [part for part in self._parts.values() if part.asked < late]
@@ -164,14 +165,13 @@ class ClusterParts:
         if is_idle:
             self._closed.wait(_TICK_SECONDS)
             return False
-        if room := _TAKEN_AT_A_TIME - len(self._taking):
+        if room := _MAX_EXTRACTIONS - len(self._taking):
             for target, outcome in cluster.done(0.0 if self._taking else _TICK_SECONDS, room):
                 self._take(self._parts[target], outcome)
         self._take_in()
         return True
 
     def _take(self, part: _Part, outcome: Outcome) -> None:
-        """Has a worker take the part out of what the cluster handed back."""
         if outcome.kind == "failed":
             self._end(part, f"the cluster: {outcome.reason}")
             return
@@ -181,7 +181,6 @@ class ClusterParts:
         self._taking.append(_Taking(part, copy, job))
 
     def _take_in(self) -> None:
-        """Waits a moment for the first part to be taken, and ends all that are."""
         done, _ = wait([taking.job.future for taking in self._taking], _TICK_SECONDS, FIRST_COMPLETED)
         for taking in [each for each in self._taking if each.job.future in done]:
             self._taking.remove(taking)
@@ -191,10 +190,9 @@ class ClusterParts:
             except TorchTraceError as error:
                 self._end(taking.part, f"the cluster: {error}")
             else:
-                self._end(taking.part, f"what the cluster computed {refused}" if refused else "")
+                self._end(taking.part, f"the result of the cluster {refused}" if refused else "")
 
     def _end(self, part: _Part, refused: str) -> None:
-        """Forgets a part that is there, or ``refused``, unless its lease ended before."""
         with self._lock:
             if self._parts.get(part.target) is part:
                 del self._parts[part.target]
@@ -210,7 +208,6 @@ class ClusterParts:
             self._parts.clear()
 
     def _refuse(self, target: str, refused: _Refusal) -> None:
-        """Remembers a refusal; whoever refuses holds the lock."""
         self._refused.pop(target, None)
         self._refused[target] = refused
         if len(self._refused) > _REFUSALS:

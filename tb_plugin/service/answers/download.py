@@ -1,4 +1,4 @@
-"""Files on their way out."""
+"""Files to download."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True)
 class Download:
-    """A download is a file on its way out. ``gzipped`` says that the chunks are compressed for the way only."""
+    """A file to download. ``gzipped``: the chunks are compressed only for the transfer."""
 
     name: str
     size_bytes: int
@@ -31,7 +31,7 @@ class Download:
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:
-    """Gives a file in chunks."""
+    """Yields a file in chunks."""
     with path.open("rb") as stream:
         while chunk := stream.read(CHUNK_BYTES):
             yield chunk

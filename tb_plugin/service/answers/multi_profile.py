@@ -1,6 +1,6 @@
-"""Answers about several profiles: all workers of a run, or a baseline and an experiment.
+"""Answers about several profiles: all workers of a run, or two profiles.
 
-Their parts are gathered (``team.py``), joined into one where the view asks for it, and answered by a worker.
+Their parts are gathered (``part_scheduler.py``), merged if the view needs it, and answered by a worker.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request_dedup import Desk
 from tb_plugin.storage.cache import FileStore
 
+# How often inputs may change or vanish before a waiting caller gives up.
 CHANGES = 10
-"""How often what is read may change or vanish under way before a caller that waits gives up."""
+# Workers of a run named in a message.
 _NAMED = 5
-"""Workers of a run that a message names."""
 
+# Makes a question of (worker, file of its part) pairs, a view, parameters and selected steps.
 OfSeveral = Callable[[tuple[tuple[str, str], ...], str, Params, str], Question[bytes]]
-"""Makes a question of (worker, file of its part) pairs, a view, parameters and a choice of steps."""
 
 
-_REMEMBERED = 64
-"""Answers about all workers of a run of which it is remembered what they were made of, the last ones."""
+# Answers about all workers of a run whose inputs are remembered.
+_MAX_REMEMBERED = 64
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
-    """What an answer about all workers of a run was made of."""
+class _Inputs:
+    """The inputs of an answer about all workers of a run."""
 
     entries: list[Entry]
     files: list[tuple[str, str]]
     told: tuple[tuple[str, str], ...]
-    """What goes into the answer besides: who failed, whose summary was refused."""
+    """Further inputs: failed workers and refused summaries."""
     about: str
 
 
 class MultiProfileAnswers:
-    """Gathers, joins and asks."""
+    """Gathers and merges parts and asks a worker."""
 
     def __init__(
         self,
@@ -72,47 +72,45 @@ class MultiProfileAnswers:
         self._team = team
         self._desk = desk
         self._store = store
-        self._known: dict[tuple[str, ...], _Known] = {}
+        self._known: dict[tuple[str, ...], _Inputs] = {}
 
     def ask(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool = False
     ) -> bytes | Profile:
-        """Has a worker combine the parts of several profiles; returns their common state while they are not there.
+        """Lets a worker combine the parts of several profiles; returns their common state until they are ready.
 
         Raises UserError.
         """
         params = view_params(analysis, params)
-        gather = self._of_pair if analysis.scope == "pair" else self._of_workers
+        gather = self._ask_pair if analysis.scope == "pair" else self._ask_workers
         for _ in range(CHANGES):
             try:
                 return gather(ask, place, analysis, params, steps, wait)
             except CacheFileLost as error:  # a part; it is computed again
                 self._store.remove(Path(error.where))
-        raise Cancelled("The cache is cleared all the time.")
+        raise Cancelled("The cache is cleared again and again.")
 
     def known(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
     ) -> bytes | Profile:
-        """Answers about all workers of a run from what was last read for such an answer, and reads nothing.
+        """Answers about all workers of a run from remembered inputs, without reading anything.
 
-        Where there is nothing of the kind, or a file of it is another one now, it is the state of a profile that nobody began
-        to read. Raises UserError.
+        Without such inputs, or after a file changed, it returns the state of an unread profile. Raises UserError.
         """
         every = self._catalog.workers(place)
-        known = self._known.get(_of_run(every[0], place, analysis))
+        known = self._known.get(_run_key(every[0], place, analysis))
         if known is not None and known.entries == every and all(Path(path).exists() for _, path in known.files):
             params = view_params(analysis, params)
             params = replace(params, extra=(*params.extra, *known.told))
             try:
                 return self._combine(ask, known.files, analysis, params, steps, known.about)
             except CacheFileLost:
-                self._known.pop(_of_run(every[0], place, analysis), None)
+                self._known.pop(_run_key(every[0], place, analysis), None)
         return Profile(every[0].found.run, "", every[0].found.span, "found", 0.0, 0)
 
-    def _of_workers(
+    def _ask_workers(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
-        """About all workers of a run and span, as far as they are what the view is about."""
         asked = params
         every = self._catalog.workers(place)
         capture = self._captures.for_all(place.capture, place.worker, len(every))
@@ -120,7 +118,7 @@ class MultiProfileAnswers:
         entries = [one for one in every if one.found.reader.id in formats] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
         if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file has its ranks now
-            return self._of_workers(ask, place, analysis, asked, steps, wait)
+            return self._ask_workers(ask, place, analysis, asked, steps, wait)
         summaries = [source for _, source in state.ready if isinstance(source, RankSummary)]
         if state.waiting:  # those without a summary; the copies of the others come meanwhile
             return progress(entries[0], len(entries), state.fraction - self._team.summaries.coming(summaries))
@@ -132,12 +130,12 @@ class MultiProfileAnswers:
         if state.refused:
             told.append(("refused", _by_reason(state.refused)))
         params = replace(params, extra=(*params.extra, *told))
-        about = _about(analysis, state.ready)
+        about = _log_name(analysis, state.ready)
         if joining(analysis) is None:
             files = _files(state.ready)
-            self._remember(place, analysis, _Known(every, files, tuple(told), about))
+            self._remember(place, analysis, _Inputs(every, files, tuple(told), about))
             return self._combine(ask, files, analysis, params, steps, about)
-        others = self._beside(entries[0], analysis)
+        others = self._profiles_in_run(entries[0], analysis)
         beside: Sequence[tuple[str, Source]] = ()
         if others:
             found = self._team.gather(others, registry.analysis_named(analysis.traits.beside), Params(), wait)
@@ -149,28 +147,27 @@ class MultiProfileAnswers:
         if joined is None:
             if coming := self._team.summaries.coming(summaries, wait):
                 return progress(entries[0], len(entries), state.fraction - coming)
-            joined = self._joined(key, state.ready, beside, analysis, about)
+            joined = self._merged_part(key, state.ready, beside, analysis, about)
         if joined is None:  # their traces are read instead, where they are here
-            return self._of_workers(ask, place, analysis, asked, steps, wait)
-        self._remember(place, analysis, _Known(every, [("", str(joined))], tuple(told), about))
+            return self._ask_workers(ask, place, analysis, asked, steps, wait)
+        self._remember(place, analysis, _Inputs(every, [("", str(joined))], tuple(told), about))
         return self._combine(ask, [("", str(joined))], analysis, params, steps, about)
 
-    def _remember(self, place: Place, analysis: Analysis[Any], known: _Known) -> None:
-        key = _of_run(known.entries[0], place, analysis)
+    def _remember(self, place: Place, analysis: Analysis[Any], known: _Inputs) -> None:
+        key = _run_key(known.entries[0], place, analysis)
         self._known.pop(key, None)
         self._known[key] = known
-        while len(self._known) > _REMEMBERED:
+        while len(self._known) > _MAX_REMEMBERED:
             self._known.pop(next(iter(self._known)), None)
 
-    def _beside(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
-        """The profiles of another kind in the run of an entry that the view wants to know of, the last of each worker."""
+    def _profiles_in_run(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
         if not analysis.traits.beside:
             return []
         formats = registry.formats_of(registry.analysis_named(analysis.traits.beside))
         found = self._catalog.matching(Place(entry.found.run))
         return list({one.found.worker: one for one in found if one.found.reader.id in formats}.values())
 
-    def _joined(
+    def _merged_part(
         self,
         key: str,
         parts: Sequence[tuple[str, Source]],
@@ -204,9 +201,9 @@ class MultiProfileAnswers:
                 self._team.summaries.let_go(summaries)
                 self._store.evict(keep=target)
                 return target
-        raise Cancelled("The cache is cleared all the time.")
+        raise Cancelled("The cache is cleared again and again.")
 
-    def _of_pair(
+    def _ask_pair(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
     ) -> bytes | Profile:
         """About a baseline and an experiment, each with its own steps; by default all that it has. Raises UserError."""
@@ -229,7 +226,7 @@ class MultiProfileAnswers:
             fraction += state.fraction
         if len(ready) < 2:
             return progress(exp, 2, fraction)
-        return self._combine(ask, ready, analysis, params, "", _about(analysis, ready))
+        return self._combine(ask, ready, analysis, params, "", _log_name(analysis, ready))
 
     def _combine(
         self,
@@ -247,28 +244,24 @@ class MultiProfileAnswers:
 def _joined_key(
     analysis: Analysis[Any], parts: Sequence[tuple[str, Source]], beside: Sequence[tuple[str, Source]]
 ) -> str:
-    """Names parts as one in the cache. The copies of remote summaries need not be here for it."""
-    named = "|".join(f"{worker} {_named(source)}" for worker, source in (*parts, *beside))
+    named = "|".join(f"{worker} {_source_key(source)}" for worker, source in (*parts, *beside))
     return f"joined|{code_stamp()}|{analysis.id}|{len(parts)}|{named}"
 
 
-def _of_run(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
-    """Names what an answer is about; a capture that somebody names is that of one worker."""
+def _run_key(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
     told_by = (place.capture, place.worker or "") if place.capture else ()
     return (analysis.id, entry.found.run, entry.found.span, place.window, *told_by)
 
 
-def _named(source: Source) -> str:
+def _source_key(source: Source) -> str:
     return source if isinstance(source, str) else source.key
 
 
 def _files(parts: Sequence[tuple[str, Source]]) -> list[tuple[str, str]]:
-    """The parts that are files of the cache: all of a view that no summary holds."""
     return [(worker, source) for worker, source in parts if isinstance(source, str)]
 
 
 def _by_reason(refused: Sequence[tuple[str, str]]) -> str:
-    """Workers by the reason that several of them may share."""
     workers: dict[str, list[str]] = {}
     for worker, why in refused:
         workers.setdefault(why, []).append(worker)
@@ -279,14 +272,13 @@ def _by_reason(refused: Sequence[tuple[str, str]]) -> str:
     return "; ".join(told)
 
 
-def _about(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> str:
-    """What the log says a question is about."""
+def _log_name(analysis: Analysis[Any], parts: Sequence[tuple[str, Source]]) -> str:
     named = ", ".join(worker for worker, _ in parts[:_NAMED]) + (", ..." if len(parts) > _NAMED else "")
     return f"{analysis.title} of {named}"
 
 
 def multi_profile_view(view_id: str) -> Analysis[Any] | None:
-    """Returns the analysis of that view when it speaks of several profiles."""
+    """Returns the entry of that view if it is about several profiles."""
     return next((a for a in registry.analyses() if a.id == view_id and a.scope != "profile"), None)
 
 

@@ -1,4 +1,4 @@
-"""Questions about several profiles: what one of them contributes, and the answer of all contributions."""
+"""Questions about several profiles: the part of one, and combined answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tb_plugin.storage.cache import put_atomically
 
 @dataclass(frozen=True)
 class WritePart:
-    """Asks to write what one profile contributes to an answer about several to ``target``."""
+    """Asks to write the part of one profile to ``target``."""
 
     file: ModelFile
     view_id: str
@@ -45,7 +45,6 @@ class WritePart:
         return self.target
 
     def _borrowed(self, models: OpenModels, view_id: str) -> Part | None:
-        """The part of another view, None where that view does not apply."""
         analysis = analysis_named(view_id)
         made = models.made(self.file)
         if missing_of(analysis, made) is not None:
@@ -61,44 +60,46 @@ class TakePart:
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns why it is refused, as the end of a sentence; empty where it was taken. Raises CacheRefused."""
+        """Returns why it is refused, as the end of a sentence; "" if it was extracted. Raises CacheRefused."""
         made, refused = parts_of([self.summary], budget_bytes())
         if not refused:
             put_atomically(self.target, lambda partial: partial.write_bytes(part_codec.dump(made[0])))
         return refused[0].why if refused else ""
 
 
-_JOINED_TIMES = 6
-"""What joining takes at its peak, in bytes of the parts: 124 of a call become 350, which are there twice for a moment."""
-_PACKED_TIMES = 5
-"""The part of a summary is about so many times larger than its file."""
+# Peak memory of merging, in multiples of the parts: 124 bytes of a call become 350, briefly twice.
+_MERGE_MEMORY_FACTOR = 6
+# Unpacked size of the part of a summary, in multiples of its file.
+_UNPACKED_FACTOR = 5
+# The part of a rank: a file of the cache, or an untrusted summary.
 Source = str | RankSummary
-"""Where the part of a rank is: in a file of the cache, or in a summary that anybody may have written."""
 
 
 @dataclass(frozen=True)
 class WriteMergedPart:
-    """Asks to write the parts of all workers of a run, (worker, where its part is) each, as one to ``target``."""
+    """Asks to merge the parts of all workers of a run, as (worker, source) pairs, into ``target``."""
 
     parts: tuple[tuple[str, Source], ...]
     beside: tuple[tuple[str, Source], ...]
-    """The same of profiles of another kind in the run."""
+    """The same for profiles of another kind in the run."""
     view_id: str
     target: str
 
     def need_bytes(self) -> int:
-        """Returns about how much memory it takes at its peak, from the sizes of files as they are now."""
-        return PROCESS_BYTES + _JOINED_TIMES * sum(_unpacked_bytes(source) for _, source in (*self.parts, *self.beside))
+        """Returns the estimated peak memory, from the current sizes of files."""
+        return PROCESS_BYTES + _MERGE_MEMORY_FACTOR * sum(
+            _unpacked_bytes(source) for _, source in (*self.parts, *self.beside)
+        )
 
     def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
-        """Returns by place in ``parts`` why summaries are refused: nothing is written then.
+        """Returns why summaries are refused, by position in ``parts``; then nothing is written.
 
-        Raises KeptLost, CacheRefused, and UserError where the parts take more memory than all workers may.
+        Raises CacheFileLost, CacheRefused, and UserError if the parts need more memory than all workers may use.
         """
         analysis = analysis_named(self.view_id)
         view = joining(analysis)
         if view is None:
-            raise NotFoundError("The parts of this view are not joined.", self.view_id, "Ask for its answer.")
+            raise NotFoundError("The parts of this view are not combined.", self.view_id, "Request its answer instead.")
         read, refused = _read(models, (*self.parts, *self.beside))
         if refused:
             return refused
@@ -113,11 +114,10 @@ class WriteMergedPart:
 
 
 def _unpacked_bytes(source: Source) -> int:
-    return _size_bytes(source) if isinstance(source, str) else _PACKED_TIMES * _size_bytes(source.file.path)
+    return _size_bytes(source) if isinstance(source, str) else _UNPACKED_FACTOR * _size_bytes(source.file.path)
 
 
 def _size_bytes(path: str) -> int:
-    """The bytes of a file; 0 when it is gone, which reading it will say."""
     try:
         return Path(path).stat().st_size
     except OSError:
@@ -125,7 +125,6 @@ def _size_bytes(path: str) -> int:
 
 
 def _handed_over(parts: list[Part]) -> Iterator[Part]:
-    """The parts from the last to the first; the list holds none of them any more."""
     while parts:
         yield parts.pop()
 
@@ -135,7 +134,7 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
     budget = budget_bytes()
     kept = sum(_size_bytes(source) for _, source in sources if isinstance(source, str))
     if kept > budget:
-        what = f"The parts of the ranks take {kept / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed."
+        what = f"The parts of the ranks need {kept / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed."
         raise UserError(what, do=f"Allow more with {MEMORY_VARIABLE}={kept / 1e6 + 1:.0f}, or record fewer ranks.")
     places = [place for place, (_, source) in enumerate(sources) if isinstance(source, RankSummary)]
     taken, refused = parts_of([source for _, source in sources if isinstance(source, RankSummary)], budget)
@@ -150,7 +149,7 @@ def _read(models: OpenModels, sources: Sequence[tuple[str, Source]]) -> tuple[li
 
 @dataclass(frozen=True)
 class _Together:
-    """Asks about several profiles: (worker, file of its part) each. ``steps`` is the text of a choice."""
+    """A question about several profiles, as (worker, file of its part) pairs. ``steps`` is the text of a selection."""
 
     parts: tuple[tuple[str, str], ...]
     view_id: str
@@ -165,10 +164,10 @@ class _Together:
         return isolated(analysis.title, lambda: analysis.answer(found, replace(self.params, steps=chosen)))
 
     def _whole(self, models: OpenModels) -> ColumnTable:
-        """A table and which of its rows are asked for. Raises NotFound."""
+        """A table and which of its rows are asked for. Raises NotFoundError."""
         table = replace(self, params=replace(self.params, limit=None, whole=True))._answer(models)
         if not isinstance(table, ColumnTable):
-            raise NotFoundError("That is no table.", self.view_id, "Name a table.")
+            raise NotFoundError("This is not a table.", self.view_id, "Name a table.")
         return table
 
 
@@ -177,7 +176,7 @@ class AskMultiView(_Together):
     """Asks for the JSON of a view, or of one page of a table, about several profiles."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the JSON. Raises NotFound, BadRequest, KeptLost."""
+        """Returns the JSON. Raises NotFoundError, BadRequest, CacheFileLost."""
         answer = self._answer(models)
         if isinstance(answer, View):
             give_back_memory()  # a page of a table needs little of what the first look at a run takes
@@ -189,7 +188,7 @@ class AskMultiCsv(_Together):
     """Asks for all matching rows of a table about several profiles as CSV."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns CSV in UTF-8. Raises NotFound, BadRequest, KeptLost."""
+        """Returns CSV in UTF-8. Raises NotFoundError, BadRequest, CacheFileLost."""
         from tb_plugin.service.answers.table_export import as_csv
 
         table = self._whole(models)
@@ -201,7 +200,7 @@ class AskMultiArrow(_Together):
     """Asks for a whole table about several profiles as an Arrow IPC stream."""
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the stream. Raises NotFound, BadRequest, KeptLost."""
+        """Returns the stream. Raises NotFoundError, BadRequest, CacheFileLost."""
         from tb_plugin.service.answers.table_export import rows_as_arrow
 
         table = self._whole(models)

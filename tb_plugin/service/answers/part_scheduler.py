@@ -1,6 +1,6 @@
-"""Answers about several profiles: parts computed per profile in workers and kept, then combined in a worker.
+"""Parts of several profiles: computed per profile, cached, then combined.
 
-No process ever holds more than one profile's columns for it, and a profile whose part is kept is not loaded again.
+A process never holds the columns of more than one profile, and a profile with a cached part is not loaded again.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _SUFFIX = ".part"
 
 @dataclass
 class State:
-    """The parts of a group of profiles: (worker, where it is) of those that are there, and what stands in the way."""
+    """The parts of a group of profiles: available ones as (worker, source), waiting ones and failures."""
 
     ready: list[tuple[str, Source]] = field(default_factory=list)
     failed: list[tuple[str, UserError]] = field(default_factory=list)
     waiting: list[Entry] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
-    """(worker, why its part did not come from elsewhere): it is computed here all the same."""
+    """(worker, reason) of parts that did not come from a summary or cluster and are computed here."""
     fraction: float = 0.0
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What is asked of one profile, and the name of what tells of its graphs."""
+class _PartRequest:
+    """The request for one profile, and the name of its captures."""
 
     entry: Entry
     analysis: Analysis[Any]
@@ -56,7 +56,7 @@ class _Asked:
 
 
 class PartScheduler:
-    """Gathers parts. Asking again while it answers "not yet" keeps the loads alive, as for one profile."""
+    """Gathers parts. Repeated requests keep the loads alive, as for one profile."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class PartScheduler:
         self._cluster = cluster
         self._jobs: dict[str, Job[str]] = {}
         self._asked: dict[str, float] = {}
-        """When somebody last asked for a part that is being computed, monotonic seconds."""
+        """Last request of each part that is being computed, monotonic seconds."""
         self._lock = threading.Lock()
 
     def gather(
@@ -85,9 +85,10 @@ class PartScheduler:
         wait: bool = False,
         capture: Callable[[Entry], str] = lambda entry: "",
     ) -> State:
-        """Begins or continues; with ``wait`` until no profile is waiting. Never raises for one profile of several.
+        """Starts or continues; with ``wait``, until no profile is waiting. Raises nothing for a single failed
+        profile.
 
-        ``params.steps`` chooses steps of each of them, ``capture`` names what tells of the graphs of each.
+        ``params.steps`` selects steps of each profile, ``capture`` names the captures of each.
         """
         params = replace(params, table=None)
         formats = formats_of(analysis)
@@ -95,7 +96,7 @@ class PartScheduler:
             state = State()
             summaries = self.summaries.of(entries) if analysis.id == VIEW else {}
             for entry in entries:
-                asked = _Asked(entry, analysis, params, capture(entry))
+                asked = _PartRequest(entry, analysis, params, capture(entry))
                 if entry.found.reader.id not in formats:
                     try:
                         analysis_named(analysis.id, model_of(entry.found.reader))
@@ -115,7 +116,7 @@ class PartScheduler:
                     continue  # the next round says so
 
     def end_leases(self) -> None:
-        """Lets go of parts under way, and of copies of summaries, that nobody asked about for LEASE_SECONDS."""
+        """Cancels parts and copies of summaries that were not requested for LEASE_SECONDS."""
         self.summaries.end_leases()
         oldest = time.monotonic() - LEASE_SECONDS
         with self._lock:
@@ -124,8 +125,7 @@ class PartScheduler:
         for job in jobs:
             self._workers.leave(job)
 
-    def _take(self, asked: _Asked, summary: RankSummary | str, state: State, wait: bool, several: bool) -> None:
-        """Has the part come out of a rank's summary, where that can be used."""
+    def _take(self, asked: _PartRequest, summary: RankSummary | str, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         if not isinstance(summary, str):
             state.ready.append((entry.found.worker, summary))
@@ -136,7 +136,7 @@ class PartScheduler:
         else:
             state.failed.append((entry.found.worker, missing_trace_error(entry.found, summary)))
 
-    def _advance(self, asked: _Asked, state: State, wait: bool, several: bool) -> None:
+    def _advance(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         try:
             if not entry.found.is_here:
@@ -152,7 +152,7 @@ class PartScheduler:
             state.ready.append((entry.found.worker, str(path)))
             state.fraction += 1.0
 
-    def _computed(self, asked: _Asked, state: State, wait: bool, several: bool) -> Path | None:
+    def _computed(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> Path | None:
         """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
         key = self._key(asked)
         path = self._store.get(key, _SUFFIX)
@@ -171,15 +171,14 @@ class PartScheduler:
             state.refused.append((asked.entry.found.worker, refused))
         return path or self._compute(asked, wait)
 
-    def _key(self, asked: _Asked) -> str:
-        """Names a part in the cache. A capture is a part of it whether or not the profile, unread, has a use for it."""
+    def _key(self, asked: _PartRequest) -> str:
         capture = self._captures.key(asked.entry, asked.capture)
         told = f"|told by {capture}" if capture else ""
         return (
             f"part|{self._loader.key(asked.entry)}{told}|{asked.analysis.id}|{asked.analysis.part_key(asked.params)!r}"
         )
 
-    def _compute(self, asked: _Asked, wait: bool) -> Path | None:
+    def _compute(self, asked: _PartRequest, wait: bool) -> Path | None:
         """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
         entry = asked.entry
         if entry.gone:
@@ -220,5 +219,5 @@ class PartScheduler:
 
 
 def progress(entry: Entry, count: int, fraction: float) -> Profile:
-    """Returns the state of ``count`` profiles, of which ``fraction`` are loaded, in the shape of one; its worker is empty."""
+    """Returns the common state of ``count`` profiles, ``fraction`` of them loaded; its worker is empty."""
     return Profile(entry.found.run, "", entry.found.span, "loading", fraction / count, 0)

@@ -1,4 +1,4 @@
-"""What is told of one profile: where it stands, and once it is read what can be asked of it."""
+"""The state of one profile, and its views once it is loaded."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tb_plugin.service.workers.parse import expected
 from tb_plugin.service.workers.parse_result import Summary
 from tb_plugin.service.workers.question import Progress
 
+# Stages with a known number of bytes.
 _MEASURED = ("copying", "surveying", "reading")
-"""Stages whose end is known: so many bytes."""
 
 
 def navigation(entry: Entry) -> list[ViewInfo]:
-    """Returns the views of a loaded profile in the order of the navigation; empty before."""
+    """Returns the views of a loaded profile in navigation order; empty before."""
     return [] if entry.summary is None else entry.summary.views
 
 
 def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Profile:
-    """Returns a profile whose views about all ``workers`` of its run apply where any of them has what they need.
+    """Returns a profile whose views about all ``workers`` of its run apply if any of them has the data.
 
-    A worker that nobody has read may have it: nothing is read to find out, and the view itself says what it found.
-    A view that is left out where it does not apply is shown once a worker is known to have it.
+    An unread worker may have it: nothing is read to find out. A view that is hidden when it does not apply appears once
+    a worker is known to have the data.
     """
     model = registry.model_of(entry.found.reader)
     others = [
@@ -61,7 +61,6 @@ def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Pro
 
 
 def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
-    """The views that a profile of a model may have, before anybody knows which of them apply."""
     shown = [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
     return [expected(each) for each in shown if not each.traits.hidden]
 
@@ -69,14 +68,14 @@ def _expected(model: Model[Any, Any]) -> list[ViewInfo]:
 def later(entry: Entry) -> Profile:
     """Returns the state of a profile that could not answer a moment ago.
 
-    What was read, or failed, since then is told as loading: whoever asked asks again, and ``ready`` means an answer.
+    Profiles that became ready or failed since then are reported as loading, so that the client asks again.
     """
     profile = profile_of(entry)
     return profile if profile.state in ("found", "loading") else progress(entry, 1, 1.0)
 
 
 def profile_of(entry: Entry) -> Profile:
-    """Returns where a profile stands and, once it is read, what can be asked of it."""
+    """Returns the state of a profile and, once it is loaded, its views."""
     now = entry.now
     summary, stage = now.summary, entry.progress(now)
     model = registry.model_of(entry.found.reader)
@@ -104,7 +103,7 @@ def profile_of(entry: Entry) -> Profile:
 
 
 def by_summary(entry: Entry, known: Summary) -> Profile:
-    """Returns a profile whose trace nobody has read, as ready: what its rank summary tells, and its likely views."""
+    """Returns an unread profile as ready, from its rank summary and with its likely views."""
     model = registry.model_of(entry.found.reader)
     return Profile(
         run=entry.found.run,

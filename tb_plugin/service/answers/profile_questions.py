@@ -1,4 +1,4 @@
-"""Questions about one loaded profile: its views, tables and tiles."""
+"""Questions about one loaded profile: views, tables and tiles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AskView:
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the JSON. Raises NotFound, BadRequest."""
+        """Returns the JSON. Raises NotFoundError, BadRequest."""
         analysis = analysis_named(self.view_id)
         part = models.part(self.file, analysis, self.params)
         return isolated(analysis.title, lambda: to_json(analysis.answer([part], self.params)))
@@ -50,10 +50,10 @@ class AskCsv:
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns CSV in UTF-8, units in the header. Raises NotFound, BadRequest."""
+        """Returns CSV in UTF-8, units in the header. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_csv
 
-        frame, rows = _found(models, self.file, self.view_id, self.params)
+        frame, rows = _table_rows(models, self.file, self.view_id, self.params)
         return isolated(frame.title, lambda: as_csv(frame.columns, frame.data, rows))
 
 
@@ -66,29 +66,28 @@ class AskArrow:
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the stream. Raises NotFound, BadRequest."""
+        """Returns the stream. Raises NotFoundError, BadRequest."""
         from tb_plugin.service.answers.table_export import as_arrow
 
-        frame, rows = _found(models, self.file, self.view_id, self.params)
+        frame, rows = _table_rows(models, self.file, self.view_id, self.params)
         return as_arrow(frame.data.take(rows))
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """What a machine reads of a profile. ``tables`` hold rows, undecoded: they may be large."""
+    """Facts and tables of a profile for machines. ``tables`` hold encoded rows: they may be large."""
 
     facts: dict[str, int | float | None]
     tables: dict[str, msgspec.Raw]
     notices: list[Notices]
     dismissed: list[str]
-    """Ids of rules that the log directory leaves out."""
+    """Ids of rules that the log directory excludes."""
 
 
 @dataclass(frozen=True)
 class AskNumbers:
-    """Asks for facts and whole tables of views, and for what they say in words.
+    """Asks for facts and whole tables of views, and for their sentences.
 
-    Of ``told_ids`` the words alone, and of ``counted_ids`` the facts alone: views about several profiles, to which a profile
-    contributes numbers of its own.
+    ``told_ids``: sentences only; ``counted_ids``: facts only, for views about several profiles.
     """
 
     file: ModelFile
@@ -98,7 +97,7 @@ class AskNumbers:
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
-        """Returns the JSON of ``Numbers``. Raises NotFound, BadRequest."""
+        """Returns the JSON of ``Numbers``. Raises NotFoundError, BadRequest."""
         views, parts = _Views(), Isolation()
         for view_id in dict.fromkeys((*self.told_ids, *self.view_ids, *self.counted_ids)):
             analysis = analysis_named(view_id)
@@ -112,7 +111,6 @@ class AskNumbers:
         return to_json({"facts": views.facts, "tables": views.tables, "notices": told, "dismissed": ignored})
 
     def _numbers(self, models: OpenModels, analysis: Analysis[Any]) -> _Views:
-        """What is asked of one view."""
         part, found = models.part(self.file, analysis, self.params), _Views()
         if analysis.id in self.counted_ids or analysis.id in self.view_ids:
             found.facts |= part.facts
@@ -129,7 +127,7 @@ class AskNumbers:
 
 @dataclass
 class _Views:
-    """What views contribute to ``Numbers``."""
+    """Contributions of views to ``Numbers``."""
 
     facts: dict[str, Number] = field(default_factory=dict)
     tables: dict[str, msgspec.Raw] = field(default_factory=dict)
@@ -138,7 +136,7 @@ class _Views:
 
 @dataclass(frozen=True)
 class AskTiles:
-    """Asks for the first of some tiles of the timeline."""
+    """Asks for some tiles of the timeline."""
 
     file: ModelFile
     level: int
@@ -182,7 +180,7 @@ class WriteStacks:
     target: str
 
     def answer(self, models: OpenModels, report: Report) -> str:
-        """Returns ``target``. Raises BadRequest, NotFound, CacheRefused, and PartFailed after a bug."""
+        """Returns ``target``. Raises BadRequest, NotFoundError, CacheRefused, and PartFailed after a bug."""
         from tb_plugin.service.answers.stack_export import write_stacks
 
         trace = models.typed(self.file, TraceTable)
@@ -195,8 +193,8 @@ def _without(notices: Notices, rules: Sequence[str]) -> Notices:
     return replace(notices, notices=[notice for notice in notices.notices if notice.rule not in rules])
 
 
-def _found(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, Int64]:
-    """A table and which of its rows that are asked for. Raises NotFound, BadRequest."""
+def _table_rows(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, Int64]:
+    """A table and which of its rows that are asked for. Raises NotFoundError, BadRequest."""
     part = models.part(file, analysis_named(view_id), params)
     frame = part.frames.get(params.table or "")
     if frame is None:

@@ -1,7 +1,7 @@
-"""Merged stacks as files for other programs: folded stacks (flamegraph.pl, inferno) and JSON for speedscope.
+"""Merged stacks for other programs: folded stacks and speedscope JSON.
 
-Both hold every place with time of its own, in whole nanoseconds: the sums are those of the page. Loops are over
-places, never over events.
+Both contain every stack with self time, in whole nanoseconds: the sums equal those of the page. Loops run over stacks,
+never over events.
 """
 
 from __future__ import annotations
@@ -22,23 +22,21 @@ from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.stacks.view import Places, choice_of, merged, threads_of
 
+# Formats and their file endings.
 SUFFIXES = {"folded": ".folded.txt", "speedscope": ".speedscope.json"}
-"""Formats, and how their files end."""
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
 def write_stacks(trace: TraceTable, params: Params, form: str, target: str) -> None:
-    """Writes the chosen stacks to ``target``, gzipped. Raises BadRequest, NotFound where there is nothing to write."""
+    """Writes the selected stacks to ``target``, gzipped. Raises BadRequest, NotFoundError if there is nothing to write."""
     if form not in SUFFIXES:
         raise BadRequest(f"format cannot be {form[:40]}.", "format", f"Choose one of {', '.join(SUFFIXES)}.")
     choice = replace(choice_of(params), order="heavy")  # merged: by time there may be as many places as events
     # A flame graph lays all threads over each other; speedscope lets one choose a thread.
     places = merged(trace, select_rows(trace, *params.chosen), choice, by_thread=form == "speedscope")
     if not len(places):
-        raise NotFoundError(
-            f"No stack has any {choice.weight} time.", "weight", "Choose other frames or another weight."
-        )
+        raise NotFoundError(f"No stack has {choice.weight} time.", "weight", "Choose other frames or another weight.")
     own = (places.host_ns if choice.weight == "host" else places.device_ns).tolist()
     pieces = _folded(places, own) if form == "folded" else _speedscope(trace, places, own)
     with gzip.open(target, "wb", compresslevel=3) as out:
@@ -62,12 +60,10 @@ def _folded(places: Places, own: list[int]) -> Iterator[bytes]:
 
 
 def _frame(name: str) -> str:
-    """A name that neither ends the line nor the frame: ``;`` and line breaks mean something to those who read it."""
     return _BREAKS.sub(" ", name).replace(";", ":").strip() or "(no name)"
 
 
 def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[bytes]:
-    """speedscope's file format: a sampled profile for each thread, the one with most time first."""
     frames: dict[str, int] = {}
     frame = [frames.setdefault(name, len(frames)) for name in places.name]
     threads: dict[int, list[int]] = defaultdict(list)
@@ -78,7 +74,7 @@ def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[b
         msgspec.json.encode(_SCHEMA),
         msgspec.json.encode(f"torch-trace {__version__}"),
     )
-    yield from _joined(msgspec.json.encode({"name": name}) for name in frames)
+    yield from _in_blocks(msgspec.json.encode({"name": name}) for name in frames)
     yield b']},"profiles":['
     ordered = sorted(threads.items(), key=lambda item: -sum(own[place] for place in item[1]))
     titles = {thread.number: f"{thread.name} {thread.key}" for thread in threads_of(trace)}
@@ -88,13 +84,12 @@ def _speedscope(trace: TraceTable, places: Places, own: list[int]) -> Iterator[b
         yield b',\n{"type":"sampled"' if number else b'\n{"type":"sampled"'
         yield b',"name":%b,"unit":"nanoseconds"' % msgspec.json.encode(title)
         yield b',"startValue":0,"endValue":%d,"samples":[' % sum(weights)
-        yield from _joined(msgspec.json.encode(stack) for stack in _stacks(places, frame, members))
+        yield from _in_blocks(msgspec.json.encode(stack) for stack in _stacks(places, frame, members))
         yield b'],"weights":' + msgspec.json.encode(weights) + b"}"
     yield b"\n]}\n"
 
 
 def _stacks(places: Places, frame: list[int], members: list[int]) -> Iterator[list[int]]:
-    """The frames of each place, outermost first."""
     parent = places.parent.tolist()
     for place in members:
         stack = []
@@ -104,7 +99,7 @@ def _stacks(places: Places, frame: list[int], members: list[int]) -> Iterator[li
         yield stack[::-1]
 
 
-def _joined(items: Iterator[bytes]) -> Iterator[bytes]:
+def _in_blocks(items: Iterator[bytes]) -> Iterator[bytes]:
     separator = b"\n"
     for item in items:
         yield separator + item

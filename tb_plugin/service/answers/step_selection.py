@@ -1,4 +1,4 @@
-"""The step selection of a request: text such as ``5,7-9`` or ``decode`` to labels of steps that the trace has."""
+"""Step selection of a request: ``5,7-9`` or ``decode`` to step labels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tb_plugin.payloads import StepInfo
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 _NUMBER = re.compile(r"[0-9]+")
 _SHOWN = 10
-_LONGEST = 100
-"""Characters of what was asked for that a message repeats."""
+# Characters of the request repeated in a message.
+_MAX_REPEATED_CHARACTERS = 100
 
 
 def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None:
-    """Labels in the order of the trace; None (the whole trace) for an empty text. Raises BadRequest."""
+    """Returns labels in trace order; None (the whole trace) for an empty text. Raises BadRequest."""
     if not text.strip():
         return None
     labels = [step.label for step in steps]
@@ -28,8 +28,8 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
     for item in filter(None, (part.strip() for part in text.split(","))):
         hits = _hits(item, labels) or modes.get(item, set())
         if not hits:
-            what = f"It has {_told(labels)}." + (f" Modes choose theirs: {', '.join(modes)}." if modes else "")
-            raise BadRequest(f"The trace has no step {item[:_LONGEST]}.", "steps", what)
+            what = f"It has {_step_list(labels)}." + (f" Modes choose theirs: {', '.join(modes)}." if modes else "")
+            raise BadRequest(f"The trace has no step {item[:_MAX_REPEATED_CHARACTERS]}.", "steps", what)
         chosen |= hits
     if not chosen:
         raise BadRequest("The steps parameter names no step.", "steps", "Write labels and ranges such as 5,7-9.")
@@ -39,7 +39,7 @@ def chosen_steps(text: str, steps: Sequence[StepInfo]) -> tuple[str, ...] | None
 def window_of(
     text: str, steps: Sequence[StepInfo], start_ns: int | None, end_ns: int | None
 ) -> tuple[int | None, int | None]:
-    """Returns the window that chosen steps and explicit bounds leave; None = open. Raises BadRequest when it is empty."""
+    """Returns the intersection of selected steps and explicit bounds; None = open. Raises BadRequest if it is empty."""
     labels = chosen_steps(text, steps)
     if labels is not None:
         inside = [step for step in steps if step.label in labels]
@@ -47,12 +47,11 @@ def window_of(
         start_ns = first if start_ns is None else max(first, start_ns)
         end_ns = last if end_ns is None else min(last, end_ns)
     if start_ns is not None and end_ns is not None and start_ns >= end_ns:
-        raise BadRequest("The window is empty.", "start_ns, end_ns", "Let it end after it begins.")
+        raise BadRequest("The window is empty.", "start_ns, end_ns", "Choose an end after the start.")
     return start_ns, end_ns
 
 
-def _told(labels: Sequence[str]) -> str:
-    """The steps there are, in words; of many the first and the last."""
+def _step_list(labels: Sequence[str]) -> str:
     if len(labels) > _SHOWN:
         return f"{len(labels):,} steps, {labels[0]} to {labels[-1]}"
     return ("the steps " if len(labels) > 1 else "the step ") + ", ".join(labels) if labels else "none"
@@ -69,6 +68,5 @@ def _hits(item: str, labels: Sequence[str]) -> set[str]:
 
 
 def _order(digits: str) -> tuple[int, str]:
-    """Sorts numbers of any length: Python refuses to read those of thousands of digits."""
     digits = digits.lstrip("0")
     return len(digits), digits

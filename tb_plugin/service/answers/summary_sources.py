@@ -1,7 +1,7 @@
-"""Rank summaries that are listed, as sources of parts: what each has to be of, where it lies, and which were refused.
+"""Listed rank summaries as sources of parts.
 
-Nothing of a summary is decoded here: the worker process that joins the ranks of a run takes them apart and looks at
-everything (``multi_questions.WriteMergedPart``).
+Nothing of a summary is decoded here: the worker process that merges the ranks of a run validates them
+(``multi_questions.WriteMergedPart``).
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ from tb_plugin.storage.files import open_local
 from tb_plugin.storage.safe_open import Located
 
 _COPY = ".ttsummary"
-_COPIES = 16
-"""Remote summaries that are copied at a time."""
+# Remote summaries copied at a time.
+_MAX_COPIES = 16
+# Seconds before an unreadable summary is tried again.
 RETRY_SECONDS = 60.0
-"""So long after one could not be read it is tried again: a storage may have been away for a moment."""
 
 
 @dataclass(frozen=True)
 class RankSummary:
-    """A rank summary on this machine, or the place of its copy, and what it has to be of."""
+    """A local rank summary or the path of its copy, and the content it must have."""
 
     file: Located
     wanted: Wanted
     is_copy: bool = False
-    """It lies in the cache: where it is gone it is copied again."""
+    """Whether it is a copy in the cache, which can be copied again."""
 
     @property
     def key(self) -> str:
-        """Returns what names this version of it."""
+        """Returns a text that identifies this version."""
         settings = self.wanted.settings
         return f"{self.file.path} {self.file.fingerprint} {self.wanted.files} {settings.steps} {settings.classes}"
 
 
 class Refusal(NamedTuple):
-    """Why a summary cannot be used, as the end of a sentence that begins with "its summary"."""
+    """Why a summary cannot be used, as the end of a sentence that starts with "its summary"."""
 
     why: str
     for_now: bool = False
-    """Nobody has seen its content: it could not be read."""
+    """Whether it could not be read, so that its content is unknown."""
 
 
 def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Part], dict[int, Refusal]]:
-    """Returns the parts in summaries, and by place why some are refused: then no part counts.
+    """Returns the parts in summaries and, by position, why some are refused; with refusals no part is valid.
 
-    Their values are looked at all together, and one by one only where something is wrong with them. Together they take at
-    most ``room_bytes``. Raises KeptLost for a copy that is gone.
+    Values are checked together, and one by one only after a failure. They may take at most ``room_bytes`` together.
+    Raises CacheFileLost for a missing copy.
     """
     room = room_bytes
     made: list[Part] = []
@@ -83,7 +83,7 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
         except UserError as error:
             if summary.is_copy:
                 raise CacheFileLost(
-                    "The copy of a rank summary is gone.", summary.file.path, "It is made anew."
+                    "The copy of a rank summary is missing.", summary.file.path, "It will be copied again."
                 ) from error
             refused[place] = Refusal(f"cannot be read ({error.what})", for_now=True)
     try:
@@ -97,8 +97,8 @@ def parts_of(summaries: Sequence[RankSummary], room_bytes: int) -> tuple[list[Pa
     return made, refused
 
 
-class _Known(NamedTuple):
-    """The summaries of a profile, and what they were named under."""
+class _ProfileSummaries(NamedTuple):
+    """The summaries of a profile, and its names."""
 
     settings: Settings
     folder: Path
@@ -107,35 +107,35 @@ class _Known(NamedTuple):
 
 @dataclass
 class _Lease:
-    """Keeps a copy in the cache for as long as it is asked for."""
+    """Protects a copy in the cache while it is requested."""
 
     held: ExitStack
     asked: float
 
 
 class Summaries:
-    """The summaries of profiles: those of remote folders are copied ahead of the question, refused ones remembered.
+    """Summaries of profiles. Remote ones are copied in advance, refused ones remembered.
 
-    Copies that somebody asks for stay: of a run whose summaries are larger than the cache, each would push out another.
+    Requested copies are protected: if the summaries of a run exceed the cache, each would evict another.
     """
 
     def __init__(self, store: FileStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._known: WeakKeyDictionary[ProfileFiles, _Known] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[ProfileFiles, _ProfileSummaries] = WeakKeyDictionary()
         self._remote: dict[RankSummary, SummaryFile] = {}
-        """What a copy is of."""
+        """The remote file of each copy."""
         self._copies: dict[RankSummary, Future[None]] = {}
-        """Those under way."""
+        """Copies in progress."""
         self._waiting: deque[RankSummary] = deque()
         self._copying = 0
-        """Threads that copy."""
+        """Copying threads."""
         self._leases: dict[RankSummary, _Lease] = {}
         self._refused: dict[RankSummary, tuple[Refusal, float]] = {}
-        """Why, and since when in monotonic seconds."""
+        """Reason and monotonic seconds."""
 
     def of(self, entries: Iterable[Entry]) -> dict[Entry, RankSummary | str]:
-        """Returns of each profile that has summaries the first that can be used, or why the first is refused."""
+        """Returns, for each profile with summaries, the first usable one, or why the first is refused."""
         found: dict[Entry, RankSummary | str] = {}
         for entry in entries:
             if every := self.all_of(entry):
@@ -145,7 +145,7 @@ class Summaries:
         return found
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
-        """Returns the summaries of a profile, the one to use first."""
+        """Returns the summaries of a profile, preferred one first."""
         found, settings = entry.found, current_settings()
         if not found.summaries or entry.window:
             return ()
@@ -153,12 +153,12 @@ class Summaries:
         if known is None or (known.settings, known.folder) != (settings, self._store.folder):
             # A summary whose trace is not here may be of any size; that the trace has its name, says its place.
             wanted = Wanted.of(found.files if found.is_here else None, settings)
-            named = tuple(self._named(file, wanted) for file in found.summaries)
-            known = self._known[found] = _Known(settings, self._store.folder, named)
+            named = tuple(self._rank_summary(file, wanted) for file in found.summaries)
+            known = self._known[found] = _ProfileSummaries(settings, self._store.folder, named)
         return known.summaries
 
     def coming(self, summaries: Iterable[RankSummary], wait_for_them: bool = False) -> int:
-        """Returns how many are not here yet; begins to copy them. One that cannot be copied is refused for a while."""
+        """Returns how many are not copied yet, and starts copying. A failed copy is refused for a while."""
         now = time.monotonic()
         copies = []
         with self._lock:
@@ -172,14 +172,14 @@ class Summaries:
         return sum(not copy.done() for copy in copies)
 
     def let_go(self, summaries: Iterable[RankSummary]) -> None:
-        """Notes that nobody needs copies any more: they may leave the cache when it is looked at next."""
+        """Ends the protection of copies: they may be evicted."""
         with self._lock:
             ended = [lease for summary in summaries if (lease := self._leases.pop(summary, None))]
         for lease in ended:
             lease.held.close()
 
     def end_leases(self) -> None:
-        """Lets go of copies that nobody asked about for LEASE_SECONDS."""
+        """Ends the protection of copies that were not requested for LEASE_SECONDS."""
         oldest = time.monotonic() - LEASE_SECONDS
         with self._lock:
             late = [summary for summary, lease in self._leases.items() if lease.asked < oldest]
@@ -188,16 +188,16 @@ class Summaries:
             self._store.evict()
 
     def refuse(self, summary: RankSummary, refusal: Refusal) -> None:
-        """Remembers that a summary cannot be used."""
+        """Records that a summary cannot be used."""
         with self._lock:
             self._refused[summary] = refusal, time.monotonic()
 
     def refusal(self, summary: RankSummary) -> str:
-        """Returns why a summary cannot be used now, empty where it can."""
+        """Returns why a summary cannot be used now, "" if it can."""
         refusal, since = self._refused.get(summary, (Refusal(""), 0.0))
         return "" if refusal.for_now and time.monotonic() - since > RETRY_SECONDS else refusal.why
 
-    def _named(self, file: SummaryFile, wanted: Wanted) -> RankSummary:
+    def _rank_summary(self, file: SummaryFile, wanted: Wanted) -> RankSummary:
         if file.folder.is_local:
             return RankSummary(file.folder.located(file.file), wanted)
         summary = RankSummary(Located(str(self._store.path(_copy_key(file), _COPY))), wanted, is_copy=True)
@@ -205,7 +205,6 @@ class Summaries:
         return summary
 
     def _lease(self, summary: RankSummary, now: float) -> None:
-        """Holds a copy; whoever asks holds the lock."""
         lease = self._leases.get(summary)
         if lease is None:
             lease = self._leases[summary] = _Lease(ExitStack(), now)
@@ -224,7 +223,7 @@ class Summaries:
             return None
         copy = self._copies[summary] = Future()
         self._waiting.append(summary)
-        if self._copying < _COPIES:
+        if self._copying < _MAX_COPIES:
             self._copying += 1
             threading.Thread(target=self._copy, name="torch-trace-summaries", daemon=True).start()
         return copy

@@ -1,6 +1,6 @@
-"""Whole tables on their way to other programs: CSV for spreadsheets, Arrow for data frames.
+"""Whole tables as CSV or Arrow.
 
-Tables of many ranks have millions of rows: they are written in pieces, columns at a time, and no row is ever an object.
+Tables of many ranks have millions of rows: they are written in pieces by column, and no row becomes a Python object.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tb_plugin.payloads import Column
 
 Int64 = npt.NDArray[np.int64]
 
+# Rows of a piece.
 ROWS = 16_384
-"""Rows of a piece."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _END = "\r\n"
 
@@ -36,7 +36,7 @@ def as_arrow(data: pa.Table) -> bytes:
 
 
 def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
-    """Returns an Arrow IPC stream of some rows, with texts and flags in place of dictionaries of them."""
+    """Returns an Arrow IPC stream of some rows, with dictionaries of texts and flags decoded."""
     kinds = [_plain(data[name]) for name in data.column_names]
     schema = pa.schema(list(zip(data.column_names, kinds, strict=True)))
     sink = pa.BufferOutputStream()
@@ -49,7 +49,7 @@ def rows_as_arrow(data: pa.Table, rows: Int64) -> bytes:
 
 
 def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
-    """Returns some rows as CSV in UTF-8, units in the header: byte by byte what Python's csv makes of them."""
+    """Returns some rows as CSV in UTF-8, units in the header, equal to the output of Python's csv."""
     sink = io.BytesIO()
     header = [_header(column.metric.title, column.metric.unit) for column in columns]
     sink.write(",".join(_written(header)).encode() + _END.encode())
@@ -63,7 +63,6 @@ def as_csv(columns: Sequence[Column], data: pa.Table, rows: Int64) -> bytes:
 
 
 def _pieces(data: pa.Table, rows: Int64) -> Iterator[pa.Table]:
-    """Some rows in their order, ROWS at a time."""
     in_order = bool((np.diff(rows) == 1).all())
     if not in_order:
         data = data.combine_chunks()  # else each piece would do it
@@ -73,7 +72,6 @@ def _pieces(data: pa.Table, rows: Int64) -> Iterator[pa.Table]:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.DataType:
-    """The type of a column's values; a dictionary of nothing but flags holds flags."""
     if not pa.types.is_dictionary(column.type):
         return column.type
     found = {value for value in pc.unique(column).to_pylist() if value is not None}
@@ -81,12 +79,10 @@ def _plain(column: pa.ChunkedArray) -> pa.DataType:
 
 
 def _values(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """The values of a column, as that type."""
     return column.cast(column.type.value_type).cast(kind) if pa.types.is_dictionary(column.type) else column
 
 
 def _texts(values: Any) -> Any:
-    """How values are written, as texts of Arrow without nulls."""
     kind = values.type
     if pa.types.is_integer(kind):
         return pc.fill_null(values.cast(pa.large_string()), "")
@@ -110,14 +106,12 @@ def _text(text: str) -> pa.Scalar:
 
 
 def _written(values: Iterable[object]) -> list[str]:
-    """Values as csv writes them beside others: quoted where need be."""
     lines: list[str] = []
     csv.writer(SimpleNamespace(write=lines.append), lineterminator=_END).writerows((value, "") for value in values)
     return [line[: -len("," + _END)] for line in lines]
 
 
 def _bytes_of(texts: Any) -> memoryview:
-    """All texts one after the other."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int64, len(texts) + 1, 8 * texts.offset)
     return memoryview(data)[int(ends[0]) : int(ends[-1])]

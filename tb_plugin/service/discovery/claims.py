@@ -1,4 +1,4 @@
-"""Profiles as readers claim them by their names, and how they get their places in the picker."""
+"""Profiles claimed by readers, and their names in the picker."""
 
 from __future__ import annotations
 
@@ -14,45 +14,44 @@ from tb_plugin.storage.listing import StoredFile
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """What a reader takes for a profile, before it has a place in the picker."""
+    """A profile claimed by a reader, before it has a name in the picker."""
 
     root: Root
     reader: Reader[Any]
     candidate: Candidate
     files: list[StoredFile]
     is_here: bool = True
-    """False where its rank summary is all that is there."""
+    """False if only its rank summary exists."""
     is_chosen: bool = False
-    """A person chose this file: its content decides, whatever its name."""
+    """Whether the user chose this file: its content decides, whatever its name."""
 
 
 class Claims:
-    """Profiles of one root that do not overlap: whoever comes first has its files."""
+    """Non-overlapping profiles of one root: the first claim of a file wins."""
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
         self._files: set[str] = set()
 
     def leaves(self, draft: Draft) -> bool:
-        """Returns whether nobody has claimed any file of it."""
+        """Returns whether none of its files is claimed."""
         return self._files.isdisjoint(draft.candidate.names) and self._files.isdisjoint(draft.candidate.also)
 
     def leaves_file(self, path: str) -> bool:
-        """Returns whether nobody has claimed this file."""
+        """Returns whether this file is not claimed."""
         return path not in self._files
 
     def add(self, draft: Draft) -> None:
-        """Takes a profile unless it overlaps with another one."""
+        """Adds a profile unless it overlaps with another one."""
         if self.leaves(draft):
             self.drafts.append(draft)
             self._files.update(draft.candidate.names, draft.candidate.also)
 
 
 def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> list[ProfileFiles]:
-    """Returns the profiles with a span id that is unique in its worker: "1", "2", ... by time, then those without a token.
+    """Returns the profiles with span ids unique per worker: "1", "2", ... by time, then those without a token.
 
-    Of these the first is what opens: in the order of the readers, so that PyTorch's JSON stands before packets of the same
-    recording, which say less.
+    The first one opens by default: reader order puts the JSON of PyTorch before packets of the same recording.
     """
     groups: dict[tuple[str, str], list[Draft]] = defaultdict(list)
     for draft in drafts:
@@ -70,19 +69,17 @@ def numbered(drafts: Iterable[Draft], several: bool, readers: Sequence[str]) -> 
         untimed.sort(key=lambda d: (readers.index(d.reader.id), d.candidate.names))
         ids = _unique([_stage(d.candidate, numbers[run]) or str(i + 1) for i, d in enumerate(timed)])
         ids += ["default" if i == 0 else f"default-{i + 1}" for i in range(len(untimed))]
-        found += [_found(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]
+        found += [_profile_files(run, worker, span, draft) for span, draft in zip(ids, timed + untimed, strict=True)]
     return found
 
 
 def _stage(candidate: Candidate, numbers: Mapping[int, int]) -> str:
-    """The stage, with the number of its recording (by time) where there are several; empty for none."""
     if not candidate.stage or len(numbers) < 2:
         return candidate.stage
     return f"{candidate.stage}-{numbers[candidate.time_unix_ns or 0]}"
 
 
 def _unique(ids: Sequence[str]) -> list[str]:
-    """The ids; the second of the same is ``id (2)``."""
     count = Counter[str]()
     found = []
     for each in ids:
@@ -91,7 +88,7 @@ def _unique(ids: Sequence[str]) -> list[str]:
     return found
 
 
-def _found(run: str, worker: str, span: str, draft: Draft) -> ProfileFiles:
+def _profile_files(run: str, worker: str, span: str, draft: Draft) -> ProfileFiles:
     return ProfileFiles(
         run=run,
         worker=worker,
@@ -107,7 +104,6 @@ def _found(run: str, worker: str, span: str, draft: Draft) -> ProfileFiles:
 
 
 def _order(draft: Draft) -> tuple[int, tuple[str, ...]] | None:
-    """What the spans of a worker are sorted by; None when the names tell neither a time nor a number."""
     candidate = draft.candidate
     time = candidate.time_unix_ns if candidate.time_unix_ns is not None else _nanoseconds_of(candidate.span)
     if time is None and candidate.span is None:
@@ -120,12 +116,12 @@ def _time_of(candidate: Candidate) -> int | None:
     return time_of(candidate.span) if stated is None else stated // 1_000_000
 
 
+# Spring 1973; a smaller token is a counter.
 _FIRST_PLAUSIBLE_MS = 10**11
-"""Spring 1973; a smaller token is a counter and no time."""
 
 
 def time_of(token: str | None) -> int | None:
-    """Returns the wall time of a span token in ms since 1970; None when the number is no plausible time."""
+    """Returns the time of a span token in ms since 1970; None if it is no plausible time."""
     nanoseconds = _nanoseconds_of(token)
     return None if nanoseconds is None else nanoseconds // 1_000_000
 

@@ -1,9 +1,9 @@
-"""One job, many folders: profiles whose files state the same distributed job are one run with ranks as workers.
+"""Profiles of one distributed job in several folders become one run.
 
-Nobody names a job in a file. What is stated is compared instead: world size, backend, the group of all ranks, the rank,
-the process and the time. Ranks of one job are distinct and record at the same time; a rank that is there twice means two
-jobs, a job and its restart or a copy, and then only those folders are joined that are clear by themselves. Not even host
-and process tell such jobs apart: containers count processes from the same number, so folders count too.
+Files do not name their job, so these are compared: world size, backend, the group of all ranks, rank, process and time.
+Ranks of one job are distinct and record at the same time. A repeated rank means two jobs, a restart or a copy; then
+only unambiguous folders are merged. Host and process numbers are no proof, because containers reuse them, so folders
+count too.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from tb_plugin.lib.intervals import RECORDING_SLACK_NS, simultaneous
 from tb_plugin.model.trace.worker_names import rank_worker
 from tb_plugin.service.profile_files import ProfileFiles, Root, run_name
 
+# ``folders`` keeps each folder a separate run.
 GROUP_VARIABLE = settings.GROUP.name
-"""Environment variable: ``folders`` leaves each folder a run of its own."""
 _LONGEST_NS = 86_400 * 10**9
+# Root, clock, world size, backend, group.
 _Key = tuple[Root, str, int, str, str]
-"""Root, clock, world size, backend, group."""
+# The parts of a path below a log directory.
 _Folder = tuple[str, ...]
-"""The parts of a path below a log directory."""
+# Start and end of a recording, and its profile.
 _Recording = tuple[int, int, ProfileFiles]
-"""From when to when a profile was recorded, and the profile."""
 
 
 def is_on() -> bool:
-    """Returns whether the environment leaves jobs to be joined."""
+    """Returns whether the environment allows merging folders."""
     return os.environ.get(GROUP_VARIABLE, "").strip().lower() != "folders"
 
 
 def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
-    """Returns the profiles that tell whether their run may be a part of a job: of its first and of its last worker."""
+    """Returns the first and the last profile of each run, which show whether it may belong to a job."""
     first: dict[str, dict[str, ProfileFiles]] = defaultdict(dict)
     for one in found:
         if identifying(one.reader) is not None:
@@ -48,7 +48,7 @@ def first_candidates(found: Iterable[ProfileFiles]) -> list[ProfileFiles]:
 
 
 def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles of those runs that may be parts of a job, by what ``asked_first`` gave."""
+    """Returns the profiles of runs that may belong to a job, given the first answers."""
     workers: dict[str, set[str]] = defaultdict(set)
     for one in found:
         workers[one.run].add(one.worker)
@@ -57,7 +57,7 @@ def later_candidates(found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, 
 
 
 def extent(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
-    """Returns when a profile with a known start was recorded: from when to when, the same where nothing tells the end."""
+    """Returns start and end of the recording of a profile; equal if the end is unknown."""
     start_ns = job.start_ns or 0
     end_ns = (one.time_unix_ms or 0) * 1_000_000 + 999_999 if job.clock == "unix" else 0
     # The time in a file's name is that of its writing.
@@ -67,7 +67,7 @@ def extent(one: ProfileFiles, job: JobInfo) -> tuple[int, int]:
 def concurrent_groups(
     found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[list[ProfileFiles]]:
-    """Returns the profiles of one run that its ranks recorded together, by time and, for the same time, by first step."""
+    """Returns groups of profiles of one run recorded together by its ranks, by time, then first step."""
     recorded: dict[tuple[_Key, int], list[_Recording]] = defaultdict(list)
     for one in found:
         if (job := jobs.get(one)) is not None and job.start_ns is not None:
@@ -77,9 +77,9 @@ def concurrent_groups(
 
 
 def span_names(names: Sequence[Set[str]]) -> list[str]:
-    """Returns the spans of recordings in order of time, each with the names that its files give it.
+    """Returns the spans of recordings by time, each with the names from its files.
 
-    One that all files have is kept, such as ``fit``, the next with that name is ``fit (2)``; the others are numbered.
+    A name shared by all files is used, such as ``fit``, then ``fit (2)``; other recordings are numbered.
     """
     found: list[str] = []
     count = Counter[str]()
@@ -96,9 +96,9 @@ def span_names(names: Sequence[Set[str]]) -> list[str]:
 def group_jobs(
     found: Sequence[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None], several: bool
 ) -> list[ProfileFiles]:
-    """Returns the profiles with those of one job in one run, a worker for each rank; the others as they were.
+    """Returns the profiles, with profiles of one job in one run and one worker per rank.
 
-    ``several``: there are several log directories, and names of runs begin with theirs.
+    ``several``: run names start with the name of their log directory.
     """
     by_key: dict[_Key, list[_Process]] = defaultdict(list)
     for process in _processes(found, jobs):
@@ -106,7 +106,7 @@ def group_jobs(
     groups = [
         (folder, group)
         for processes in by_key.values()
-        for folder, group in _joined_below(processes)
+        for folder, group in _groups_below(processes)
         if len(group) > 1 and not _is_one_run(group)
     ]
     members = {one for _, group in groups for process in group for one in process.profiles}
@@ -121,12 +121,12 @@ def group_jobs(
 
 @dataclass
 class _Process:
-    """A process of a job: one rank, and its profiles in order of time."""
+    """One rank of a job and its profiles by time."""
 
     key: _Key
     rank: int
     folder: _Folder = ()
-    """What all its profiles lie in."""
+    """The common folder of its profiles."""
     profiles: list[ProfileFiles] = field(default_factory=list)
     times: list[tuple[int, int]] = field(default_factory=list)
     steps: list[int | None] = field(default_factory=list)
@@ -180,7 +180,6 @@ def _folder(one: ProfileFiles) -> _Folder:
 def _ranks_below(
     found: Iterable[ProfileFiles], jobs: Mapping[ProfileFiles, JobInfo | None]
 ) -> dict[_Key, dict[_Folder, set[int]]]:
-    """Which ranks of each kind of job lie in or below each folder."""
     ranks: dict[_Key, dict[_Folder, set[int]]] = defaultdict(lambda: defaultdict(set))
     for one in found:
         job = jobs.get(one)
@@ -192,12 +191,10 @@ def _ranks_below(
 
 
 def _own(folder: _Folder, ranks: Mapping[_Folder, set[int]]) -> _Folder:
-    """The folder that a rank has for itself, the highest one; where other ranks lie beside it that is the folder itself."""
     return next((folder[:depth] for depth in range(len(folder)) if len(ranks[folder[:depth]]) == 1), folder)
 
 
-def _joined_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Process]]]:
-    """Groups of processes of one job, with the folder that each lies in: what is clear in a folder is joined there."""
+def _groups_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Process]]]:
     groups = [(process.folder, [process]) for process in processes]
     for depth in range(max(len(process.folder) for process in processes), -1, -1):
         below: dict[_Folder, list[list[_Process]]] = defaultdict(list)
@@ -215,7 +212,6 @@ def _joined_below(processes: Sequence[_Process]) -> list[tuple[_Folder, list[_Pr
 
 
 def _merged(groups: list[list[_Process]], slack_ns: int) -> list[list[_Process]]:
-    """Groups that record at the same time, as one where their ranks are distinct, else as they were."""
     merged = []
     extents = [(min(p.begin_ns for p in group), max(p.end_ns for p in group)) for group in groups]
     for places in simultaneous(extents, slack_ns):
@@ -231,18 +227,16 @@ def _merged(groups: list[list[_Process]], slack_ns: int) -> list[list[_Process]]
 
 
 def _is_one_run(group: Sequence[_Process]) -> bool:
-    """Whether the names of the files say already what their contents say."""
     runs = {one.run for process in group for one in process.profiles}
     workers = [{one.worker for one in process.profiles} for process in group]
     return len(runs) == 1 and sum(map(len, workers)) == len(group) == len(set.union(*workers))
 
 
 def _renamed(run: str, group: Sequence[_Process]) -> dict[ProfileFiles, ProfileFiles]:
-    """The profiles of a job as workers and spans of a run."""
     _, _, world, backend, _ = group[0].key
     why = (
-        f"{len(group)} of {world} ranks of one {backend} job: their files state the same world size, backend and group,"
-        f" distinct ranks and overlapping times. {GROUP_VARIABLE}=folders leaves folders apart."
+        f"{len(group)} of {world} ranks of one {backend} job: their files report the same world size, backend and group,"
+        f" distinct ranks and overlapping times. Set {GROUP_VARIABLE}=folders to keep folders separate."
     )
     cycles = _cycles(group)
     spans = span_names([{process.profiles[i].recording for process, i in cycle} for cycle in cycles])
@@ -256,12 +250,11 @@ def _renamed(run: str, group: Sequence[_Process]) -> dict[ProfileFiles, ProfileF
 
 
 def _cycles(group: Sequence[_Process]) -> list[list[tuple[_Process, int]]]:
-    """Profiles (process, the how manieth of it) that were recorded together, by first step and time; in order of time."""
     cycles: list[list[tuple[_Process, int]]] = []
     for process in sorted(group, key=lambda process: (-len(process.profiles), process.rank)):
         left = list(cycles)
         for i in range(len(process.profiles)):
-            fits = [(_apart(process, i, *cycle[0]), n) for n, cycle in enumerate(left)]
+            fits = [(_distance(process, i, *cycle[0]), n) for n, cycle in enumerate(left)]
             known = [(apart, n) for apart, n in fits if apart is not None]
             if known:
                 left.pop(min(known)[1]).append((process, i))
@@ -270,8 +263,7 @@ def _cycles(group: Sequence[_Process]) -> list[list[tuple[_Process, int]]]:
     return sorted(cycles, key=lambda cycle: min(process.times[i][0] for process, i in cycle))
 
 
-def _apart(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] | None:
-    """How far two profiles are apart, those of the same first step before others; None when they are not of one cycle."""
+def _distance(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] | None:
     (begin, end), (first, last) = one.times[i], other.times[k]
     same_step = one.steps[i] is not None and one.steps[i] == other.steps[k]
     away = max(first - end, begin - last, 0)
@@ -281,7 +273,6 @@ def _apart(one: _Process, i: int, other: _Process, k: int) -> tuple[bool, int] |
 
 
 def _common(folders: Sequence[_Folder]) -> _Folder:
-    """The deepest folder that all lie in."""
     common = folders[0]
     for folder in folders[1:]:
         while folder[: len(common)] != common:
@@ -290,7 +281,6 @@ def _common(folders: Sequence[_Folder]) -> _Folder:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, or the first of "name (job 2)", ... that nobody has."""
     number = 1
     free = name
     while free in taken:

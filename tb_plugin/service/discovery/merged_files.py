@@ -9,37 +9,37 @@ from dataclasses import replace
 
 from tb_plugin.service.profile_files import ProfileFiles, Root
 
+# Log directory, names and fingerprint.
 _File = tuple[Root, tuple[str, ...], str]
-"""Log directory, names and fingerprint."""
+# Returns the ranks of each merged file; empty for other files, or if unknown.
 Ranks = Callable[[Sequence[ProfileFiles]], Sequence[Sequence[str]]]
-"""Tells the ranks that each of some files was merged from; none where it was not, or nobody knows."""
 
 
 class Merged:
-    """Knows which files were merged from ranks, and the places of these ranks in the picker."""
+    """Known merged files and the names of their ranks in the picker."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ranks: dict[_File, Sequence[str]] = {}
         self._runs: dict[tuple[str, str, str], str] = {}
-        """Run of the ranks by the run, worker and span that stood for the file."""
+        """Run of the ranks, by run, worker and span of the merged file."""
 
     def ask(self, found: Sequence[ProfileFiles], ranks: Ranks) -> None:
-        """Asks for the ranks of files that are new, and forgets files that are gone."""
+        """Requests the ranks of new files and drops vanished files."""
         unknown = [one for one in found if _file(one) not in self._ranks]
         new = dict(zip(map(_file, unknown), ranks(unknown), strict=True)) if unknown else {}
         with self._lock:
             self._ranks = {file: self._ranks.get(file, new.get(file, ())) for file in map(_file, found)}
 
     def tell(self, found: ProfileFiles, ranks: Sequence[str]) -> None:
-        """Takes in the ranks of a file that was read."""
+        """Stores the ranks of a file that was read."""
         with self._lock:
             self._ranks[_file(found)] = ranks
 
     def split(self, found: Sequence[ProfileFiles]) -> list[ProfileFiles]:
-        """Returns the profiles with one for each rank of a merged file.
+        """Returns the profiles, with one per rank for merged files.
 
-        Ranks stay in the run of their file if nothing else is in it, for instance not the traces it was merged from.
+        Ranks stay in the run of their file if it has no other content, such as the traces it was merged from.
         """
         workers: dict[str, set[str]] = defaultdict(set)
         for one in found:
@@ -61,7 +61,7 @@ class Merged:
         return every
 
     def run_of(self, run: str | None, worker: str, span: str | None) -> str | None:
-        """Returns the run of the ranks of a merged file that such a worker stood for (None = any); None for other workers."""
+        """Returns the run of the ranks of a merged file, by its worker (None = any); None for other workers."""
         for (old, name, number), found in self._runs.items():
             if name == worker and run in (None, old, found) and span in (None, number):
                 return found
@@ -73,7 +73,6 @@ def _file(found: ProfileFiles) -> _File:
 
 
 def _run(one: ProfileFiles, workers: dict[str, set[str]]) -> str:
-    """The run of the ranks of a file: its own, or one below it where that has other workers."""
     if len(workers[one.run]) == 1:
         return one.run
     name = f"{one.run}/{one.worker}"

@@ -21,9 +21,9 @@ _NAMED = re.compile(r"rank(\d{1,9})\Z")
 def profiles_without_rank(
     found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[ProfileFiles]:
-    """Returns one profile of each worker whose rank is not known; ``infos`` are those of a sample of each run.
+    """Returns one profile per worker with unknown rank; ``infos`` are those of a sample of each run.
 
-    Nobody is asked in a run whose names are those of ranks, as its sample confirms, nor in one whose sample reports no rank.
+    Runs are skipped if their names are ranks and the sample confirms it, or if the sample reports no rank.
     """
     asked: list[ProfileFiles] = []
     for profiles in _runs(found).values():
@@ -41,14 +41,14 @@ def profiles_without_rank(
 def profiles_with_ambiguous_times(
     found: Iterable[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
 ) -> list[ProfileFiles]:
-    """Returns all profiles of runs in which a rank is several workers, or a span holds what was not recorded together."""
+    """Returns all profiles of runs in which a rank has several workers, or a span mixes recordings."""
     return [one for profiles in _runs(found).values() if _is_unclear(profiles, infos) for one in profiles]
 
 
 def labelled(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> list[ProfileFiles]:
-    """Returns the profiles with each worker named after the rank that its files report, as far as ``infos`` are known.
+    """Returns the profiles with workers named after the reported ranks, as far as ``infos`` are known.
 
-    Recordings of a rank that do not overlap are spans of it. Where they overlap (two jobs, or copies), names stay.
+    Recordings of a rank that do not overlap become spans. If they overlap (two jobs, or copies), names stay.
     """
     new: dict[ProfileFiles, ProfileFiles] = {}
     for profiles in _runs(found).values():
@@ -57,7 +57,6 @@ def labelled(found: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo
 
 
 def _runs(found: Iterable[ProfileFiles]) -> dict[str, list[ProfileFiles]]:
-    """The profiles of each run; those of a job that was put together have the names of their ranks."""
     runs: dict[str, list[ProfileFiles]] = defaultdict(list)
     for one in found:
         if not one.grouped_by:
@@ -73,11 +72,10 @@ def _is_unclear(profiles: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, J
         workers[info.rank].add(one.worker)
         ranks[one.worker].add(info.rank)
     is_several = any(len(each) > 1 for each in workers.values()) or any(len(each) > 1 for each in ranks.values())
-    return is_several or not _are_together(known)
+    return is_several or not _are_concurrent(known)
 
 
-def _are_together(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
-    """Whether the recordings of each span overlap, or nearly so. Clocks of different hosts may be far apart."""
+def _are_concurrent(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
     spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     hosts: dict[tuple[str, str], set[str]] = defaultdict(set)
     for one, info in known:
@@ -90,7 +88,6 @@ def _are_together(known: Iterable[tuple[ProfileFiles, JobInfo]]) -> bool:
 def _labelled(
     profiles: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]
 ) -> dict[ProfileFiles, ProfileFiles]:
-    """The profiles of one run that get another worker or span."""
     ranks: dict[str, set[int]] = defaultdict(set)
     for one in profiles:
         if (info := infos.get(one)) is not None:
@@ -119,7 +116,6 @@ def _labelled(
 
 
 def _is_one_worker(group: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> bool:
-    """Whether the recordings of a rank are those of one worker: it is one by name, or they follow each other."""
     if len({one.worker for one in group}) == 1:
         return True
     known = sorted(
@@ -136,20 +132,17 @@ def _is_one_worker(group: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, J
 
 
 def _spans(profiles: Sequence[ProfileFiles], infos: Mapping[ProfileFiles, JobInfo | None]) -> dict[ProfileFiles, str]:
-    """The spans of profiles of ranks: what was recorded together has one."""
     cycles = concurrent_groups(profiles, infos)
     spans = span_names([_names(cycle) for cycle in cycles])
     return {one: span for span, cycle in zip(spans, cycles, strict=True) for one in cycle}
 
 
 def _names(cycle: Sequence[ProfileFiles]) -> set[str]:
-    """The names of what was recorded together: spans, or those of the files where nothing else tells recordings apart."""
     spans, workers = {one.recording for one in cycle}, {one.worker for one in cycle}
     return workers if spans == {"default"} and len(workers) == 1 else spans
 
 
 def _free(worker: str, span: str, places: set[tuple[str, str]]) -> str:
-    """The span, or the first of "span (2)", ... that the worker does not have."""
     number, free = 1, span
     while (worker, free) in places:
         number += 1

@@ -35,36 +35,36 @@ NOT_A_TRACE = (
 )
 _DAMAGED = "The archive is damaged: copy it again, or record it again."
 _EMPTY = "The file is empty: copy it again, or stop the profiler before the program ends."
-_NOTHING = "The file holds nothing: copy it again, or stop the profiler before the program ends."
+_NOTHING = "The file has no content: copy it again, or stop the profiler before the program ends."
+# Root, path, fingerprint.
 _File = tuple["Root", str, str]
-"""Root, path, fingerprint."""
+# Root, path, fingerprint, reader id.
 _SniffKey = tuple["Root", str, str, str]
-"""Root, path, fingerprint, reader id."""
-_LISTINGS = 16
-"""How many log directories are listed at a time."""
-_LOOKS = 16
-"""How many uncertain files are looked into at a time; each is a request to a store."""
-_MOST_FOREIGN = 32
-"""Files of a log directory that no reader asks for and that are looked into all the same, to say what they are."""
+# Log directories listed at a time.
+_MAX_LISTINGS = 16
+# Uncertain files inspected at a time; each is a request to a store.
+_MAX_LOOKS = 16
+# Unclaimed files inspected per log directory, to report what they are.
+_MAX_FOREIGN = 32
+# Bytes: smaller local files are inspected even with a certain name (Git LFS pointers, error pages). In a store
+# each inspection is a request.
 _SMALL = 1024
-"""Bytes to which a local file with a certain name is looked into all the same: pointers of Git LFS and pages of errors. In a
-store each look is a request."""
 
 
 @dataclass
 class Discovery:
-    """Everything that one scan found. ``problems`` are log directories that could not be read at all."""
+    """The result of one scan. ``problems`` are unreadable log directories."""
 
     found: list[ProfileFiles] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     files: int = 0
     problems: list[UserError] = field(default_factory=list)
     ignored: dict[Root, Ignore] = field(default_factory=dict)
-    """What each log directory leaves out of the findings."""
+    """Excluded rules of each log directory."""
 
 
 class Scanner:
-    """Scans log directories. Remembers what it made of a listing, and which uncertain files are no traces."""
+    """Scans log directories. Remembers results of a listing and uncertain files that are no traces."""
 
     def __init__(self, roots: Sequence[Root], readers: Sequence[Reader[Any]]) -> None:
         self.roots = roots
@@ -76,9 +76,9 @@ class Scanner:
         self._last: tuple[list[_Sorted], Discovery] | None = None
 
     def scan(self) -> Discovery:
-        """Walks over all roots once. Never raises UserError: what cannot be read is part of the answer.
+        """Scans all roots once. Never raises UserError: unreadable parts are in the answer.
 
-        The answer is the last one itself while nothing changed.
+        If nothing changed, it returns the previous answer itself.
         """
         discovery = Discovery()
         results: list[_Sorted] = []
@@ -108,35 +108,34 @@ class Scanner:
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
         found = numbered(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
         beside = {result.root: result.summaries for result in results}
-        discovery.found, final = self._joined([self._summaries.with_summary(one, beside[one.root]) for one in found])
+        discovery.found, final = self._grouped([self._summaries.with_summary(one, beside[one.root]) for one in found])
         if self._summaries.problem is not None:
             discovery.problems.append(self._summaries.problem)
         self._last = (results, discovery) if final else None
         return discovery
 
-    def _joined(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
+    def _grouped(self, found: list[ProfileFiles]) -> tuple[list[ProfileFiles], bool]:
         """The profiles, those of one distributed job in one run, and workers by the ranks that files report.
 
         False when some of them have to be asked again.
         """
         if not found or not distributed_jobs.is_on():
             return found, True
-        first = self._stated(distributed_jobs.first_candidates(found))
+        first = self._job_infos(distributed_jobs.first_candidates(found))
         # A run that holds all ranks of its job is one already: nothing of it may go elsewhere.
-        parts = self._stated(distributed_jobs.later_candidates(found, first))
+        parts = self._job_infos(distributed_jobs.later_candidates(found, first))
         asked = first | parts
-        asked |= self._stated(reported_ranks.profiles_without_rank(found, asked))
-        asked |= self._stated(reported_ranks.profiles_with_ambiguous_times(found, asked))
+        asked |= self._job_infos(reported_ranks.profiles_without_rank(found, asked))
+        asked |= self._job_infos(reported_ranks.profiles_with_ambiguous_times(found, asked))
         self._jobs = {key: self._jobs[key] for key in map(_identity, asked) if key in self._jobs}
         final = all(_identity(one) in self._jobs for one in asked)
         return reported_ranks.labelled(distributed_jobs.group_jobs(found, parts, len(self.roots) > 1), asked), final
 
-    def _stated(self, asked: Iterable[ProfileFiles]) -> dict[ProfileFiles, JobInfo | None]:
-        """What profiles state of their jobs. Known answers are reused until the files change."""
+    def _job_infos(self, asked: Iterable[ProfileFiles]) -> dict[ProfileFiles, JobInfo | None]:
         known = [one for one in asked if identifying(one.reader) is not None]
         new = [one for one in known if _identity(one) not in self._jobs]
         if new:
-            with ThreadPoolExecutor(_LOOKS, "torch-trace-ask") as threads:
+            with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-ask") as threads:
                 # What cannot be read now is asked again at the next scan.
                 for one, job in zip(new, threads.map(_ask, new), strict=True):
                     if not isinstance(job, UserError):
@@ -144,14 +143,12 @@ class Scanner:
         return {one: self._jobs.get(_identity(one)) for one in known}
 
     def _list_all(self) -> Iterable[Listing | UserError]:
-        """The listing of each root, or why there is none; side by side, so that a silent store holds up no other."""
         if len(self.roots) == 1:
             return [_list(self.roots[0])]
-        with ThreadPoolExecutor(_LISTINGS, "torch-trace-list") as threads:
+        with ThreadPoolExecutor(_MAX_LISTINGS, "torch-trace-list") as threads:
             return list(threads.map(_list, self.roots))
 
     def _sort(self, root: Root, listing: Listing) -> _Sorted:
-        """Profiles of one root; uncertain ones only when their first bytes speak for them."""
         summaries = {file.path.removesuffix(SUFFIX): file for file in listing.files if file.path.endswith(SUFFIX)}
         files = {file.path: file for file in listing.files if not file.path.endswith(SUFFIX)}
         listed = tuple(ListedFile(file.path, file.size, file.fingerprint) for file in files.values())
@@ -161,7 +158,7 @@ class Scanner:
             for candidate in reader.find(listed)
         ]
         if root.folder.is_file:
-            drafts = _of_any_name(root, self.readers, drafts, tuple(files.values()))
+            drafts = _chosen_file_drafts(root, self.readers, drafts, tuple(files.values()))
         # Of equal claims that of the first reader stands.
         drafts.sort(key=lambda draft: draft.candidate.strength, reverse=True)
         taken = Claims()
@@ -224,10 +221,10 @@ class Scanner:
                 told.append((file.path, text if file.size else _EMPTY))
         kept = {place for place, _ in told}
         told += [(place, why) for place, why in refused.items() if place not in kept and not place_of(place)[1]]
-        keys = [(root, file.path, file.fingerprint, "") for file in asked[:_MOST_FOREIGN]]
+        keys = [(root, file.path, file.fingerprint, "") for file in asked[:_MAX_FOREIGN]]
         new = [file for file, key in zip(asked, keys, strict=False) if key not in self._sniffed]
         if new:
-            with ThreadPoolExecutor(_LOOKS, "torch-trace-look") as threads:
+            with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-look") as threads:
                 for file, why in zip(new, threads.map(functools.partial(_what, root), new), strict=True):
                     if why is not None:
                         self._sniffed[root, file.path, file.fingerprint, ""] = why
@@ -236,14 +233,13 @@ class Scanner:
         return in_short(told), keys, all(key in self._sniffed for key in keys)
 
     def _sniff(self, drafts: Sequence[Draft]) -> list[str | UserError]:
-        """Why each of these is not taken; empty when it is. Known answers are reused until the file changes."""
         unknown: dict[_File, list[Draft]] = defaultdict(list)
         for draft in drafts:
             if _sniff_key(draft) not in self._sniffed:
                 unknown[_first_file(draft)].append(draft)
         failed: dict[_SniffKey, UserError] = {}
         if unknown:
-            with ThreadPoolExecutor(_LOOKS, "torch-trace-look") as threads:
+            with ThreadPoolExecutor(_MAX_LOOKS, "torch-trace-look") as threads:
                 for asking, answers in zip(unknown.values(), threads.map(_look, unknown.values()), strict=True):
                     for draft, why in zip(asking, answers, strict=True):
                         if isinstance(why, UserError):
@@ -266,21 +262,20 @@ def _list(root: Root) -> Listing | UserError:
 
 @dataclass(frozen=True)
 class _Sorted:
-    """What a listing of one root turned out to hold; ``sniffed`` are the uncertain files."""
+    """The content of a listing of one root; ``sniffed`` are the uncertain files."""
 
     root: Root
     drafts: list[Draft]
     refused: list[tuple[str, str]]
     sniffed: list[_SniffKey]
     final: bool
-    """False when a file could not be opened: ask again at the next scan."""
+    """False when a file could not be opened: try again at the next scan."""
     ignore: Ignore
     summaries: dict[str, StoredFile]
-    """Rank summaries by the main file that they are of."""
+    """Rank summaries by the main file of their trace."""
 
 
 def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
-    """What a log directory leaves out of the findings; None when the storage does not tell."""
     if file is None or file.size == 0:
         return Ignore()
     try:
@@ -289,10 +284,9 @@ def _ignored(root: Root, file: StoredFile | None) -> Ignore | None:
         return None
 
 
-def _of_any_name(
+def _chosen_file_drafts(
     root: Root, readers: Sequence[Reader[Any]], drafts: list[Draft], files: Sequence[StoredFile]
 ) -> list[Draft]:
-    """The drafts of a single file that a person chose: also those of readers that look for other names."""
     by_name = {draft.reader.id: replace(draft, is_chosen=True) for draft in drafts}
     made = []
     for file in files:
@@ -305,7 +299,6 @@ def _of_any_name(
 
 
 def _is_doubtful(draft: Draft) -> bool:
-    """Whether a file with a certain name is so small that it may be something else."""
     most = _SMALL if draft.root.folder.is_local else 0
     return draft.candidate.certain and not draft.candidate.root and draft.files[0].size <= most
 
@@ -346,7 +339,6 @@ def _look(drafts: Sequence[Draft]) -> Sequence[str | UserError]:
 
 
 def _what(root: Root, file: StoredFile) -> str | None:
-    """What a file is that no reader asks for, empty when nobody knows; None when the storage does not say now."""
     try:
         return foreign(file.path, read_head(root.folder, file))
     except zlib.error:

@@ -1,4 +1,4 @@
-"""Rank summaries among the files of log directories: whose each is, and profiles of which nothing else is there."""
+"""Rank summaries in log directories, and profiles that have only a summary."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from tb_plugin.service.profile_files import ProfileFiles, SummaryFile
 from tb_plugin.storage.files import Folder
 from tb_plugin.storage.listing import StoredFile
 
+# Appended to the name of the main file of the trace.
 SUFFIX = ".ttsummary"
-"""Behind the name of the trace's main file."""
+# A folder or URL with summaries, in the same folders as the traces.
 SUMMARIES_VARIABLE = settings.SUMMARIES.name
-"""Environment variable: a folder or URL that holds summaries of the log directory's ranks, each where its trace is there."""
-NOTHING_LIKE_IT = "A rank summary of a file whose name no reader knows."
+NOTHING_LIKE_IT = "A rank summary of a file with an unknown name."
 _HEAD_BYTES = 1024 * 1024
 
 
 def is_older(summary: StoredFile, files: Sequence[StoredFile]) -> bool:
-    """Returns whether a file of the profile was written after its summary, as far as the storages tell; like make."""
+    """Returns whether a file of the profile is newer than its summary, as far as known (like make)."""
     return summary.modified_ns is not None and any(
         file.modified_ns is not None and file.modified_ns > summary.modified_ns for file in files
     )
 
 
 class ListedSummaries:
-    """Summaries beside their traces, and those of the tree that the environment names."""
+    """Summaries next to traces and those of the tree from the environment."""
 
     def __init__(self) -> None:
         self.problem: UserError | None = None
@@ -43,7 +43,7 @@ class ListedSummaries:
         self._folder = Folder(url) if url else None
 
     def list(self) -> bool:
-        """Lists the tree, where there is one. Returns whether it is another one than before."""
+        """Lists the tree, if there is one. Returns whether it changed."""
         if self._folder is None:
             return False
         before = (self._tree, self.problem and str(self.problem))
@@ -60,7 +60,7 @@ class ListedSummaries:
         return before != (self._tree, self.problem and str(self.problem))
 
     def with_summary(self, found: ProfileFiles, beside: Mapping[str, StoredFile]) -> ProfileFiles:
-        """Returns a profile with its summaries that are not older: that beside it, then that of the tree."""
+        """Returns a profile with its up-to-date summaries: next to the trace first, then of the tree."""
         main = found.files[0]
         if not found.is_here:
             return replace(found, summaries=(SummaryFile(found.root.folder, main),))
@@ -73,7 +73,7 @@ class ListedSummaries:
 def summary_only_candidates(
     readers: Sequence[Reader[Any]], summaries: Mapping[str, StoredFile]
 ) -> list[tuple[Reader[Any], Candidate]]:
-    """Returns what the traces would be whose summaries alone are there: which run, worker and span, by their names."""
+    """Returns run, worker and span, by name, of traces that have only a summary."""
     names = tuple(ListedFile(main, 1, file.fingerprint) for main, file in summaries.items())
     found = [
         (reader, candidate)
@@ -88,7 +88,7 @@ def summary_only_candidates(
 
 
 def reported_job(found: ProfileFiles) -> JobInfo | UserError | None:
-    """Returns what the summary of a profile states of its job; the error of the storage."""
+    """Returns the job in the summary of a profile, or the error of the storage."""
     if not found.summaries:
         return None
     summary = found.summaries[0]

@@ -1,4 +1,4 @@
-"""Arrow streams of which nothing is believed yet: what opening one would take, told before anything of it is unpacked."""
+"""Checks on untrusted Arrow streams before anything is unpacked."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import struct
 
 import pyarrow as pa
 
+# Messages of a stream: each becomes an array per column, even without rows. We write a few.
 MOST_MESSAGES = 1000
-"""Messages of a stream: each becomes an array for every column, however few rows it has. We write a few."""
 _RECORD_BATCH, _DICTIONARY_BATCH = "record batch", "dictionary"
+# Fields of Message in Arrow's Message.fbs; older writers report compression in the second one.
 _HEADER, _CUSTOM_METADATA = 2, 4
-"""Fields of Message in Arrow's Message.fbs, by number; older writers state in the second one that a batch is packed ..."""
+# Fields of RecordBatch, which is a field of DictionaryBatch; others report compression here.
 _COMPRESSION, _DATA = 3, 1
-"""... others in a field of RecordBatch, which is a field of DictionaryBatch."""
 
 
 def is_plain(data: bytes) -> bool:
-    """Returns whether the buffers of a stream lie in it as they are, in few messages: it takes no more than its bytes.
+    """Returns whether a stream has uncompressed buffers in few messages, so that it needs only its own size.
 
-    A packed buffer may be thousands of times larger than it looks. Raises ValueError, pyarrow.ArrowException for what is
-    no stream.
+    A compressed buffer may be thousands of times larger than it looks. Raises ValueError, pyarrow.ArrowException for
+    invalid streams.
     """
     reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(data))
     for _ in range(MOST_MESSAGES):
@@ -35,9 +35,8 @@ def is_plain(data: bytes) -> bool:
 
 
 def _is_packed(head: bytes, of_dictionary: bool) -> bool:
-    """Whether the FlatBuffer of a batch says that its buffers are packed, or anything beside what Arrow defines."""
     try:
-        message = _at(head, 0)
+        message = _table_offset(head, 0)
         if _field(head, message, _CUSTOM_METADATA) is not None:
             return True
         batch = _table(head, message, _HEADER)
@@ -48,13 +47,11 @@ def _is_packed(head: bytes, of_dictionary: bool) -> bool:
         raise ValueError("A message ends too early.") from error
 
 
-def _at(head: bytes, place: int) -> int:
-    """Where the table begins that the offset at this place leads to."""
+def _table_offset(head: bytes, place: int) -> int:
     return place + int(struct.unpack_from("<I", head, place)[0])
 
 
 def _field(head: bytes, table: int, number: int) -> int | None:
-    """Where a field of a table lies, None where the table lacks it."""
     shape = table - int(struct.unpack_from("<i", head, table)[0])
     if shape < 0:
         raise ValueError("A table has no shape.")
@@ -68,4 +65,4 @@ def _table(head: bytes, table: int, number: int) -> int:
     place = _field(head, table, number)
     if place is None:
         raise ValueError("A message lacks its batch.")
-    return _at(head, place)
+    return _table_offset(head, place)

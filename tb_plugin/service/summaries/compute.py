@@ -1,7 +1,7 @@
-"""Summarising a rank: one pure function of what a process anywhere is told, the same on every engine.
+"""The summary of a rank as one pure function for every engine.
 
-It reads the rank's trace from where it lies, and writes the summary there or hands it back. Whoever asks gets a name and
-a few numbers.
+It reads the trace where it is stored, and writes the summary there or returns it. The caller gets a name and a few
+numbers.
 """
 
 from __future__ import annotations
@@ -47,33 +47,33 @@ from tb_plugin.storage.safe_open import Located
 
 log = logging.getLogger("torch_trace")
 
+# One read per process: the memory estimate covers a single read. Remote copies may continue meanwhile.
 _ONE_AT_A_TIME = threading.Lock()
-"""Reads of a process: what several would take together nobody has counted. Copies of remote files go on meanwhile."""
 _LARGE_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
 class RankJob:
-    """What has to be summarised, for a process that knows nothing else."""
+    """A rank to summarise, for a process without other context."""
 
     name: str
-    """What a person calls the rank: run, worker and span."""
+    """Run, worker and span."""
     folder: str = field(repr=False)
-    """The log directory as ``Folder.address`` gives it; it may hold credentials."""
+    """The log directory as ``Folder.address`` returns it; may contain credentials."""
     reader: str
     files: tuple[StoredFile, ...]
     to: str | None = field(default=None, repr=False)
-    """The directory that the summary goes to, None = the body goes back to whoever asks."""
+    """The target directory; None returns the body to the caller."""
     kept: StoredFile | None = None
-    """The summary that is listed there, where it is not older than the trace."""
+    """An existing summary there, if it is not older than the trace."""
     steps: str = ""
     classes: RuleFile = RuleFile()
     code: str = ""
-    """What ``code_digest`` has to be; empty: whatever it is."""
+    """Expected ``code_digest``; "" accepts any."""
 
     @property
     def settings(self) -> Settings:
-        """Returns what a summary states of them."""
+        """Returns the settings in the summary."""
         rules = hashlib.blake2b(self.classes.text.encode(), digest_size=8).hexdigest() if self.classes.text else ""
         return Settings(self.steps, rules)
 
@@ -83,7 +83,7 @@ Kind = Literal["written", "current", "failed"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job."""
+    """The result of a job."""
 
     name: str
     kind: Kind
@@ -92,11 +92,11 @@ class Outcome:
     reason: str = ""
     """Why it failed."""
     body: bytes = field(default=b"", repr=False)
-    """The summary, where it was to be handed back."""
+    """The summary, if it was returned to the caller."""
     is_complete: bool = True
-    """False where a file of the trace is damaged or ends early: the summary is of what could be read."""
+    """False if a file of the trace is damaged or truncated: the summary covers the part that was read."""
     again: bool = False
-    """It failed in a way that another attempt may not: a storage was away."""
+    """Whether another attempt may succeed: a storage was unreachable."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ class Summarize:
     job: RankJob
 
     def answer(self, models: OpenModels, report: Report) -> Outcome:
-        """Returns what became of it; raises nothing."""
+        """Returns the outcome; raises nothing."""
         return summarize_rank(self.job)
 
 
 def job_of(found: ProfileFiles, to: str | None, kept: StoredFile | None) -> RankJob:
-    """Returns the job for a profile as it was found, under the settings of this process."""
+    """Returns the job for a profile, with the settings of this process."""
     name = f"{found.run}/{found.worker}/{found.span}"
     address = found.root.folder.address
     return RankJob(name, address, found.reader.id, found.files, to, kept, own_steps(), class_rules())
@@ -123,7 +123,7 @@ def current_settings() -> Settings:
 
 
 def memory_estimate(job: RankJob) -> int:
-    """Returns about how much memory a job takes, from the names and sizes of its files."""
+    """Returns the estimated memory of a job, from the names and sizes of its files."""
     return peak_memory_bytes(
         registry.reader_named(job.reader), unseen_sizes({file.path: file.size for file in job.files})
     )
@@ -131,7 +131,7 @@ def memory_estimate(job: RankJob) -> int:
 
 @cache
 def code_digest() -> str:
-    """Returns what changes with any file of the package: two machines have the same only with the same code."""
+    """Returns a digest of all files of the package: equal only for equal code."""
     package = Path(__file__).parents[2]
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted([*package.rglob("*.py"), *package.rglob("*.txt")]):
@@ -140,9 +140,9 @@ def code_digest() -> str:
 
 
 def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
-    """Computes the summary of a rank unless a current one is there. Raises nothing: whatever fails is the outcome.
+    """Computes the summary of a rank unless a current one exists. Raises nothing: failures are outcomes.
 
-    ``limit_bytes`` is the limit of memory that this process has, where it has one.
+    ``limit_bytes`` is the memory limit of this process, if any.
     """
     if job.code and job.code != code_digest():
         reason = "The worker has another version of torch-trace-tb. Install the same one on all workers and here."
@@ -172,7 +172,6 @@ def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
 
 
 def _current(job: RankJob) -> Outcome | None:
-    """The outcome when all of the summary that is there is what this job would write."""
     if job.kept is None or job.to is None or job.kept.size > MOST_BYTES:
         return None
     try:
@@ -186,23 +185,20 @@ def _current(job: RankJob) -> Outcome | None:
 
 
 def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
-    """The summary, and whether it is of all of the trace."""
     reader = registry.reader_named(job.reader)
     folder = Folder(job.folder)
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
         need, budget = peak_memory_bytes(reader, local_file_sizes(paths)), budget_bytes(limit_bytes)
         if need > budget:
-            what = (
-                f"Reading it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed there."
-            )
-            do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}: a summary is of a whole trace."
+            what = f"Reading it needs about {need / 1e6:,.0f} MB of memory; {budget / 1e6:,.0f} MB are allowed there."
+            do = f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}; a summary needs the whole trace."
             raise UserError(what, folder.locate(job.files[0].path), do)
         options = ReadOptions(class_rules=job.classes, own_steps=job.steps)
         raw = reader.read(FileSource(paths), options, no_progress)
         if not isinstance(raw, RawTrace):
-            raise UserError("It is no trace.", folder.locate(job.files[0].path), "Traces alone have rank summaries.")
+            raise UserError("It is not a trace.", folder.locate(job.files[0].path), "Only traces have rank summaries.")
         if ranks := rank_traces(raw):
-            what = f"The file holds traces of {len(ranks)} ranks, and a summary is of one."
+            what = f"The file holds traces of {len(ranks)} ranks, but a summary covers one rank."
             raise UserError(what, folder.locate(job.files[0].path), "Summarise the traces that it was merged from.")
         model = registry.model_of(reader)
         made = model.assemble(with_own_steps(raw, job.steps))
@@ -230,7 +226,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
 
 
 def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
-    """Returns the part of a view about everything, with what it borrows of others. Raises UserError."""
+    """Returns the part of a view about the whole profile, with parts borrowed from other views. Raises UserError."""
     part = isolated(analysis.title, lambda: analysis.part(made, Params()))
     for view_id, names in analysis.borrows.items():
         other = registry.analysis_named(view_id)
@@ -241,7 +237,6 @@ def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
 
 
 def _job_info(reader: Reader[Any], folder: Folder, files: Sequence[StoredFile]) -> JobInfo | None:
-    """What a profile states of its job, as a scan of the log directory would find it."""
     asked = identifying(reader)
     if asked is None:
         return None
@@ -254,7 +249,6 @@ def _job_info(reader: Reader[Any], folder: Folder, files: Sequence[StoredFile]) 
 
 @contextmanager
 def _local(folder: Folder, files: Sequence[StoredFile]) -> Iterator[Mapping[str, Located]]:
-    """Where the files lie on this machine; those of a remote folder are copied, and removed in the end."""
     if folder.is_local:
         yield {file.path: folder.located(file) for file in files}
         return

@@ -1,7 +1,8 @@
-"""An existing Dask cluster as an engine. ``dask.distributed`` is imported when one is used, and nowhere else.
+"""An existing Dask cluster as an engine.
 
-The address of the scheduler comes from a flag or the environment alone: not from a file that somebody else may write, nor
-from Dask's own configuration. A scheduler is trusted: it and its workers run what they are sent, and see what they read.
+Only this module imports ``dask.distributed``. The scheduler address comes only from a flag or the environment, not from
+files of others or Dask's configuration. A scheduler is trusted: it and its workers run the code they get and see the
+data they read.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from tb_plugin.errors import BadRequest, MissingPackage, UserError
 from tb_plugin.service.summaries.compute import Outcome, RankJob, code_digest, summarize_rank
 from tb_plugin.storage.secrets import redact
 
+# The scheduler of a Dask cluster, such as tcp://10.0.0.1:8786.
 SCHEDULER_VARIABLE = settings.SCHEDULER.name
-"""Environment variable: the scheduler of a Dask cluster, such as tcp://10.0.0.1:8786."""
+# Files of the authority, the certificate and the key for a scheduler at tls://.
 CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE = settings.TLS_CA_FILE.name, settings.TLS_CERT.name, settings.TLS_KEY.name
-"""Environment variables: files of the authority, the certificate and the key for a scheduler at tls://."""
 CONNECT_SECONDS = 10.0
+# Attempts of the cluster after an unreachable storage or an unexpected error.
 RETRIES = 2
-"""How often the cluster tries a rank again whose storage was away, or whose worker raised what nobody expected."""
-_IN_FLIGHT = 1024
-"""Ranks that the cluster knows of at a time: what it tells of them stays small."""
+# Ranks submitted at a time.
+_MAX_IN_FLIGHT = 1024
 _PACKAGE = "torch-trace-tb"
 log = logging.getLogger("torch_trace")
 
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Where a scheduler is, and with which files it is spoken to."""
+    """The address of a scheduler and its TLS files."""
 
     address: str
     ca_file: str = ""
@@ -43,7 +44,7 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         if not self.address.startswith(("tcp://", "tls://")):
-            raise BadRequest("A scheduler is named as tcp://HOST:PORT or tls://HOST:PORT.", self.address, "Correct it.")
+            raise BadRequest("The scheduler must be tcp://HOST:PORT or tls://HOST:PORT.", self.address, "Correct it.")
         files = (self.ca_file, self.cert, self.key)
         if any(files) != all(files):
             raise BadRequest(
@@ -54,14 +55,14 @@ class Scheduler:
 
 
 def from_environment() -> Scheduler | None:
-    """Returns the scheduler that the environment names, None where it names none. Raises BadRequest."""
+    """Returns the scheduler from the environment; None without one. Raises BadRequest."""
     address = os.environ.get(SCHEDULER_VARIABLE, "").strip()
     files = (os.environ.get(name, "").strip() for name in (CA_VARIABLE, CERT_VARIABLE, KEY_VARIABLE))
     return Scheduler(address, *files) if address else None
 
 
 def connect_or_none() -> Scheduler | None:
-    """Returns the same; what is wrong with it is told in the log, and everything is computed here."""
+    """Returns the same; errors are logged, and everything is computed locally."""
     try:
         return from_environment()
     except BadRequest as error:
@@ -70,16 +71,16 @@ def connect_or_none() -> Scheduler | None:
 
 
 class Cluster:
-    """A connection to a scheduler. Made and used by one thread; ``close`` cancels what is under way.
+    """A connection to a scheduler, used by one thread; ``close`` cancels submitted jobs.
 
-    Each job has a key of whoever hands it in: of a trace that is written again there are two with one name for a while.
+    The caller chooses the key of each job: a rewritten trace briefly has two jobs with one name.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self._client = _connected(scheduler)
         self._running: dict[Any, tuple[str, RankJob]] = {}
-        """Key and job by the future of it."""
+        """Key and job by future."""
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         try:
             self._check_versions()
@@ -88,7 +89,7 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """Cancels what is under way and leaves the scheduler as it was."""
+        """Cancels submitted jobs and leaves the scheduler unchanged."""
         with suppress(Exception):  # it may be away
             if self._running:
                 self._client.cancel(list(self._running), force=True)
@@ -96,7 +97,7 @@ class Cluster:
             self._client.close(timeout=2)
 
     def submit(self, jobs: Mapping[str, RankJob]) -> None:
-        """Hands jobs to the cluster, by key: at most as many as there is ``room`` for."""
+        """Submits jobs by key, at most ``room``."""
         coded = [replace(job, code=code_digest()) for job in jobs.values()]
         futures = self._client.map(_on_worker, coded, pure=False, retries=RETRIES, key="torch-trace-summarize")
         self._running.update(zip(futures, jobs.items(), strict=True))
@@ -104,7 +105,7 @@ class Cluster:
             future.add_done_callback(self._ended.put)
 
     def cancel(self, keys: Collection[str]) -> None:
-        """Takes back the jobs of these keys."""
+        """Cancels the jobs with these keys."""
         futures = [future for future, (key, _) in self._running.items() if key in keys]
         for future in futures:
             del self._running[future]
@@ -113,21 +114,20 @@ class Cluster:
 
     @property
     def running(self) -> int:
-        """Returns how many jobs are under way."""
+        """Returns the number of submitted jobs."""
         return len(self._running)
 
     @property
     def room(self) -> int:
-        """Returns how many more jobs it takes now. Many at a time cost less: of a few it takes none."""
-        room = _IN_FLIGHT - self.running
-        return room if room >= _IN_FLIGHT // 4 else 0
+        """Returns how many more jobs it accepts now; batches are cheaper, so it may be 0 for small numbers."""
+        room = _MAX_IN_FLIGHT - self.running
+        return room if room >= _MAX_IN_FLIGHT // 4 else 0
 
-    def done(self, seconds: float, most: int = _IN_FLIGHT) -> list[tuple[str, Outcome]]:
-        """Returns what became of jobs that are done, with their keys; waits for the first, at most so long.
+    def done(self, seconds: float, most: int = _MAX_IN_FLIGHT) -> list[tuple[str, Outcome]]:
+        """Returns finished jobs with their keys; waits for the first, at most that long.
 
-        They are ``most`` jobs: what they hand back has to fit into memory.
-
-        Raises UserError when the scheduler is lost.
+        At most ``most`` jobs are returned, because their results must fit into memory. Raises UserError when the
+        scheduler is lost.
         """
         ended: list[Any] = []
         try:
@@ -149,7 +149,7 @@ class Cluster:
         finally:
             future.release()
         if not isinstance(outcome, Outcome):
-            return Outcome(job.name, "failed", reason="The cluster answered something else than what was asked.")
+            return Outcome(job.name, "failed", reason="The cluster sent an unexpected answer.")
         return outcome
 
     def _check_versions(self) -> None:
@@ -161,7 +161,7 @@ class Cluster:
         except Exception as error:
             raise _away(self.scheduler, _reason(error)) from error
         if not answers:  # one that grows when it is asked for something looks like this, and one whose workers failed
-            log.warning("The cluster at %s has no workers now: ranks wait until it has some.", self.scheduler.address)
+            log.warning("The cluster at %s has no workers now; ranks wait for them.", self.scheduler.address)
         lacking = [worker for worker, answer in answers.items() if not isinstance(answer, str)]
         if lacking:
             what = (
@@ -173,7 +173,7 @@ class Cluster:
 
 
 def computed(jobs: Sequence[RankJob], scheduler: Scheduler) -> Iterator[Outcome]:
-    """Gives what became of each job as it is done. Raises UserError when there is no cluster, or it is lost."""
+    """Yields the result of each finished job. Raises UserError when there is no cluster, or it is lost."""
     coming = [(str(number), job) for number, job in enumerate(jobs)][::-1]
     with closing(Cluster(scheduler)) as cluster:
         while coming or cluster.running:
@@ -194,7 +194,7 @@ def _on_worker(job: RankJob) -> Outcome:
 
 
 class TryAgain(Exception):
-    """A storage was away while a rank was summarised."""
+    """A storage was unreachable while a rank was summarised."""
 
 
 def _connected(scheduler: Scheduler) -> Any:
@@ -230,10 +230,9 @@ def _away(scheduler: Scheduler, reason: str) -> UserError:
 
 
 def _reason(error: BaseException) -> str:
-    """What an error says, on one line and without secrets."""
     text = " ".join(redact(str(error) or type(error).__name__).split())[:300]
     if type(error).__name__ == "KilledWorker":
-        return "The worker died again and again on it, probably for memory."
+        return "The worker died repeatedly on this rank, probably out of memory."
     if "No module named 'tb_plugin'" in text:
         return f"A worker of the cluster has no {_PACKAGE}: install the same version on all of them and here."
     return text

@@ -1,4 +1,7 @@
-"""Engines that summarise ranks: this process, worker processes of this machine, a Dask cluster. All run the same function."""
+"""Engines that summarise ranks: this process, worker processes, Dask.
+
+All run the same function.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,18 @@ from tb_plugin.service.summaries.compute import Outcome, RankJob, Summarize, mem
 from tb_plugin.service.workers.pool import Pool
 from tb_plugin.service.workers.request import Job
 
-_AHEAD = 2
-"""Jobs that wait in the queue for each worker: the more there are, the more of them are only names."""
+# Queued jobs per worker.
+_QUEUED_PER_WORKER = 2
 
 
 def in_this_process(jobs: Iterable[RankJob]) -> Iterator[Outcome]:
-    """Gives what became of each job, one after the other."""
+    """Yields the result of each job, one after the other."""
     for job in jobs:
         yield summarize_rank(job)
 
 
 def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
-    """Gives what became of each job as it is done, by so many processes of this machine; one that dies is replaced.
+    """Yields finished jobs from worker processes of this machine; dead processes are replaced.
 
     A job whose worker died is tried once more.
     """
@@ -35,7 +38,7 @@ def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
                 need = min(memory_estimate(job), pool.budget)
                 asked = pool.submit(question, key=job.name, heavy=True, need_bytes=need, about=job.name)
                 running[asked.future] = asked
-                if len(running) >= _AHEAD * workers:
+                if len(running) >= _QUEUED_PER_WORKER * workers:
                     break
             if not running:
                 return

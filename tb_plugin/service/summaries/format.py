@@ -1,10 +1,10 @@
-"""Rank summaries: what the view Distributed needs of a rank, in a file that anybody may have computed and nobody believes.
+"""The file format of rank summaries, which are untrusted input.
 
 ::
 
-    torch-trace rank summary 1\\n     FORMAT
-    1a2b3c4d\\n                       checksum of all that follows
-    {"stamp": ..., ...}\\n            About, as JSON
+    torch-trace rank summary 1\n     FORMAT
+    1a2b3c4d\n                       checksum of all that follows
+    {"stamp": ..., ...}\n            About, as JSON
     the part (parts.dump), packed with Zstandard
 
 Equal traces have equal summaries: no time of computing, host, path or version of an engine is in it.
@@ -33,20 +33,20 @@ from tb_plugin.service.workers.memory_budget import MEMORY_VARIABLE
 from tb_plugin.storage.checksum import sealed, unsealed
 from tb_plugin.storage.listing import StoredFile
 
+# The view whose part it contains.
 VIEW = "distributed"
-"""The view whose part it holds."""
 FORMAT = 1
 _NO_ROOM = f"does not fit into memory with those of the other ranks ({MEMORY_VARIABLE})"
-_TOO_MANY = "states too many steps"
+_TOO_MANY = "reports too many steps"
 _MAGIC = b"torch-trace rank summary "
+# Bytes of a summary.
 MOST_BYTES = 256 * 1024**2
-"""Bytes of a summary, and ..."""
+# Bytes of its header, some 30,000 steps: as objects they take up to ten times their text.
 MOST_HEAD_BYTES = 4 * 1024**2
-"""... of what it states beside the part, some 30,000 steps: as objects they take up to ten times their text, ..."""
+# Bytes of its unpacked part. 100,000 calls of a rank take some 20 MB.
 MOST_UNPACKED_BYTES = 1024**3
-"""... of its part. 100,000 calls of a rank take some 20 MB."""
+# Largest compression ratio of the part.
 MOST_RATIO = 2000
-"""The part is at most so many times larger than packed."""
 MOST_ROWS = 50_000_000
 _MOST_NS = 2**62
 _LEVEL = 3
@@ -54,8 +54,8 @@ _LEVEL = 3
 
 _Few = Meta(max_length=1000)
 _MOST_STEPS = 100_000
+# Memory of a short text and its place in a list.
 _STEP_BYTES = 64
-"""A short text and its place in a list."""
 _Steps = Annotated[list[str], Meta(max_length=_MOST_STEPS)]
 
 
@@ -69,7 +69,7 @@ class _Frame(part_codec.StoredFrame, frozen=True):
 
 
 class _Stored(part_codec.StoredPart, frozen=True):
-    """A part with bounds that are looked at before what they bound is made: a byte of a list takes many in memory."""
+    """A part with limits that are checked before decoding: a byte of a list takes many in memory."""
 
     coverage: _Coverage
     facts: Annotated[dict[str, Number], _Few]
@@ -80,18 +80,18 @@ class _Stored(part_codec.StoredPart, frozen=True):
 
 
 class SummaryRefused(ValueError):
-    """A rank summary cannot be used; the text says why, as the end of a sentence that begins with "its summary"."""
+    """A rank summary cannot be used; the text is the end of a sentence that starts with "its summary"."""
 
 
 class Settings(Struct, frozen=True):
-    """What a person set that changes the part: a pattern of own steps, and own rules about kernels."""
+    """User settings that change the part: step pattern and kernel rules."""
 
     steps: str = ""
     classes: str = ""
 
 
 class SummaryHeader(Struct, frozen=True):
-    """What a summary states beside the part: whose it is, and what is told of the profile without its trace."""
+    """The header of a summary: its trace, and the profile information available without the trace."""
 
     stamp: str
     files: list[tuple[str, int]]
@@ -101,24 +101,24 @@ class SummaryHeader(Struct, frozen=True):
     steps: list[StepInfo]
     read: ReadInfo
     job: JobInfo | None = None
-    """What the profile states of its job."""
+    """The job that the profile reports."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a summary has to be of: these files, None = whatever it states, under these settings."""
+    """Requirements on a summary: its files (None = any) and settings."""
 
     files: tuple[tuple[str, int], ...] | None
     settings: Settings
 
     @classmethod
     def of(cls, files: Sequence[StoredFile] | None, settings: Settings) -> Wanted:
-        """Returns what a summary of a profile of these files states."""
+        """Returns the requirements for a profile with these files."""
         return cls(None if files is None else tuple(map(portable_name, files)), settings)
 
 
 def portable_name(file: StoredFile) -> tuple[str, int]:
-    """Returns how a summary names a file: nothing of the folders that it lies in, which may be moved."""
+    """Returns the name of a file in a summary, without its folders, which may move."""
     return PurePosixPath(file.path).name, file.size
 
 
@@ -128,9 +128,9 @@ def place_of(main: str) -> str:
 
 
 def dump(part: Part, about: SummaryHeader) -> bytes:
-    """Returns the bytes of a summary; ``about`` without ``part_bytes``, which are put in here.
+    """Returns the bytes of a summary; fills in ``part_bytes`` of ``about``.
 
-    Raises SummaryRefused where nobody would take it.
+    Raises SummaryRefused if readers would refuse it.
     """
     body = part_codec.dump(part)
     head = msgspec.json.encode(msgspec.structs.replace(about, part_bytes=len(body)), order="deterministic")
@@ -141,7 +141,7 @@ def dump(part: Part, about: SummaryHeader) -> bytes:
 
 
 def content_of(stream: BinaryIO, room_bytes: int = MOST_BYTES) -> bytes:
-    """Returns the bytes of a summary that is small enough to be read at all. Raises SummaryRefused."""
+    """Returns the bytes of a summary, after a size check. Raises SummaryRefused."""
     size = stream.seek(0, os.SEEK_END)
     if size > MOST_BYTES:
         raise SummaryRefused("is too large")
@@ -152,28 +152,27 @@ def content_of(stream: BinaryIO, room_bytes: int = MOST_BYTES) -> bytes:
 
 
 def read_header(content: bytes) -> SummaryHeader:
-    """Returns what a summary states. Raises SummaryRefused."""
+    """Returns the header of a summary. Raises SummaryRefused."""
     return _opened(content)[0]
 
 
 def part_of(content: bytes, wanted: Wanted) -> Part:
-    """Returns the part of a summary of what is ``wanted``; looks at everything in it. Raises SummaryRefused."""
+    """Returns the fully checked part of a ``wanted`` summary. Raises SummaryRefused."""
     part, _ = unchecked(content, wanted)
     check_values([part])
     return part
 
 
 def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BYTES) -> tuple[Part, int]:
-    """Returns the same with the bytes that it takes; its tables have the right columns, their values nobody has looked at.
+    """Returns the part with its memory size; columns are checked, values are not.
 
-    Raises SummaryRefused, also for a part that takes more than ``room_bytes`` beside the summary itself: each may be small
-    enough, and all too large.
+    Raises SummaryRefused, also for a part that takes more than ``room_bytes`` besides the summary itself.
     """
     about, packed = _opened(content)
     check(about, wanted)
     size = about.part_bytes
     if not 0 < size <= min(MOST_UNPACKED_BYTES, MOST_RATIO * (len(packed) + 1000)):
-        raise SummaryRefused("says that its part has a size that it cannot have")
+        raise SummaryRefused("reports an impossible size of its part")
     if size + len(content) > room_bytes:
         raise SummaryRefused(_NO_ROOM)
     try:
@@ -192,7 +191,7 @@ def unchecked(content: bytes, wanted: Wanted, room_bytes: int = MOST_UNPACKED_BY
 
 
 def check_values(unseen: Sequence[Part]) -> None:
-    """Looks at all values of parts together. Raises SummaryRefused where one of them holds what none has."""
+    """Checks all values of parts together. Raises SummaryRefused for an impossible value."""
     for name in dict.fromkeys(name for part in unseen for name in part.frames):
         # Nothing is copied, and no text or list followed, before it is known to be sound.
         table = pa.concat_tables([part.frames[name].data for part in unseen if name in part.frames])
@@ -204,31 +203,30 @@ def check_values(unseen: Sequence[Part]) -> None:
 
 
 def check(about: SummaryHeader, wanted: Wanted) -> None:
-    """Raises SummaryRefused for a summary of something else than what is ``wanted``."""
+    """Raises SummaryRefused if a summary is not the ``wanted`` one."""
     check_stamp(about)
     if about.settings != wanted.settings:
         raise SummaryRefused("was computed with other settings (TORCH_TRACE_STEPS, TORCH_TRACE_CLASSES)")
     if wanted.files is not None and tuple(about.files) != wanted.files:
-        raise SummaryRefused("is of another file")
+        raise SummaryRefused("belongs to another file")
 
 
 def check_stamp(about: SummaryHeader) -> None:
-    """Raises SummaryRefused for a summary whose part looks different, or means something else, than ours would."""
+    """Raises SummaryRefused for a summary written by an incompatible version."""
     from tb_plugin.views.distributed.part_schema import stamp
 
     if about.stamp != stamp():
-        raise SummaryRefused("is of another version")
+        raise SummaryRefused("has another version")
 
 
 def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
-    """What a summary states, and its packed part."""
     if len(content) > MOST_BYTES:
         raise SummaryRefused("is too large")
     if not content.startswith(_MAGIC):
         raise SummaryRefused("is damaged")
     line = b"%s%d\n" % (_MAGIC, FORMAT)
     if not content.startswith(line):
-        raise SummaryRefused("is of another version")
+        raise SummaryRefused("has another version")
     try:
         body = unsealed(memoryview(content)[len(line) :])
     except ValueError as error:
@@ -240,20 +238,19 @@ def _opened(content: bytes) -> tuple[SummaryHeader, memoryview]:
     try:
         return msgspec.json.decode(head, type=SummaryHeader), body[len(head) + 1 :]
     except msgspec.ValidationError as error:
-        raise SummaryRefused("is of another version") from error
+        raise SummaryRefused("has another version") from error
     except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise SummaryRefused("is damaged") from error
 
 
 def _table(name: str, data: bytes) -> pa.Table:
-    """The table of an Arrow stream when it has the columns that a part has under that name."""
     from tb_plugin.views.distributed.part_schema import part_shapes
 
     shape = part_shapes().get(name)
     if shape is None:
-        raise SummaryRefused("holds a table that nobody knows")
+        raise SummaryRefused("contains an unknown table")
     if not is_plain(data):
-        raise SummaryRefused("is packed in a way that ours are not")
+        raise SummaryRefused("uses an unknown compression")
     stream = pa.ipc.open_stream(data)
     if not stream.schema.equals(shape):
         raise SummaryRefused("has other columns")
@@ -274,7 +271,7 @@ def _check_values(name: str, table: pa.Table) -> None:
             ends = pc.min_max(column)
             high, low = ends["max"].as_py(), ends["min"].as_py()
             if high is not None and (high > _MOST_NS or low < -_MOST_NS):
-                raise SummaryRefused("holds numbers that no trace has")
+                raise SummaryRefused("contains impossible numbers")
     if any(table[key].null_count for key in NEVER_NULL.get(name, ())):
         raise SummaryRefused("lacks values")
 
@@ -291,11 +288,11 @@ def _check(part: Part) -> None:
     if any(name in part.frames for name in STATED) and any(name not in part.frames for name in STATED):
         raise SummaryRefused("lacks tables")
     if part.worker or not part.facts.keys() <= FACTS.keys():
-        raise SummaryRefused("holds what no part of a rank has")
+        raise SummaryRefused("contains unknown data")
     for name, value in part.facts.items():
         low, high = FACTS[name]
         # A float or a flag is no number of a rank; a list or a text was no fact when it was unpacked.
         if value is not None and (type(value) is not int or not low <= value <= high):
-            raise SummaryRefused(f"says of {name} what cannot be")
+            raise SummaryRefused(f"has an impossible value of {name}")
     if part.facts.get("distributed.calls") != part.frames["collectives"].data.num_rows:
-        raise SummaryRefused("says of distributed.calls what cannot be")
+        raise SummaryRefused("has impossible values in distributed.calls")

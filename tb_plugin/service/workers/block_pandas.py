@@ -1,4 +1,4 @@
-"""Processes of our own do without pandas: they hand over Arrow and text."""
+"""Blocking pandas in our processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 class _NoPandas:
-    """Has every import of pandas fail."""
+    """Makes every import of pandas fail."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
@@ -15,10 +15,9 @@ class _NoPandas:
 
 
 def leave_out_pandas() -> None:
-    """Keeps pandas out of this process for good.
+    """Blocks pandas in this process permanently.
 
-    pyarrow imports it, where it is installed, as soon as the first array is made: 0.3 s and 50 MB for nothing. It takes the
-    failure for a machine without pandas. Only for a worker and for the command itself: whoever uses the Python API may
-    want pandas next.
+    pyarrow imports an installed pandas with its first array: 0.3 s and 50 MB for nothing. Only for workers and the
+    command line: users of the Python API may need pandas.
     """
     sys.meta_path.insert(0, _NoPandas)

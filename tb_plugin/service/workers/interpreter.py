@@ -1,8 +1,8 @@
-"""How a worker's interpreter is started: what it may import, and in which environment.
+"""Import path and environment of worker interpreters.
 
-A folder of traces is somebody's data: a ``json.py`` or ``types.py`` that lies beside them, or in the folder that
-TensorBoard was started in, must never run in a worker. So a worker gets no import path of anybody else's: the standard
-library comes first, and behind it only the folders that this package and what it needs were imported from.
+A folder of traces is untrusted: a ``json.py`` next to them, or in the current directory of TensorBoard, must never run
+in a worker. So the import path has the standard library first, then only the folders of this package and its
+dependencies.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from types import ModuleType
 from tb_plugin.errors import UserError
 from tb_plugin.extensions import extension_names
 
+# Imports of a worker besides the standard library.
 PACKAGES = ("tb_plugin", "numpy", "pyarrow", "msgspec", "isal", "fsspec")
-"""What a worker imports besides the standard library."""
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; from tb_plugin.service.workers.worker_main import main; "
     "main(int(sys.argv[1]))"
 )
+# Workers run in parallel: each library in one uses one thread.
 _SINGLE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Workers run side by side: each library inside one uses one thread."""
 
 
 def command(memo_bytes: int) -> list[str]:
-    """Returns the command line of a worker that remembers so many bytes.
+    """Returns the command line of a worker that caches that many bytes.
 
-    ``-P``: the current directory is not on the path at any time.
+    ``-P``: the current directory is never on the path.
     """
     return [sys.executable, "-P", "-c", _START, str(memo_bytes), *import_path()]
 
 
 def environment() -> dict[str, str]:
-    """Returns the environment of a worker: ours, without what would add to the import path."""
+    """Returns the environment of a worker, without additions to the import path."""
     return {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, **_SINGLE}
 
 
 def import_path() -> list[str]:
-    """Returns absolute folders: the standard library, then those that ``PACKAGES`` come from, in the order of ours.
+    """Returns absolute folders: the standard library, then those of ``PACKAGES``, in the order of our path.
 
-    The current directory and the folder of the running script are among them only, and last, where this package itself
-    lies there (a source tree), or an extension that the environment names (``registry``).
+    The current directory and the folder of the running script are included only, and last, if they contain this package
+    (a source tree) or a configured extension (``registry``).
     """
     standard, suspect = _standard(), _suspect()
     trusted = [entry for entry in sys.path if Path(entry).is_absolute() and _real(entry) not in suspect]
@@ -56,7 +56,6 @@ def import_path() -> list[str]:
 
 
 def _extensions() -> list[str]:
-    """Folders that the modules which the environment names were imported from."""
     if not (names := extension_names()):
         return []
     from tb_plugin import registry
@@ -68,12 +67,10 @@ def _extensions() -> list[str]:
 
 
 def _place(module: ModuleType | None) -> str:
-    """The folder of a package, the file of a module; empty when it was not imported."""
     return next(iter(getattr(module, "__path__", [])), getattr(module, "__file__", None) or "")
 
 
 def _standard() -> list[str]:
-    """Folders of the standard library, in the order of our own path."""
     known = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), sysconfig.get_config_var("DESTSHARED")}
     zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
     found = [
@@ -83,7 +80,6 @@ def _standard() -> list[str]:
 
 
 def _suspect() -> set[str]:
-    """Where a person's own files lie: the current directory, and the folder of the running script."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     return {_real(""), *([_real(str(Path(script).parent))] if script else [])}
 
@@ -93,7 +89,6 @@ def _real(entry: str) -> str:
 
 
 def _folder(package: str, path: list[str]) -> str:
-    """The folder on ``path`` that holds a package; empty when none does."""
     spec = PathFinder.find_spec(package, path)
     if spec is None or spec.origin is None:
         return ""

@@ -1,4 +1,4 @@
-"""A person's rules about what kernels do: read once by the process that asks workers to read traces."""
+"""User rules for kernel classes, read once by the parent process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_BYTES = 256 * 1024
 
 
 def class_rules() -> RuleFile:
-    """Returns what the file holds that TORCH_TRACE_CLASSES names, as it was when it was first asked for."""
+    """Returns the content of the file in TORCH_TRACE_CLASSES, as of the first call."""
     path = os.environ.get(VARIABLE, "").strip()
     return _read(path) if path else RuleFile()
 
@@ -34,5 +34,5 @@ def _read(path: str) -> RuleFile:
 
 
 def _refused(problem: str) -> RuleFile:
-    log.warning("%s: %s. The rules of the package alone are used.", VARIABLE, problem)
+    log.warning("%s: %s. Only the built-in rules are used.", VARIABLE, problem)
     return RuleFile(problem=problem)

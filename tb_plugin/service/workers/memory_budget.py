@@ -1,6 +1,6 @@
-"""How much memory the workers may take together.
+"""Memory budget of all workers.
 
-It imports nothing heavy: with it the first worker is started (``plugin``).
+It imports nothing heavy, because it is needed to start the first worker (``plugin``).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from tb_plugin.errors import BadRequest, UnreadableTrace, UserError
 
 log = logging.getLogger("torch_trace")
 
+# Megabytes (10**6 bytes) that all workers may use together.
 MEMORY_VARIABLE = settings.MEMORY_MB.name
-"""Environment variable: megabytes (10**6 bytes) that all workers may take together."""
+# Default share of the memory of the machine or container: training may run next to TensorBoard.
 SHARE = 0.5
-"""Share of the machine's or the container's memory, when nothing is configured: training may run beside TensorBoard."""
+# Share of a limit of this process: Dask ends a worker at 95 %.
 LIMIT_SHARE = 0.9
-"""Share of a limit that the process itself has: at 95 % a worker of Dask is ended."""
+# Assumed memory of a machine that does not report it.
 _UNKNOWN_BYTES = 16 * 1024**3
-"""Memory of a machine that does not say."""
+# An interpreter with its libraries and the buffers of a read.
 PROCESS_BYTES = 160_000_000
-"""An interpreter with its libraries and the buffers of a read."""
-_NO_WINDOW = "Leave the window out."
+_NO_WINDOW = "Remove the window."
 
 
 def budget_bytes(limit_bytes: int | None = None) -> int:
-    """Returns what the environment allows, else a share of the limit of this process, or of the machine's memory."""
+    """Returns the configured budget, else a share of the limit of this process or of the machine's memory."""
     text = os.environ.get(MEMORY_VARIABLE, "").strip()
     try:
         if text:
@@ -40,18 +40,17 @@ def budget_bytes(limit_bytes: int | None = None) -> int:
 
 
 def window_unsupported_error(where: str, asked: str, need: int, budget: int, why: str) -> UserError:
-    """Returns why a profile of which no window can be opened is not opened: it is too large, or a window was asked for.
+    """Returns the error for a profile without window support: too large, or a window was requested.
 
-    ``why`` is a sentence that begins with a small letter.
+    ``why`` is a sentence that starts with a lower-case letter.
     """
     if asked:
         return BadRequest(why[:1].upper() + why[1:], where, _NO_WINDOW)
-    what = f"Opening it takes about {need / 1e6:,.0f} MB of memory, and {budget / 1e6:,.0f} MB are allowed; {why}"
+    what = f"Opening it needs about {need / 1e6:,.0f} MB of memory, but {budget / 1e6:,.0f} MB are allowed; {why}"
     return UnreadableTrace(what, where, f"Allow more with {MEMORY_VARIABLE}={need / 1e6 + 1:.0f}, or record less.")
 
 
 def _machine_bytes() -> int:
-    """Memory of the machine or of its container, whichever is less."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

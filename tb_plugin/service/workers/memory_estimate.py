@@ -1,4 +1,4 @@
-"""How much memory a read will need, estimated from the sizes of its files."""
+"""Memory estimates of reads from file sizes."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from tb_plugin.formats.base import GZIP_MAGIC, ZSTD_MAGIC, FileSize, Reader, Win
 from tb_plugin.service.workers.memory_budget import PROCESS_BYTES
 from tb_plugin.storage.safe_open import Located, open_regular
 
-_LEAST_ARCHIVE = 18
-"""Bytes of a gzip archive that holds nothing."""
+# Bytes of an empty gzip archive.
+_EMPTY_ARCHIVE_BYTES = 18
 
 
 def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
-    """Returns what a worker takes at the peak of a read, estimated from the files' sizes."""
+    """Returns the estimated peak memory of a read, from the files' sizes."""
     return PROCESS_BYTES + reader.need_bytes(sizes)
 
 
 def room_bytes(reader: Windowed, budget: int) -> int:
-    """Returns how much text a read may keep within a budget."""
+    """Returns the bytes of text that a read may keep within a budget."""
     return reader.room_bytes(budget - PROCESS_BYTES)
 
 
 def local_file_sizes(files: Mapping[str, str | Located]) -> dict[str, FileSize]:
     """Returns the sizes of local files by name."""
-    return {name: _seen_size(file) for name, file in files.items()}
+    return {name: _local_size(file) for name, file in files.items()}
 
 
 def unseen_sizes(sizes: Mapping[str, int]) -> dict[str, FileSize]:
-    """Returns the same for files that are not here: stored size by name."""
+    """Returns the same for files that are not local: stored size by name."""
     return {name: FileSize(size, name.endswith((".gz", ".zst"))) for name, size in sizes.items()}
 
 
-def _seen_size(file: str | Located) -> FileSize:
-    """The size of a local file; 0 when it cannot be read, which the read itself will say."""
+def _local_size(file: str | Located) -> FileSize:
     try:
         with open_regular(file) as stream:
             magic = stream.read(4)
@@ -44,7 +43,7 @@ def _seen_size(file: str | Located) -> FileSize:
             if magic == ZSTD_MAGIC:
                 return FileSize(size, True)
             packed = magic[:2] == GZIP_MAGIC
-            if not packed or size < _LEAST_ARCHIVE:
+            if not packed or size < _EMPTY_ARCHIVE_BYTES:
                 return FileSize(size)
             stream.seek(-4, os.SEEK_END)
             (stated,) = struct.unpack("<I", stream.read(4))

@@ -1,4 +1,4 @@
-"""What a worker process keeps open between questions: the last models, and the numbers that were asked of them."""
+"""Models and computed numbers cached by a worker process."""
 
 from __future__ import annotations
 
@@ -28,78 +28,82 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 
+# Models mapped at a time.
 _MAX_MODELS = 4
-"""Mapped at a time."""
+# Files whose numbers may stay without the model.
 _MAX_FILES = 64
-"""Whose numbers may stay without the model."""
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The file that a loaded profile is kept in, and the id of the model that it holds."""
+    """The column file of a loaded profile and the id of its model."""
 
     path: str
     model: str
     captures: tuple[ModelFile, ...] = ()
-    """What else tells of the graphs that it replays, where it is a trace."""
+    """Captures of its replayed graphs, if it is a trace."""
     names: tuple[str, ...] = ()
-    """What a person calls each of these."""
+    """Their names for users."""
     told_by: str = ""
-    """What a person calls all of them."""
+    """One name for all of them."""
 
     @property
     def alone(self) -> ModelFile:
-        """Returns the profile without what another one tells of it."""
+        """Returns the profile without its captures."""
         return ModelFile(self.path, self.model)
 
 
 class _OpenFile:
-    """One file: its model once that was needed. Numbers that were asked of it are remembered with it."""
+    """One file with its lazily opened model and cached numbers."""
 
     def __init__(self) -> None:
         self.made: Any = None
 
 
 class OpenModels:
-    """The models of the files that this process used last (mapped, not copied), and what was computed of them."""
+    """The models of recently used files (mapped, not copied), and numbers computed from them."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[ModelFile, _OpenFile] = OrderedDict()
 
     def made(self, file: ModelFile) -> Any:
-        """Returns the model in a file, of the type that its ``Model`` says. Raises KeptLost."""
+        """Returns the model in a file, of the type that its ``Model`` names. Raises CacheFileLost."""
         opened = self._file(file)
         if opened.made is None:
-            opened.made = self._told(file) if file.captures else registry.model_named(file.model).read(file.path)
+            opened.made = (
+                self._with_captures(file) if file.captures else registry.model_named(file.model).read(file.path)
+            )
             mapped = [each for each in self._files.values() if each.made is not None]
             for each in mapped[:-_MAX_MODELS]:
                 each.made = None
         return opened.made
 
-    def _told(self, file: ModelFile) -> TraceTable:
-        """A trace with what its captures tell. Raises NotFound, KeptLost."""
+    def _with_captures(self, file: ModelFile) -> TraceTable:
+        """A trace with what its captures tell. Raises NotFoundError, CacheFileLost."""
         told = (_captured(self.made(each), name) for each, name in zip(file.captures, file.names, strict=True))
         return self.typed(file.alone, TraceTable).with_captured(told, file.told_by)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
-        """Returns the model in a file, which must be of that type. Raises NotFound, KeptLost."""
+        """Returns the model in a file, which must have that type. Raises NotFoundError, CacheFileLost."""
         made = self.made(file)
         if not isinstance(made, kind):
             has, wanted = registry.model_named(file.model).noun, registry.noun_of(kind)
-            raise NotFoundError(f"This profile is {has}, and this needs {wanted}.", "", "Choose another profile.")
+            raise NotFoundError(f"This profile is {has}, but {wanted} is required.", "", "Choose another profile.")
         return made
 
     def levels(self, file: ModelFile) -> Pyramid:
-        """Returns the levels of the timeline. Raises NotFound, KeptLost, CacheRefused."""
+        """Returns the levels of the timeline. Raises NotFoundError, CacheFileLost, CacheRefused."""
         # They are kept beside the file of the trace: what they show is in it alone.
         return levels_of(self.typed(file.alone, TraceTable), file.path)
 
     def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
-        """Returns the numbers of one view about a profile. Raises KeptLost, BadRequest, and PartFailed after a bug."""
+        """Returns the part of one view about a profile. Raises CacheFileLost, BadRequest, and PartFailed after a
+        bug.
+        """
         params = view_params(analysis, params)
 
         def make() -> Part:
-            kept = None if file.captures else _kept_part(file.path, analysis, params)
+            kept = None if file.captures else _cached_part(file.path, analysis, params)
             if kept is not None:
                 return kept
             made = self.made(file)
@@ -108,30 +112,30 @@ class OpenModels:
         return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
 
     def kept_part(self, path: str, worker: str) -> Part:
-        """Returns a part that was written to ``path``, named by its worker. Raises KeptLost.
+        """Returns a part stored at ``path``, named by its worker. Raises CacheFileLost.
 
-        The last ones stay open, since every page of a table asks for them again.
+        The last ones stay open, since every page of a table needs them again.
         """
         size = 0 if path.endswith(mapped_part.SUFFIX) else None  # its pages are the file's
         return MEMO.get(self, (path, worker), lambda: self.read_part(path, worker), size)
 
     def read_part(self, path: str, worker: str) -> Part:
-        """Returns the same without keeping it open. Raises KeptLost."""
+        """Returns the same without caching it. Raises CacheFileLost."""
         return replace(_load_part(path), worker=worker)
 
     def keep(self, file: ModelFile, analysis: Analysis[Any]) -> None:
-        """Writes the numbers of a view about everything beside the file. Raises CacheRefused, PartFailed.
+        """Writes the part of a view about the whole profile next to the file. Raises CacheRefused, PartFailed.
 
-        Numbers with a failed part are not cached: the next process tries again.
+        Parts with failures are not stored: the next process tries again.
         """
         part = self.part(file, analysis, Params())
         if FAILED_PAYLOAD in part.payloads:
             return
         body = isolated(analysis.title, lambda: part_codec.dump(part))
-        put_atomically(_kept_beside(file.path, analysis), lambda partial: partial.write_bytes(body))
+        put_atomically(_part_path(file.path, analysis), lambda partial: partial.write_bytes(body))
 
     def forget(self, path: str) -> None:
-        """Lets go of what is known of a file that is written anew: the old one may have been damaged."""
+        """Drops cached values of a file that is written again."""
         for file in [file for file in self._files if path in _paths(file)]:
             opened = self._files.pop(file)
             MEMO.forget(opened)
@@ -146,7 +150,6 @@ class OpenModels:
 
 
 def _captured(made: TraceTable | StackProfile, name: str) -> tuple[Captured, StringTable]:
-    """What a profile of that name tells of graphs, and the texts that its ids count into."""
     if isinstance(made, TraceTable):
         return replace(captured_in(made), source=name), made.strings
     from tb_plugin.model.stack_profile import captured_by_node
@@ -155,30 +158,29 @@ def _captured(made: TraceTable | StackProfile, name: str) -> tuple[Captured, Str
 
 
 def _paths(file: ModelFile) -> tuple[str, ...]:
-    """The files that a model is made of."""
     return (file.path, *(capture.path for capture in file.captures))
 
 
-def _kept_beside(path: str, analysis: Analysis[Any]) -> str:
-    """Where the numbers of a view lie beside a column file: they are asked for after every start."""
+def _part_path(path: str, analysis: Analysis[Any]) -> str:
     return str(Path(path).with_suffix(f".{analysis.id}"))
 
 
-def _kept_part(path: str, analysis: Analysis[Any], params: Params) -> Part | None:
-    """The kept numbers of a view about everything; None for other questions, or when they are lost."""
+def _cached_part(path: str, analysis: Analysis[Any], params: Params) -> Part | None:
     if not analysis.traits.kept or analysis.part_key(params) != analysis.part_key(Params()):
         return None
     try:
-        part = _load_part(_kept_beside(path, analysis))
-        os.utime(_kept_beside(path, analysis))
+        part = _load_part(_part_path(path, analysis))
+        os.utime(_part_path(path, analysis))
     except (CacheFileLost, OSError):
         return None
     return part
 
 
 def _load_part(path: str) -> Part:
-    """A part that was kept. Raises KeptLost."""
+    """A part that was kept. Raises CacheFileLost."""
     try:
         return mapped_part.read(path) if path.endswith(mapped_part.SUFFIX) else part_codec.load(Path(path).read_bytes())
     except (OSError, ValueError, LookupError) as error:
-        raise CacheFileLost("A kept part is gone or damaged.", path, "It is made anew: ask again.") from error
+        raise CacheFileLost(
+            "A cached part is missing or damaged.", path, "It will be computed again: repeat the request."
+        ) from error

@@ -1,4 +1,4 @@
-"""Questions that bring a profile in: read its files into a column file, and open what another process wrote."""
+"""Questions that parse files into column files, and open column files."""
 
 from __future__ import annotations
 
@@ -43,32 +43,32 @@ from tb_plugin.views.overview.configuration import head_settings
 
 @dataclass(frozen=True)
 class Open:
-    """Asks to open a loaded profile and what is kept beside it, ahead of the first question about it."""
+    """Asks to open a loaded profile and its cached parts before the first question."""
 
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> None:
-        """Opens both. Raises KeptLost."""
+        """Opens both. Raises CacheFileLost."""
         _open_beside(registry.model_named(self.file.model), models.made(self.file), self.file.path)
 
 
 @dataclass(frozen=True)
 class AskOffered:
-    """Asks which views a loaded profile has with what its captures tell: its summary was made without them."""
+    """Asks for the views of a loaded profile with its captures: its summary was made without them."""
 
     file: ModelFile
 
     def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
-        """Returns how the navigation shows them. Raises KeptLost."""
+        """Returns the views for the navigation. Raises CacheFileLost."""
         model, made = registry.model_named(self.file.model), models.made(self.file)
-        return _view_infos(_shown(model), made, model.outline(made))[0]
+        return _view_infos(_navigation_views(model), made, model.outline(made))[0]
 
 
 @dataclass(frozen=True)
 class Parse:
     """Asks to read local files, or the window of them that fits ``limits``, into the column file ``target``.
 
-    ``files`` are names in the profile and where they lie on this machine; the Summary goes to ``summary_target``, too.
+    ``files`` maps names in the profile to local paths; the Summary also goes to ``summary_target``.
     """
 
     reader_id: str
@@ -79,16 +79,18 @@ class Parse:
     class_rules: RuleFile = RuleFile()
     own_steps: str = ""
     rank: str = ""
-    """Rank of a merged file whose summary is returned; empty: that of the first, which names all of them."""
+    """Rank of a merged file whose summary is returned; "": that of the first, which lists all ranks."""
 
     def answer(self, models: OpenModels, report: Report) -> Summary:
-        """Returns the summary of what was read. Raises UserError: PartFailed after a bug, which costs this profile alone.
+        """Returns the summary of the profile. Raises UserError; PartFailed after a bug, for this profile only.
 
-        The files of all ranks of a merged file are written: it is read once. A window of it is one profile: the survey does
-        not tell the steps of ranks apart.
+        A merged file is read once, and the files of all its ranks are written. A window of it is one profile: the
+        survey does not separate the steps of ranks.
         """
         if self.rank and self.limits is not None:
-            raise _refused(dict(self.files), self.limits, "the ranks of a merged file are read together, and whole.")
+            raise _refused(
+                dict(self.files), self.limits, "the ranks of a merged file can only be read together and completely."
+            )
         reader = registry.reader_named(self.reader_id)
         model = registry.model_of(reader)
         raw, progress = self._read(reader, report)
@@ -97,7 +99,7 @@ class Parse:
         del raw  # whoever takes it is the only one that holds it
         if self.rank and self.rank not in profiles:
             where = next(iter(dict(self.files)))
-            raise UnreadableTrace(f"What was read of the file holds nothing of {self.rank}.", where)
+            raise UnreadableTrace(f"The file contains nothing from {self.rank}.", where)
         write = partial(self._write, model, models, progress, report)
         summaries = {rank: write(rank, make) for rank, make in profiles.items()}
         if self.rank or not ranks:
@@ -114,7 +116,7 @@ class Parse:
         make: Callable[[], Any],
     ) -> Summary:
         """The summary of a profile, or of a rank of it, whose files are written. Raises UserError."""
-        target, summary_target = (_of_rank(path, rank) for path in (self.target, self.summary_target))
+        target, summary_target = (_rank_path(path, rank) for path in (self.target, self.summary_target))
         report(progress._replace(stage="assembling"))
         made = isolated("Assembly of the profile", lambda: model.assemble(make()))
         models.forget(target)
@@ -129,7 +131,7 @@ class Parse:
         report(progress._replace(stage="summarising"))
         file = ModelFile(target, model.id)
         made = models.made(file)
-        views = _shown(model)
+        views = _navigation_views(model)
         for analysis in views:
             if analysis.traits.kept and missing_of(analysis, made) is None:
                 isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
@@ -145,7 +147,7 @@ class Parse:
         try:
             raw = isolated("Reading of the file", lambda: self._raw(reader, paths, reading, report))
         except UnreadableTrace as error:
-            raise _named(error, paths) from error
+            raise _with_format_name(error, paths) from error
         return raw, reading.progress
 
     def _raw(self, reader: Reader[Any], paths: Mapping[str, str | Located], reading: _Telling, report: Report) -> Any:
@@ -159,14 +161,12 @@ class Parse:
         return with_own_steps(raw, self.own_steps) if isinstance(raw, RawTrace) else raw
 
 
-def _of_rank(path: str, rank: str) -> str:
-    """Where the same file lies of one rank of a merged file."""
+def _rank_path(path: str, rank: str) -> str:
     stem, dot, ending = Path(path).name.partition(".")
     return str(Path(path).with_name(stem + rank_ending(rank, dot + ending)))
 
 
-def _named(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> UnreadableTrace:
-    """The error, or what the one file is by its first bytes where that is known: a reader knows its own format alone."""
+def _with_format_name(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> UnreadableTrace:
     if len(paths) != 1:
         return error
     try:
@@ -178,7 +178,7 @@ def _named(error: UnreadableTrace, paths: Mapping[str, str | Located]) -> Unread
 
 
 class _Telling:
-    """Tells the parent how far a pass over a file is, and what the file says of itself."""
+    """Reports progress and file metadata to the parent."""
 
     def __init__(self, stage: str, report: Report) -> None:
         self.progress = Progress(stage)
@@ -205,7 +205,7 @@ def _window(
     able = windowed(reader)
     if able is None:
         raise _refused(paths, limits, f"a profile of the format {reader.id} cannot be opened as a window.")
-    survey = _kept_survey(limits.survey_target)
+    survey = _cached_survey(limits.survey_target)
     if survey is None:
         try:
             found = survey = able.survey(
@@ -221,8 +221,7 @@ def _refused(paths: Mapping[str, str | Located], limits: Limits, why: str) -> Us
     return window_unsupported_error(next(iter(paths)), limits.window, limits.need_bytes, limits.budget_bytes, why)
 
 
-def _kept_survey(path: str) -> Survey | None:
-    """What an earlier window found out about the same file."""
+def _cached_survey(path: str) -> Survey | None:
     try:
         return msgspec.json.decode(unsealed(Path(path).read_bytes()), type=Survey)
     except (OSError, ValueError):  # msgspec's errors are ValueErrors
@@ -238,17 +237,15 @@ def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
 
 
 def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:
-    """Returns why a view does not apply. A view that fails to say so is offered: it shows its numbers or its failure."""
+    """Returns why a view does not apply. A view that fails in this check is offered and shows its failure."""
     return isolated(analysis.title, lambda: analysis.missing(made), _nothing)
 
 
-def _shown(model: Model[Any, Any]) -> list[Analysis[Any]]:
-    """The views of a model that a navigation could show."""
+def _navigation_views(model: Model[Any, Any]) -> list[Analysis[Any]]:
     return [analysis for analysis in registry.views_of(model) if analysis.traits.place != "detail"]
 
 
 def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal) -> Summary:
-    """What ``profile`` answers about a loaded profile."""
     model, made = registry.model_named(file.model), models.made(file)
     outline = model.outline(made)
     shown, absent = _view_infos(views, made, outline)
@@ -274,12 +271,10 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
 
 
 def _first(part: Part) -> tuple[int, list[Figure]]:
-    """What a list of profiles tells of the view that opens first."""
     return _count_data_notices(part), _key_figures(part)
 
 
 def _key_figures(first: Part) -> list[Figure]:
-    """The first figure of each unit in the headline of the view that opens first."""
     found: dict[str, Figure] = {}
     for payload in first.payloads.values():
         for figure in payload.figures if isinstance(payload, Figures) and payload.style == "headline" else ():
@@ -297,18 +292,17 @@ def read_info(report: ReadReport) -> ReadInfo:
     return ReadInfo(**counts, issues=issues)
 
 
-CUT_OFF = "Let the job write the whole file, or record again: what was cut off may hold it."
-"""What enables a view for which the rest of a file has nothing: how to record more, nobody knows then."""
+# The fix for a view whose data may be in the missing rest of a truncated file.
+CUT_OFF = "Let the job write the whole file, or record again: the missing part may contain it."
 
 
 def expected(analysis: Analysis[Any]) -> ViewInfo:
-    """Returns how the navigation shows a view that applies."""
+    """Returns the navigation entry of a view that applies."""
     traits = analysis.traits
     return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.whole)
 
 
 def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> tuple[list[ViewInfo], list[ViewInfo]]:
-    """How the navigation shows these views, and those that it does not show: why they do not apply."""
     shown: list[ViewInfo] = []
     absent: list[ViewInfo] = []
     for analysis in views:
@@ -320,17 +314,15 @@ def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> 
 
 
 def _view_info(analysis: Analysis[Any], missing: Missing | None, outline: Outline) -> ViewInfo:
-    """How the navigation shows a view, and why it does not apply."""
     view = expected(analysis)
     if missing is None:
         return view
     if outline.window is not None:
         return replace(view, available=False, why=f"In the window that was opened: {missing.why}")
     if not outline.report.complete and missing.enable:
-        return replace(view, available=False, why=f"In what is left of the file: {missing.why}", enable=CUT_OFF)
+        return replace(view, available=False, why=f"In the readable part of the file: {missing.why}", enable=CUT_OFF)
     return replace(view, available=False, why=missing.why, enable=missing.enable)
 
 
 def _count_data_notices(first: Part) -> int:
-    """Notices about the data themselves in the view that opens first."""
     return sum(len(p.notices) for p in first.payloads.values() if isinstance(p, Notices) and p.about == "data")

@@ -1,4 +1,7 @@
-"""What the parent process tells a parse, and keeps of it: enough to answer ``profile`` without opening its columns."""
+"""Limits of a parse and its summary.
+
+The parent process keeps enough to answer ``profile`` without opening the columns.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from tb_plugin.storage.checksum import Seal
 
 
 class Limits(NamedTuple):
-    """Asks a parse for a window: where it begins (``model/trace/window.py``), and what it has to fit into."""
+    """A window (``model/trace/window.py``) and the memory it must fit into."""
 
     window: str
     need_bytes: int
-    """What all of the trace needs."""
+    """Memory for the whole trace."""
     budget_bytes: int
     survey_target: str
-    """File that keeps the survey, so that the next window needs none."""
+    """File for the survey, so that the next window needs none."""
 
 
 class Summary(Struct, frozen=True):
-    """Written beside the column file as JSON, behind a checksum."""
+    """Written next to the column file as JSON with a leading checksum."""
 
     steps: list[StepInfo]
     views: list[ViewInfo]
@@ -33,20 +36,20 @@ class Summary(Struct, frozen=True):
     """Seal of the column file."""
     window: WindowInfo | None = None
     trace_steps: list[str] = []
-    """Labels of all steps of the trace, where it is a window."""
+    """Labels of all steps of the trace, if it is a window."""
     clock: ClockInfo | None = None
     has_replays: bool = False
-    """Whether captured graphs are launched, of which another recording may tell more."""
+    """Whether captured graphs are launched, which another recording may describe."""
     key_figures: list[Figure] = []
-    """What a list of profiles tells of it."""
+    """Figures for a list of profiles."""
     has_captures: bool = False
-    """Whether it holds captures of such graphs itself."""
+    """Whether it contains captures of such graphs itself."""
     absent: list[ViewInfo] = []
-    """Views that the navigation leaves out, and why: who asks for one is told."""
+    """Views that the navigation hides, with reasons."""
     ranks: list[str] = []
-    """Ranks that the file was merged from, where all of it was asked for: each has a column file and summary of its own."""
+    """Ranks of a merged file, if the whole file was requested: each has its own column file and summary."""
 
 
 def rank_ending(rank: str, ending: str) -> str:
-    """Returns the ending of a file about one rank of a merged file, beside ``ending`` for all of it (an empty ``rank``)."""
+    """Returns the ending of a file about one rank of a merged file; ``ending`` for the whole file (empty ``rank``)."""
     return f".{blake2b(rank.encode(), digest_size=6).hexdigest()}{ending}" if rank else ending

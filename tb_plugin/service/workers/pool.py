@@ -1,9 +1,9 @@
-"""Worker processes: parse and analyse away from the threads that answer requests.
+"""A pool of worker processes that parse and analyse.
 
-Each worker is a fresh interpreter (what ``spawn`` means) started by ``subprocess`` and not by ``multiprocessing``:
-that would run the main script of the host again in every worker, and a user's script that calls ``tb_plugin.open``
-without a ``__main__`` guard would start itself for ever. ``concurrent.futures`` cannot be used either: one dead
-process breaks its whole pool, and a running task cannot be stopped.
+Each worker is a fresh interpreter started by ``subprocess``, not by ``multiprocessing``, which would run the host's
+main script again in every worker: a script that calls ``tb_plugin.open`` without a ``__main__`` guard would start
+itself forever. ``concurrent.futures`` does not fit either: one dead process breaks its pool, and a running task cannot
+be stopped.
 """
 
 from __future__ import annotations
@@ -31,41 +31,41 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("torch_trace")
 
+# Maximum number of worker processes.
 WORKERS_VARIABLE = settings.WORKERS.name
-"""Environment variable: how many worker processes there may be."""
 _MAX_WORKERS = 4
 _BYTES_PER_WORKER = 1024**3
 _RETIRE_BYTES = 1024**3
-_MEMO_SHARE = 4
-"""Of what a worker may keep before it is replaced, a fourth may be remembered numbers."""
+# 1/4 of the memory at which a worker is replaced may be cached numbers.
+_MEMO_DIVISOR = 4
 
 
 class Workers(Protocol):
-    """Whatever answers questions: a Pool, or the calling process itself (InlineWorkers)."""
+    """Answers questions: a Pool, or the calling process itself (InlineWorkers)."""
 
     budget: int
-    """Bytes that parses may take together; one that needs more is asked for a window."""
+    """Bytes that parses may use together; a larger one opens a window."""
 
     def submit(
         self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
     ) -> Job[Answer]:
         """Asks a question.
 
-        ``key`` names what it works on, ``heavy`` a parse; ``need_bytes`` is the memory it will take at its peak;
-        ``about`` is what a person knows the work by: the address of the trace.
+        ``key`` identifies the file it uses, ``heavy`` marks a parse; ``need_bytes`` is its estimated peak memory;
+        ``about`` is the address of the trace, for messages.
         """
         ...
 
     def cancel(self, job: Job[Answer]) -> None:
-        """Stops a job; its future then raises Cancelled unless it was done already."""
+        """Stops a job; its future then raises Cancelled unless it was done."""
         ...
 
     def leave(self, job: Job[Answer]) -> None:
-        """Notes that nobody waits for a job any more: it is not begun, or ended unless it is done soon."""
+        """Records that a job is no longer needed: it is not started, or ended unless it finishes soon."""
         ...
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """Notes that somebody waits for a job again; False when it was stopped already."""
+        """Records that a job is needed again; False when it was stopped already."""
         ...
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class Workers(Protocol):
 
 
 class InlineWorkers:
-    """Answers every question at once in the calling thread: for one profile in a short-lived process."""
+    """Answers every question at once in the calling thread, for short-lived processes."""
 
     def __init__(self, report: Report = lambda progress: None, budget: int | None = None) -> None:
         self.budget = budget or budget_bytes()
@@ -88,7 +88,7 @@ class InlineWorkers:
     def submit(
         self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
     ) -> Job[Answer]:
-        """Answers at once; the job that comes back is done."""
+        """Answers at once; the returned job is done."""
         job = Job(question, key, heavy)
         try:
             report = self._report if heavy else lambda progress: None
@@ -112,11 +112,11 @@ class InlineWorkers:
 
 
 class Pool:
-    """At most ``size`` worker processes, at most ``heavy`` of them parsing. A worker is started when one is needed.
+    """At most ``size`` worker processes, started on demand; at most ``heavy`` of them parse.
 
-    What parses need together stays within ``budget`` bytes; one that needs more than that alone runs beside no other.
-    A job goes to the worker that last worked on its key, when that one is idle: it has the columns and numbers at hand.
-    An answer may take ``limit_seconds`` (None: as long as it needs); ``watch`` has the rules by which jobs end early.
+    Parses together stay within ``budget`` bytes; a larger one runs without other parses. A job prefers the idle worker
+    that last used its key, which has its data in memory. An answer may take ``limit_seconds`` (None: no limit);
+    ``watch`` has the rules for ending jobs early.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Pool:
         _open_pools.add(self)
 
     def warm(self) -> None:
-        """Starts a worker ahead of the first question, once: with its libraries loaded it answers at once."""
+        """Starts a worker in advance, once, so that its libraries are loaded for the first question."""
         with self._changed:
             warmed, self._warmed = self._warmed, True
         if not warmed:
@@ -159,7 +159,7 @@ class Pool:
             self._pending.append(job)
             # Looked at only while seats are missing: the queue is short then, whatever comes later.
             if len(self._seats) < self.size and self._lacks_a_seat():
-                self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_SHARE)))
+                self._seats.append(_Seat(min(LIMIT_BYTES, self._retire_bytes // _MEMO_DIVISOR)))
                 threading.Thread(
                     target=self._work, args=(self._seats[-1],), name="torch-trace-pool", daemon=True
                 ).start()
@@ -182,7 +182,7 @@ class Pool:
             job.future.set_exception(Cancelled(job.name))
 
     def leave(self, job: Job[Answer]) -> None:
-        """Takes a waiting job off the queue; a running one is ended unless it is done soon."""
+        """Takes a waiting job off the queue; ends a running one unless it finishes soon."""
         with self._changed:
             job.unwanted_since = time.monotonic()
             waiting = job in self._pending
@@ -190,14 +190,13 @@ class Pool:
             self.cancel(job)
 
     def wanted(self, job: Job[Answer]) -> bool:
-        """Notes that somebody waits for a job again; False when it was stopped already."""
+        """Records that a job is needed again; False when it was stopped already."""
         with self._changed:
             if job.stopped is None:
                 job.unwanted_since = None
             return job.stopped is None
 
     def _stop(self, job: Job[Any], why: TorchTraceError) -> bool:
-        """Ends a job; whether it was waiting, so that its future has to be told. Under the lock."""
         job.stopped = job.stopped or why
         if job in self._pending:
             self._pending.remove(job)
@@ -208,7 +207,6 @@ class Pool:
         return False
 
     def _watch(self) -> None:
-        """Ends jobs by the rules of ``watch`` for as long as the pool is open."""
         while True:
             ended: list[tuple[Job[Any], TorchTraceError]] = []
             with self._changed:
@@ -246,7 +244,6 @@ class Pool:
             job.future.set_exception(Cancelled(job.name))
 
     def _work(self, seat: _Seat) -> None:
-        """The life of one seat: take a job, run it in the seat's process, take the next."""
         while (job := self._take(seat)) is not None:
             try:
                 result, error = self._attempt(seat, job), None
@@ -279,7 +276,6 @@ class Pool:
             return None
 
     def _next(self, seat: _Seat) -> Job[Any] | None:
-        """The first job that may run now and that no other idle seat is better placed for."""
         running = [other.job for other in self._seats if other.job is not None]
         slow = [job for job in running if not job.is_short]
         left = self.budget - sum(job.need_bytes for job in running if job.heavy)
@@ -342,7 +338,7 @@ class Pool:
 
 
 class _Seat(Seat):
-    """The place of one worker process, and its job."""
+    """A slot for one worker process, and its job."""
 
     def __init__(self, memo_bytes: int) -> None:
         super().__init__(memo_bytes)
@@ -363,11 +359,11 @@ class _GaveWay(Exception):
 
 
 class WorkerBug(TorchTraceError):
-    """A task raised something that is nobody's fault but ours; the log has the traceback."""
+    """A task raised an unexpected error; the log has the traceback."""
 
 
 def default_size() -> int:
-    """Returns how many workers the environment, the cores and the memory budget allow."""
+    """Returns the number of workers allowed by the environment, cores and memory budget."""
     wanted = os.environ.get(WORKERS_VARIABLE, "")
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)

@@ -1,7 +1,7 @@
-"""What a worker process is asked, and what it says meanwhile.
+"""Questions for worker processes, and their progress.
 
-A question is a small frozen object that travels to the worker; it knows how it is answered there, and so the type of its
-answer: ``Workers.submit(question)`` gives a job of just that type.
+A question is a small frozen object that is pickled for the worker. It knows how to compute its answer, and so its type:
+``Workers.submit(question)`` returns a job of that type.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class Progress(NamedTuple):
-    """How far an answer is.
+    """The progress of an answer.
 
-    ``stage`` names what is done now, ``fraction`` is how much of the input is read, 0..1. ``events`` are read so far,
-    ``counts`` of them by kind (``readers.base.ReadState``); ``about`` is what the file states ahead of them. ``since`` is
-    when the stage began, in monotonic seconds of the process that waits; the worker leaves it out.
+    ``stage`` is the current stage, ``fraction`` the fraction of the input that was read, 0..1. ``events`` were read so
+    far, ``counts`` of them by kind (``readers.base.ReadState``); ``about`` is the metadata at the start of the file.
+    ``since`` is the start of the stage, in monotonic seconds of the waiting process; the worker omits it.
     """
 
     stage: str
@@ -34,15 +34,16 @@ class Progress(NamedTuple):
     since: float = 0.0
 
 
+# Receives progress. At most ten reports a second per stage reach the parent.
 Report = Callable[[Progress], None]
-"""Takes how far an answer is. Within a stage at most ten reports a second travel to the parent."""
 
 
 class Question(Protocol[Answer_co]):
-    """Something that a worker answers. A frozen dataclass: it is pickled on its way, and equal ones have one answer."""
+    """A question for a worker. A frozen dataclass: it is pickled, and equal questions share an answer."""
 
     def answer(self, models: OpenModels, report: Report) -> Answer_co:
-        """Returns the answer, something that pickles. Runs in the worker; ``models`` is what the process keeps open.
+        """Returns the answer, which can be pickled. Runs in the worker; ``models`` are the open models of the
+        process.
 
         Raises UserError.
         """
@@ -51,7 +52,7 @@ class Question(Protocol[Answer_co]):
 
 @dataclass(frozen=True)
 class Ready:
-    """Asks for nothing: whoever does wants a worker that has all that it needs imported."""
+    """Asks for nothing, to warm up a worker."""
 
     def answer(self, models: OpenModels, report: Report) -> None:
         """Returns at once."""

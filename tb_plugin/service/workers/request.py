@@ -1,4 +1,4 @@
-"""One question on its way to a worker and back."""
+"""A submitted question and its state."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tb_plugin.errors import TorchTraceError
 from tb_plugin.service.workers.question import Progress, Question
 from tb_plugin.service.workers.worker_process import Process
 
+# Stage of a job before its first report: queued, or in a starting worker.
 WAITING = "waiting"
-"""Stage of a job before its task reports one: in the queue, or in a worker that is starting."""
 
 
 Answer = TypeVar("Answer")
 
 
 class Job(Generic[Answer]):
-    """One question on its way. ``progress`` is what its worker reported last; ``future`` carries the answer."""
+    """A submitted question. ``progress`` is the last report of its worker; ``future`` carries the answer."""
 
     def __init__(
         self, question: Question[Answer], key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
@@ -29,15 +29,15 @@ class Job(Generic[Answer]):
         self.need_bytes = need_bytes
         self.about = about or key
         self.long = False
-        """It took so long once that it had to give way: like a read, it may not hold the last free worker."""
+        """Whether it once had to give way: like a read, it may not occupy the last free worker."""
         self.stopped: TorchTraceError | None = None
-        """Why it ends before it is answered."""
+        """Why it ends without an answer."""
         self.gives_way = False
-        """Its worker is ended, and it goes back to the queue."""
+        """Whether its worker is ended and it goes back to the queue."""
         self.asked_at = time.monotonic()
         self.running_since: float | None = None
         self.unwanted_since: float | None = None
-        """Since when nobody waits for it."""
+        """Since when it is not needed."""
         self.process: Process | None = None
         self.future: Future[Answer] = Future()
         self.restart()
@@ -49,19 +49,19 @@ class Job(Generic[Answer]):
 
     @property
     def is_short(self) -> bool:
-        """Returns True for what is, as far as anybody knows yet, neither a read nor an answer that took long before."""
+        """Returns True unless it is a read, or an answer that took long before."""
         return not self.heavy and not self.long
 
     @property
     def fraction(self) -> float:
-        """Returns how much of its input is read, 0..1."""
+        """Returns the fraction of its input that was read, 0..1."""
         return self.progress.fraction
 
     def restart(self) -> None:
-        """Forgets the progress: nothing is done yet, or no longer."""
+        """Resets the progress."""
         self.progress = Progress(WAITING, since=time.monotonic())
 
     def report(self, progress: Progress) -> None:
-        """Takes what the worker says, and the time when that is a new stage."""
+        """Stores a report of the worker, with the start time of a new stage."""
         same = progress.stage == self.progress.stage
         self.progress = progress._replace(since=self.progress.since if same else time.monotonic())

@@ -1,4 +1,4 @@
-"""Waiting for answers: equal questions are asked once, and one that nobody waits for any more is let go of."""
+"""De-duplication of identical requests, and cancellation of abandoned ones."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tb_plugin.service.workers.pool import Workers
 from tb_plugin.service.workers.question import Question
 from tb_plugin.service.workers.request import Answer, Job
 
+# How often a waiting thread checks that its client is still connected.
 LOOK_SECONDS = 0.25
-"""How often a waiting thread looks whether its client is still there."""
 _gone: ContextVar[Callable[[], bool] | None] = ContextVar("torch_trace_gone", default=None)
 
 
 @contextmanager
 def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
-    """Has questions of this thread be given up once ``gone`` says that nobody is there to take the answer."""
+    """Cancels questions of this thread once ``gone`` reports that the client disconnected."""
     token = _gone.set(gone)
     try:
         yield
@@ -31,7 +31,7 @@ def waiting_for(gone: Callable[[], bool]) -> Iterator[None]:
 
 
 class _Flight:
-    """A question on its way, and how many threads wait for the answer."""
+    """A submitted question and the number of waiting threads."""
 
     def __init__(self, job: Job[Any]) -> None:
         self.job = job
@@ -39,7 +39,7 @@ class _Flight:
 
 
 class Desk:
-    """Hands questions to the workers and waits; equal questions that are under way at a time share one answer."""
+    """Submits questions and waits; identical questions in progress share one answer."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -47,7 +47,7 @@ class Desk:
         self._flights: dict[Question[Any], _Flight] = {}
 
     def ask(self, question: Question[Answer], key: str, about: str, heavy: bool = False, need_bytes: int = 0) -> Answer:
-        """Returns the answer. Raises what it raised, and Cancelled when the client has gone.
+        """Returns the answer. Raises its error, and Cancelled when the client disconnected.
 
         ``key``, ``about``, ``heavy`` and ``need_bytes`` are those of ``Workers.submit``.
         """
@@ -87,5 +87,5 @@ def _wait(future: Future[Answer]) -> Answer:
             return future.result(LOOK_SECONDS)
         except TimeoutError:
             if not future.done() and gone():
-                raise Cancelled("Nobody waits for the answer any more.") from None
+                raise Cancelled("The request was cancelled.") from None
     return future.result()

@@ -1,8 +1,8 @@
-"""Which jobs are ended early: the rules that keep one profile, or one person, from holding all workers.
+"""Rules for ending jobs early.
 
-An answer may take as long as a person would wait for it, and no longer; one that nobody waits for any more is stopped
-after a moment; and where all workers are busy with answers that take long while short ones wait, the longest gives way
-and is begun anew when it leaves a worker free. All times are monotonic seconds.
+They keep one profile or one user from occupying all workers. An answer has a time limit; an abandoned answer is stopped
+after a moment; and if all workers are busy with long answers while short ones wait, the longest gives way and starts
+again later. All times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tb_plugin.service.workers.request import Job
 
 log = logging.getLogger("torch_trace")
 
+# Time limit of an answer; 0: no limit.
 ANSWER_VARIABLE = settings.ANSWER_SECONDS.name
-"""Environment variable: how long an answer may take; 0: as long as it needs."""
 DEFAULT_SECONDS = 120.0
+# A running abandoned answer is stopped after this time: most finish before.
 FORSAKEN_SECONDS = 5.0
-"""A running answer that nobody waits for is stopped after so long: most are done before."""
+# An answer that took this long gives way to one that waited this long.
 GIVE_WAY_SECONDS = 2.0
-"""An answer that took so long gives way when another one has waited for so long."""
+# Interval of checking the rules.
 TICK_SECONDS = 0.25
-"""How often the rules are looked at while anything is under way."""
 
 
 def answer_seconds() -> float | None:
-    """Returns how long an answer may take; None: as long as it needs."""
+    """Returns the time limit of an answer; None: no limit."""
     text = os.environ.get(ANSWER_VARIABLE, "").strip()
     try:
         seconds = float(text) if text else DEFAULT_SECONDS
@@ -43,7 +43,7 @@ def answer_seconds() -> float | None:
 
 
 def late(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | None:
-    """Returns why a job has to end for the time that it took or waited; None when it may go on. Reads have no limit."""
+    """Returns the timeout error of a job; None when it may continue. Reads have no limit."""
     if limit_seconds is None or job.heavy:
         return None
     if job.running_since is None:
@@ -58,17 +58,17 @@ def late(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | 
 
 
 def forsaken(job: Job[Any], now: float) -> Cancelled | None:
-    """Returns why a job ends that nobody waits for any more; None where somebody does, or did a moment ago."""
+    """Returns the error that ends an abandoned job; None while it is needed, or was a moment ago."""
     since = job.unwanted_since
     if since is None or now - since <= FORSAKEN_SECONDS:
         return None
-    return Cancelled(f"Nobody waits for {job.name} of {job.about}.")
+    return Cancelled(f"The request for {job.name} of {job.about} was cancelled.")
 
 
 def giving_way(waiting: Iterable[Job[Any]], running: Iterable[Job[Any]], now: float) -> Job[Any] | None:
-    """Returns the running answer that gives way to short ones that have waited; None where none has to.
+    """Returns the running answer that gives way to short waiting ones; None if none has to.
 
-    To be asked when no worker is free. Reads never hold all of them.
+    Call it when no worker is free. Reads never occupy all of them.
     """
     if not any(job.is_short and now - job.asked_at > GIVE_WAY_SECONDS for job in waiting):
         return None

@@ -1,4 +1,4 @@
-"""A person's own pattern of annotations that are steps."""
+"""The user's pattern of step annotations."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tb_plugin.model.trace.steps.annotations import own_problem, with_own
 from tb_plugin.model.trace.table import RawTrace
 
 VARIABLE = settings.STEPS.name
+# Code of the issue for an invalid pattern.
 CODE = "step_pattern"
-"""Code of the issue that the pattern is none."""
 log = logging.getLogger("torch_trace")
 
 
 def own_steps() -> str:
-    """Returns the pattern that TORCH_TRACE_STEPS holds; the log tells once what is wrong with it."""
+    """Returns the pattern in TORCH_TRACE_STEPS; an error is logged once."""
     own = os.environ.get(VARIABLE, "").strip()
     if own:
         _check(own)
@@ -29,16 +29,16 @@ def own_steps() -> str:
 @lru_cache(maxsize=8)
 def _check(own: str) -> str:
     if problem := own_problem(own):
-        log.warning("%s: %s. No step is looked for with it.", VARIABLE, problem)
+        log.warning("%s: %s. The pattern is ignored.", VARIABLE, problem)
         return problem
     return ""
 
 
 def with_own_steps(raw: RawTrace, own: str) -> RawTrace:
-    """Returns a trace in which the pattern is looked for first; where it is none, its report says so."""
+    """Returns a trace that uses the pattern first; an invalid pattern is an issue of its report."""
     if not own:
         return raw
     if problem := own_problem(own):
-        issue = Issue(CODE, "note", f"{VARIABLE} is no pattern of steps: {problem}", 1)
+        issue = Issue(CODE, "note", f"{VARIABLE} is not a valid step pattern: {problem}", 1)
         return replace(raw, report=replace(raw.report, issues=(*raw.report.issues, issue)))
     return replace(raw, recorder=replace(raw.recorder, steps=with_own(raw.recorder.steps, own)))

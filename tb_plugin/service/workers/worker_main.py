@@ -1,4 +1,4 @@
-"""The program of a worker process: takes questions from its standard input, answers on its standard output.
+"""The main program of a worker process: questions on stdin, answers on stdout.
 
 Messages are pickles behind an 8-byte length: a ``Question`` to the worker, a ``Message`` from it.
 """
@@ -32,12 +32,12 @@ _LENGTH = struct.Struct("<Q")
 
 @dataclass(frozen=True)
 class Started:
-    """The first message of a worker: it has its libraries and waits for questions."""
+    """The first message of a worker: its libraries are loaded."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """A question is answered. ``resident_bytes`` is the memory of the worker then, without what files share."""
+    """A question is answered. ``resident_bytes`` is the memory of the worker, without shared file pages."""
 
     answer: object
     resident_bytes: int
@@ -59,18 +59,18 @@ class Bug:
 
 @dataclass(frozen=True)
 class Logged:
-    """A line of the log of a worker, with the traceback where there is one."""
+    """A log line of a worker, with its traceback if any."""
 
     level: int
     text: str
 
 
+# Messages from a worker.
 Message = Started | Progress | Logged | Done | Failed | Bug
-"""What a worker says."""
 
 
 def send(stream: IO[bytes], message: Question[object] | Message) -> None:
-    """Writes one message. Raises OSError when the other side is gone."""
+    """Writes one message. Raises OSError when the other side has ended."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(_LENGTH.pack(len(data)))
     stream.write(data)
@@ -78,19 +78,19 @@ def send(stream: IO[bytes], message: Question[object] | Message) -> None:
 
 
 def receive(stream: IO[bytes]) -> Message:
-    """Reads one message of a worker. Raises EOFError when it is gone."""
+    """Reads one message of a worker. Raises EOFError when it has ended."""
     message: Message = pickle.loads(_read(stream))
     return message
 
 
 def receive_question(stream: IO[bytes]) -> Question[object]:
-    """Reads one question. Raises EOFError when the parent is gone."""
+    """Reads one question. Raises EOFError when the parent has ended."""
     question: Question[object] = pickle.loads(_read(stream))
     return question
 
 
 def main(memo_bytes: int) -> None:
-    """Remembers at most ``memo_bytes`` of numbers, and answers questions until the parent closes the pipe or dies."""
+    """Answers questions until the parent closes the pipe or ends; caches at most ``memo_bytes`` of numbers."""
     leave_out_pandas()
     # Ctrl-C reaches the whole process group: the parent decides what happens then.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -125,7 +125,6 @@ class _ToParent(logging.Handler):
 
 
 def _listen(stream: IO[bytes], questions: queue.SimpleQueue[Question[object]]) -> None:
-    """Queues what the parent sends; ends the process, busy or not, when the parent is gone."""
     try:
         while True:
             questions.put(receive_question(stream))
@@ -160,7 +159,6 @@ def _serve(question: Question[object], models: OpenModels, answers: IO[bytes]) -
 
 
 def _resident_bytes() -> int:
-    """Memory of this process that is not shared with a file, in bytes; 0 where the system does not say."""
     try:
         with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 (pathlib costs an import here)
             _, resident, shared = statm.read().split()[:3]
@@ -170,7 +168,6 @@ def _resident_bytes() -> int:
 
 
 def _read(stream: IO[bytes]) -> bytes:
-    """The pickle of the next message."""
     (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
     return _exactly(stream, length)
 

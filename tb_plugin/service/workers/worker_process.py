@@ -1,4 +1,4 @@
-"""The place of one worker process: starts it, sends it a job, and says in words how it ended."""
+"""A slot for one worker process: start, jobs and exit messages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tb_plugin.service.workers import interpreter
 
 _WARM_KEYS = 8
 _LAST_BYTES = 4096
+# Exit codes of a process killed by the system for its memory, or after a failed allocation.
 _MEMORY_CODES = (137, -signal.SIGKILL)
-"""How a process ends that the system kills for its memory, or that ends itself when an allocation fails."""
 
 
 class Process:
-    """A worker process, and the last that it wrote to its standard error, which goes on to ours."""
+    """A worker process and its last line on stderr, which is forwarded to ours."""
 
     def __init__(self, memo_bytes: int) -> None:
         self._popen = subprocess.Popen(
@@ -32,7 +32,7 @@ class Process:
         )
         self.pid = self._popen.pid
         self.started = False
-        """It has answered anything yet."""
+        """Whether it has answered anything yet."""
         self._last: deque[bytes] = deque(maxlen=16)
         self._relay = threading.Thread(target=self._pass_on, name="torch-trace-stderr", daemon=True)
         self._relay.start()
@@ -72,7 +72,7 @@ class Process:
         return code
 
     def last_line(self) -> str:
-        """Returns the last line that it wrote to its standard error; after ``close``."""
+        """Returns its last line on stderr; call it after ``close``."""
         lines = b"".join(self._last)[-_LAST_BYTES:].decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
@@ -99,24 +99,24 @@ class Death:
         return f"signal {_signal_name(-self._code)}" if self._code < 0 else f"exit code {self._code}"
 
     def error(self, about: str) -> WorkerDied:
-        """Returns what to tell about work on ``about`` (a trace) that was tried twice."""
+        """Returns the error for work on ``about`` (a trace) that was tried twice."""
         if self._code in _MEMORY_CODES:
             return WorkerDied(
                 f"The worker process was killed twice ({self}).",
                 about,
                 "Usually there was not enough memory: close other programs, set TORCH_TRACE_WORKERS=1, or set "
-                "TORCH_TRACE_MEMORY_MB to less, so that a window of the trace is opened.",
+                "TORCH_TRACE_MEMORY_MB to a lower value, so that only a window of the trace is opened.",
             )
-        said = f" It said: {self._last_line}" if self._last_line and self._code is not None else ""
+        said = f" Its last output: {self._last_line}" if self._last_line and self._code is not None else ""
         if not self._started:
-            do = "Python or its packages may be damaged: the log of TensorBoard (or the terminal) has all of it."
+            do = "Python or its packages may be damaged: the log of TensorBoard (or the terminal) has the details."
             return WorkerDied(f"A worker process could not start ({self}).{said}", about, do)
-        do = "That is a bug of ours or of a library: please report it with the log."
+        do = "This is a bug of Torch Trace or of a library: please report it with the log."
         return WorkerDied(f"The worker process ended twice ({self}).{said}", about, do)
 
 
 class Seat:
-    """The place of one worker process; ``warm`` are the keys it worked on last."""
+    """A slot for one worker process; ``warm`` are the keys it used last."""
 
     def __init__(self, memo_bytes: int) -> None:
         self._memo_bytes = memo_bytes
@@ -124,7 +124,7 @@ class Seat:
         self.process: Process | None = None
 
     def used(self, key: str) -> None:
-        """Notes that the process has what belongs to this key at hand."""
+        """Records that the process has the data of this key in memory."""
         if self.process is None:  # retired after a large job
             return
         self.warm[key] = None
@@ -140,7 +140,7 @@ class Seat:
         return self.process
 
     def bury(self, error: Exception) -> Death:
-        """Lets go of a process that died and returns how."""
+        """Drops a dead process and returns how it ended."""
         process, self.process = self.process, None
         self.warm.clear()
         if process is None:

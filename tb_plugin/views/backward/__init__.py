@@ -30,14 +30,14 @@ VIEW = ViewEntry(
     missing=_missing,
     http=ViewText(
         payloads=(
-            "`summary` (Figures), `answer` (Notices: the row with most of the time, and the one that waits "
-            "longest; absent without backward operators in the choice), `backward_operators` (Table), "
-            "`recomputed` (Table, where anything is)."
+            "`summary` (Figures), `answer` (Notices: the row with the most time, and the row with the "
+            "longest wait; absent without backward operators in the selection), `backward_operators` "
+            "(Table), `recomputed` (Table; absent without recomputation)."
         ),
         tables=(
             "`backward_operators` (by backward operator, forward operator, module path and line), "
-            "`backward_lines` (forward and backward by line), `recomputed` (what is computed again, by module; "
-            "where anything is)."
+            "`backward_lines` (forward and backward by line), `recomputed` (recomputed work by module; "
+            "absent without recomputation)."
         ),
     ),
 )

@@ -14,11 +14,11 @@ VIEW = ViewEntry(
     traits=Traits("Ask", "detail"),
     http=ViewText(
         parameters=(
-            "`event` (all that one event led to and came from: what ran on devices for it, its links (between "
-            "forward and backward, and recorded ones), what ran on devices at their other ends; the first 100 of "
-            "each), else `start_ns`, `end_ns` (all arrows with an end in the range, when there are no more than "
-            "`most`, default 500, at most 5000; else none and their number as `hidden`), `kinds` (some of "
-            "`launch`, `forward_backward`, `sync`, `operator`, `recorded`, separated by commas; default: all)."
+            "`event` (causes and effects of one event: its device work, its forward, backward and "
+            "recorded links, and device work at their other ends; the first 100 of each), or `start_ns`, "
+            "`end_ns` (all arrows with an end in the range, up to `most`, default 500, at most 5000; if "
+            "there are more, none and their number as `hidden`), `kinds` (some of `launch`, "
+            "`forward_backward`, `sync`, `operator`, `recorded`, separated by commas; default: all)."
         ),
         payloads="`flows` (Flows: arrows between events).",
     ),

@@ -16,7 +16,7 @@ def _missing(trace: TraceTable) -> Missing | None:
 
     if len(roles_of(trace)):
         return None
-    return Missing("Nothing in the trace shards, hands on, offloads or serves experts.", "")
+    return Missing("The trace has no sharding, pipelining, offloading or expert parallelism.", "")
 
 
 VIEW = ViewEntry(
@@ -28,7 +28,7 @@ VIEW = ViewEntry(
     traits=Traits("Work", hidden=True, whole="", tables=("roles",)),
     missing=_missing,
     http=ViewText(
-        payloads="`summary` (Figures), `roles` (Table); where work has a role.",
-        tables="`roles` (device work by what a training on many devices does with it).",
+        payloads="`summary` (Figures), `roles` (Table); if work has a role.",
+        tables="`roles` (device work by its role in distributed training).",
     ),
 )

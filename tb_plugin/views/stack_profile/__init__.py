@@ -11,9 +11,9 @@ VIEW = ViewEntry(
     "Stacks",
     order=120,
     model=STACK_PROFILE,
-    traits=Traits("Time", whole="A file of stacks has no phases."),
+    traits=Traits("Time", whole="A stack file has no phases."),
     http=ViewText(
-        parameters="`thread` (repeatable: number of a profile of the file), `function` as for `stacks`.",
+        parameters="`thread` (repeatable: number of a profile in the file), `function` as for `stacks`.",
         payloads=(
             "For stack files. `answer` (Notices), `summary` (Figures: totals), `stacks` (Tree), `functions`, "
             "`stack_threads` (Tables); with `function` (a name of the table): its `callers` and `callees` (Trees) "

@@ -61,7 +61,7 @@ class Failing:
 
     def open(self, name: str) -> BinaryIO:
         if name.endswith(self.bad):
-            raise StorageError("The file is gone.", do="Look for it.")
+            raise StorageError("The file was deleted.", do="Look for it.")
         return io.BytesIO(self.of.content[name])
 
 
@@ -116,7 +116,7 @@ def test_any_file_may_be_unreadable(name: str) -> None:
     if name != "operator_details.csv":  # nothing of it is needed beside a trace view
         assert codes(raw, name) == {"file_lost"} and not raw.report.complete
         (issue,) = raw.report.issues
-        assert "The file is gone." in issue.text and issue.file == name
+        assert "The file was deleted." in issue.text and issue.file == name
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -1,7 +1,7 @@
-"""Steps by the annotations of a server: which names mark one, what they say of it, and which of nested ones it is.
+"""Steps from server annotations.
 
-All regexes run in RE2 (pyarrow): linear in the text, whoever wrote them. Names are looked at once each; a trace in which no
-name fits costs nothing more.
+All regexes run in RE2 (pyarrow): linear in the text. Each name is checked once; a trace without matching names costs
+nothing more.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ _COUNTS = (
     "decode_context",
     "step",
 )
+# Allowed names of groups in a pattern.
 GROUPS = ("mode", *_COUNTS)
-"""What named groups of a pattern may be called."""
 _NUMBER = r"^\d{1,15}$"
 _GROUP_NAME = re.compile(r"\(\?P?<\w*>")
+# Characters of a user's pattern.
 LONGEST = 1000
-"""Characters of a person's own pattern."""
+# Nesting levels of annotations with steps that are checked.
 _DEEPEST = 8
-"""So many annotations with steps inside are looked through, each in the next."""
 
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Annotations that mark an iteration of a server: times, and what their names say."""
+    """Annotations of server iterations: times, and data from their names."""
 
     track: Int64
     start: Int64
     end: Int64
     pattern: Int64
-    """Position of the first pattern that knows the name."""
+    """Position of the first pattern that matches the name."""
     served: Served
 
     def only(self, at: npt.NDArray[np.intp]) -> Marks:
@@ -66,7 +66,6 @@ class Marks:
 
 @cache
 def _any_of(patterns: tuple[StepPattern, ...]) -> str:
-    """One regex that is found in what any of the patterns is found in: RE2 takes a name of a group once."""
     return "|".join(f"(?:{_GROUP_NAME.sub('(', pattern.regex)})" for pattern in patterns)
 
 
@@ -79,7 +78,7 @@ def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
 
 
 def told(names: pa.Array, patterns: tuple[StepPattern, ...]) -> tuple[Int64, Served]:
-    """Returns the first pattern that knows each name, and what they say together; an earlier one counts first."""
+    """Returns the first matching pattern of each name and the combined data; earlier patterns take precedence."""
     first = np.full(len(names), MISSING, np.int64)
     counts = {key: first.copy() for key in _COUNTS}
     mode = np.zeros(len(names), np.uint8)
@@ -100,7 +99,6 @@ def told(names: pa.Array, patterns: tuple[StepPattern, ...]) -> tuple[Int64, Ser
 
 
 def _modes(groups: dict[str, pa.Array], pattern: StepPattern, hit: Bool) -> tuple[npt.NDArray[np.uint8], Bool]:
-    """The mode that each name says, and whether its requests may get several tokens."""
     if "mode" not in groups:
         return np.full(len(hit), MODES.get(pattern.mode, Mode.UNKNOWN), np.uint8), np.zeros(len(hit), np.bool_)
     words = pc.dictionary_encode(pc.fill_null(groups["mode"], ""))
@@ -118,7 +116,6 @@ def _modes(groups: dict[str, pa.Array], pattern: StepPattern, hit: Bool) -> tupl
 
 
 def _numbers(texts: pa.Array) -> Int64:
-    """Numbers in decimal digits; -1 for anything else."""
     is_number = pc.match_substring_regex(texts, _NUMBER)
     numbers: Int64 = pc.fill_null(pc.if_else(is_number, texts, None).cast(pa.int64()), MISSING).to_numpy(
         zero_copy_only=False
@@ -127,7 +124,6 @@ def _numbers(texts: pa.Array) -> Int64:
 
 
 def _served(mode: npt.NDArray[np.uint8], counts: dict[str, Int64], speculative: Bool) -> Served:
-    """What the counts of a name mean together."""
     filling, decoding = counts["prefill_requests"], counts["decode_requests"]
     stated = (filling != MISSING) & (decoding != MISSING)
     by_counts = np.select(
@@ -153,23 +149,22 @@ def _known(value: Int64, otherwise: Int64) -> Int64:
 
 
 def _sum(first: Int64, second: Int64, *, either: bool = False) -> Int64:
-    """Both together; where one is not known, the other or nothing."""
     both = (first != MISSING) & (second != MISSING)
     return np.where(both, first + second, np.maximum(first, second) if either else MISSING)
 
 
 def outermost(marks: Marks, kept: Bool) -> Bool:
-    """Returns which of the kept marks of one thread, sorted by begin and then longest first, lie in no other."""
+    """Returns which kept marks of one thread, sorted by (begin, longest first), are top-level."""
     before = np.maximum.accumulate(np.where(kept, marks.end, np.iinfo(np.int64).min))
     earlier = np.concatenate(([np.iinfo(np.int64).min], before[:-1]))
     return kept & (marks.start >= earlier)
 
 
 def iterations(marks: Marks) -> Marks:
-    """Returns the iterations of the thread that marks most, in order of time; what lies in one says what it does not.
+    """Returns the iterations of the thread with the most marks, by time; inner marks fill missing data.
 
-    An annotation with several others of its own pattern inside is no iteration: it is a loop around them, or its end was not
-    recorded.
+    An annotation with several others of its own pattern inside is no iteration: it is a loop around them, or its end
+    was not recorded.
     """
     if not len(marks.start):
         return marks
@@ -191,7 +186,6 @@ def iterations(marks: Marks) -> Marks:
 
 
 def _with_inner(served: Served, places: npt.NDArray[np.intp], owner: Int64, inner: Bool) -> Served:
-    """What the outermost annotations say, and where they are silent the first inside that does."""
     columns = {}
     for field in fields(Served):
         values = getattr(served, field.name)
@@ -206,7 +200,7 @@ def _with_inner(served: Served, places: npt.NDArray[np.intp], owner: Int64, inne
 
 
 def inside(marks: Marks, start: Int64, end: Int64) -> Served:
-    """Returns what the one iteration in each of some ranges of time says; nothing of a range with none or several."""
+    """Returns the data of the single iteration in each time range; empty for ranges with none or several."""
     if not len(marks.start) or not len(start):
         return Served()
     low, high = np.searchsorted(marks.start, start), np.searchsorted(marks.start, end)
@@ -224,7 +218,7 @@ def inside(marks: Marks, start: Int64, end: Int64) -> Served:
 
 
 def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPattern]) -> Steps:
-    """Returns the steps that iterations are, numbered in order of time, as profiler steps are made of theirs."""
+    """Returns the steps of iterations, numbered by time, built like profiler steps."""
     if not len(marks.start):
         return Steps()
     labels = [str(number + 1) for number in range(len(marks.start))]
@@ -233,12 +227,12 @@ def steps_of_marks(marks: Marks, work: DeviceWork, patterns: Sequence[StepPatter
 
 
 def with_own(patterns: tuple[StepPattern, ...], own: str) -> tuple[StepPattern, ...]:
-    """Returns the patterns with a person's own before them, where it is one (see ``own_problem``)."""
+    """Returns the patterns, preceded by a valid pattern of the user (see ``own_problem``)."""
     return (StepPattern(settings.STEPS.name, own), *patterns) if own and not own_problem(own) else patterns
 
 
 def own_problem(own: str) -> str:
-    """Returns what is wrong with a person's own pattern, "" for nothing."""
+    """Returns the error in a user's pattern, "" for none."""
     if len(own) > LONGEST:
         return f"it is longer than {LONGEST:,} characters"
     try:
@@ -249,5 +243,5 @@ def own_problem(own: str) -> str:
         return re.sub(r"\s+", " ", str(error))[:200]
     unknown = [each.name for each in found.type if each.name not in GROUPS]
     if unknown:
-        return f"no group may be called {unknown[0][:40]}; there are {', '.join(GROUPS)}"
-    return "it is found in every name" if found.is_valid()[0].as_py() else ""
+        return f"the group {unknown[0][:40]} is unknown; allowed are {', '.join(GROUPS)}"
+    return "it matches every name" if found.is_valid()[0].as_py() else ""

@@ -1,7 +1,8 @@
-"""Where steps with the replay of a graph begin and end, by what is launched between replays, and eager steps between them.
+"""Step borders of graph replays, and eager steps between replays.
 
-Between most replays the same kernels are launched: they end one step (sampling) and begin the next (its inputs). Where the
-host pauses longest among them is the border. Where that pattern comes again, a step ends, with a replay in it or without.
+Between most replays the same kernels are launched: they end one step (sampling) and begin the next (its inputs). The
+border is the longest pause of the host among them. Wherever that pattern recurs, a step ends, with or without a replay
+in it.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from tb_plugin.model.trace.periodicity import STANDS_OUT, Words, standing_out
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# Occurrences of the usual launches between two replays, and at least between half of them.
 FEWEST = 3
-"""The usual launches between two replays come so often at least, and between half of them."""
+# A stretch without a replay is a step if it has at least this share of the kernels of a replay.
 SHARE = 0.5
-"""A stretch without a replay is a step of its own with so many of the kernels of a replay at least."""
 
 
 def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] | None:
-    """Returns begins and ends of the steps on the host; None where what is between replays does not tell."""
+    """Returns begins and ends of the steps on the host; None if launches between replays do not identify them."""
     at = np.searchsorted(launches.row, replays)
     if at[-1] >= len(launches.row) or (launches.row[at] != replays).any():
         return None
@@ -43,7 +44,7 @@ def between_replays(launches: Launches, replays: Int64) -> tuple[Int64, Int64] |
 
 
 class _Borders:
-    """Borders of steps by the usual launches between two replays."""
+    """Step borders from the usual launches between two replays."""
 
     def __init__(
         self,
@@ -63,7 +64,6 @@ class _Borders:
         self._paused[0] = True
 
     def _same(self, at: Int64, begin: int, end: int) -> Bool:
-        """Where a part of the usual launches stands at some places."""
         count = len(self._is_border) - 1
         inside = (at >= 0) & (at + end - begin <= count)
         place = np.where(inside, at, 0)
@@ -95,10 +95,9 @@ class _Borders:
             self._is_border[at[i] + 1 : after[i]] = False
         if not begun[0]:
             self._is_border[: first[0]] = False
-        return self._joined(first, bool(ended[-1]))
+        return self._step_bounds(first, bool(ended[-1]))
 
-    def _joined(self, first: Int64, ended: bool) -> tuple[Int64, Int64]:
-        """Begins and ends, without borders of what is too short to be a step; ``ended``: the last replay's end is told."""
+    def _step_bounds(self, first: Int64, ended: bool) -> tuple[Int64, Int64]:
         at, count = self._at, len(self._is_border) - 1
         kernels = np.concatenate(([0], np.cumsum(self._launches.count)))
         least = SHARE * float(np.median(self._launches.count[at]))

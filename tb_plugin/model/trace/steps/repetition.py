@@ -1,6 +1,6 @@
-"""Steps by what repeats, where nothing marks an iteration: replays of graphs, else a sequence of launches.
+"""Steps from repetition: graph replays, else a sequence of launches.
 
-Never of a trace that launches no graph and in which nothing says that a server or a pipeline of pictures runs.
+Only for traces that launch graphs, or that come from a server or an image pipeline.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from tb_plugin.model.trace.table import CallNames, Steps
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 
+# Repetitions of a period.
 REPEATS = 4
-"""A period has to come so often at least."""
+# Graphs in one iteration.
 LONGEST = 256
-"""So many graphs in one iteration at most."""
+# Device work of a graph on average, or launches of a sequence; smaller ones are no iterations.
 LEAST_WORK = 8
-"""Graphs with less device work on average, and shorter sequences of launches, say nothing about iterations."""
+# Share of all launches that the sequence must exceed.
 MOST = 0.5
-"""The sequence has to make more than this share of all launches."""
+# Consecutive repetitions of a part of the sequence (layers): otherwise the sequence may be a layer itself.
 LAYERS = 3
-"""So often a part of the sequence has to come in a row (layers): else the sequence may be a layer itself."""
 
+# Why no step was inferred: no repetition, a possible layer, or an unknown step border.
 RARE, LAYER, BEGIN = "rare", "layer", "begin"
-"""Why nothing was inferred: nothing repeats, what repeats may be a layer, where a step begins cannot be told."""
 
 
 def inferred_steps(
     rows: Rows, calls: CallNames, launch: Int32, work: DeviceWork, strings: StringTable, recorder: Recorder
 ) -> Steps:
-    """Returns the steps that repeat; where that is not certain, none and why (``Steps.unanswered``)."""
+    """Returns the repeated steps; if uncertain, none with the reason (``Steps.unanswered``)."""
     if len(work.start_ns) < REPEATS * LEAST_WORK:
         return Steps()
     replays = _replays(rows, calls)
@@ -64,14 +64,12 @@ def _steps(begin: Int64, end: Int64, work: DeviceWork, *, whole: bool) -> Steps:
 
 
 def _replays(rows: Rows, calls: CallNames) -> Int64:
-    """Launches of graphs."""
     names = calls.name[calls.role == CallRole.GRAPH]
     runtime = rows.of(EventKind.RUNTIME) if len(names) else np.empty(0, np.int64)
     return runtime[np.isin(rows.name[runtime], names)]
 
 
 def _by_graphs(rows: Rows, replays: Int64, launch: Int32, work: DeviceWork, strings: StringTable) -> Steps | None:
-    """Steps with the replay of a graph each, and eager ones between them; None where none is certain."""
     if len(replays) < REPEATS:
         return None
     replays = replays[rows.track[replays] == np.bincount(rows.track[replays]).argmax()]
@@ -92,7 +90,6 @@ def _by_graphs(rows: Rows, replays: Int64, launch: Int32, work: DeviceWork, stri
 
 
 def _period(count: Int64) -> int:
-    """The shortest period with which the sizes of replays repeat without an exception, 0 for none."""
     for period in range(1, min(LONGEST, len(count) // REPEATS) + 1):
         if (count[period:] == count[:-period]).all():
             return period
@@ -100,7 +97,6 @@ def _period(count: Int64) -> int:
 
 
 def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
-    """Bounds of steps by the shortest sequence of launches that fills most of the recording; or why there are none."""
     tokens = launches.token
     offset = max(0, len(tokens) - SEARCHED)
     steady, words, why = tokens[offset:], Words(tokens), RARE
@@ -112,7 +108,7 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
         period = root(tokens[at : at + period])
         if period < LEAST_WORK:
             continue
-        if len(_apart(words.places(at, period), period)) * period <= MOST * len(tokens):
+        if len(_disjoint(words.places(at, period), period)) * period <= MOST * len(tokens):
             continue
         times = length_of // period + 1
         pauses = np.median(launches.pause[at : at + times * period].reshape(times, period), axis=0)
@@ -124,12 +120,11 @@ def _by_launches(launches: Launches) -> tuple[Int64, Int64] | str:
             why = BEGIN
             continue
         # From the cut of the first on there is a whole sequence less.
-        return _bounds(launches, _apart(words.places(cut, period), period), period)
+        return _bounds(launches, _disjoint(words.places(cut, period), period), period)
     return why
 
 
 def _has_layers(word: Int64) -> bool:
-    """Whether half of a sequence are parts of at least two launches that come several times in a row."""
     for period in periods(word, LAYERS):
         begin, length = runs(word, period)
         many = length >= (LAYERS - 1) * period
@@ -140,8 +135,7 @@ def _has_layers(word: Int64) -> bool:
     return False
 
 
-def _apart(places: Int64, length: int) -> Int64:
-    """Those of the places that do not overlap, from the first on."""
+def _disjoint(places: Int64, length: int) -> Int64:
     kept, free = [], 0
     for place in places.tolist():  # each depends on the one before
         if place >= free:
@@ -151,7 +145,6 @@ def _apart(places: Int64, length: int) -> Int64:
 
 
 def _bounds(launches: Launches, places: Int64, period: int) -> tuple[Int64, Int64]:
-    """Bounds of the sequences and of what is long between two of them, which is a step of its own."""
     begin = np.append(launches.start, launches.last_end)
     follows, ends = np.append(places[1:], len(launches.start)), places + period
     eager = (2 * (follows - ends) >= period)[:-1]

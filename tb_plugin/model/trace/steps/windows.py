@@ -22,20 +22,20 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 STEP_NAME = re.compile(r"ProfilerStep#(\d+)")
+# Label of the single step of a trace without steps (as in the old plugin).
 WHOLE_TRACE = "0"
-"""Label of the one step of a trace without steps (the old plugin's)."""
+# How steps were found.
 PROFILER, ANNOTATION, STATED, INFERRED = "profiler", "annotation", "stated", "inferred"
-"""How steps were found."""
+# A last step with a smaller share of its predecessor's device events was cut off by the profiler.
 INCOMPLETE_BELOW = 0.8
-"""A last step with less than this share of its predecessor's device events was cut off by the profiler."""
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceWork:
-    """Device events: their bounds, and of the call that launched each the bounds (-1 = none recorded) and the number.
+    """Device events: their bounds, and bounds (-1 = not recorded) and number of their launches.
 
-    ``correlation`` counts launches in the order in which they were made; 0 or less where an event has none. ``stream``
-    numbers the queues, in each of which work begins in the order of its launches.
+    ``correlation`` counts launches in order; 0 or less if an event has none. ``stream`` numbers the queues; work on
+    each starts in launch order.
     """
 
     start_ns: Int64
@@ -57,9 +57,9 @@ def find_steps(
     served: Served | None = None,
     whole: bool = False,
 ) -> Steps:
-    """Returns steps from their host annotations, sorted by start. Raises nothing; no annotation means no steps.
+    """Returns steps from their host annotations, sorted by start; no annotation means no steps.
 
-    ``whole``: it is known that the device work of the last ones was recorded.
+    ``whole``: the device work of the last steps is known to be complete.
     """
     served = served or Served()
     if not labels:
@@ -85,10 +85,10 @@ def find_steps(
 
 
 def whole_trace(start: int, end: int, work: DeviceWork) -> Steps:
-    """Returns the one step of a trace in which none was recorded: what the host did, and device work not queued earlier.
+    """Returns the single step of a trace without steps: host work, and device work that was not queued earlier.
 
-    A call that launches counts like an operator, for nothing else may be around it (replays of graphs). Where no launch is
-    recorded at all, nobody can tell what was queued earlier.
+    A launching call counts like an operator, because replays of graphs have none around them. Without any recorded
+    launch, earlier queued work cannot be identified.
     """
     launched = work.launch_start_ns != MISSING
     if launched.any():
@@ -104,7 +104,6 @@ def whole_trace(start: int, end: int, work: DeviceWork) -> Steps:
 
 
 def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64, Int64, Int64]:
-    """Windows extended by device work, and the number of device events that each step launched."""
     n = len(host_start)
     step = _launching_step(host_start, host_end, work)
     launched = step != MISSING
@@ -141,7 +140,6 @@ def _launched_earlier(begin: int, step: Int64, work: DeviceWork) -> Bool:
 
 
 def _launching_step(host_start: Int64, host_end: Int64, work: DeviceWork) -> Int64:
-    """The step whose host interval holds the whole launch of each device event, or -1."""
     index = np.searchsorted(host_start, work.launch_start_ns, side="right") - 1
     inside = (index >= 0) & (work.launch_end_ns <= host_end[np.maximum(index, 0)]) & (work.launch_start_ns >= 0)
     return np.where(inside, index, MISSING)
