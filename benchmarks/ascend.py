@@ -167,7 +167,7 @@ def read(path: Path, budget_mb: int) -> None:
     from tb_plugin.formats.base import FileSize, ReadOptions, no_progress
     from tb_plugin.formats.format_entry import windowed
     from tb_plugin.model.trace.assemble import assemble
-    from tb_plugin.model.trace.window import Asked, choose
+    from tb_plugin.model.trace.window import WindowRequest, choose
     from tb_plugin.service.workers.memory_estimate import peak_memory_bytes, room_bytes
     from tb_plugin.storage.files import FileSource
 
@@ -184,7 +184,7 @@ def read(path: Path, budget_mb: int) -> None:
         begun = time.process_time()
         survey = able.survey(source, ReadOptions(), no_progress)
         told |= {"survey_s": round(time.process_time() - begun, 1), "steps": len(survey.label)}
-        window = choose(survey, Asked(), room_bytes(able, budget), need, budget)
+        window = choose(survey, WindowRequest(), room_bytes(able, budget), need, budget)
     begun = time.process_time()
     table = assemble(reader.read(source, ReadOptions(window=window), no_progress))
     told |= {"read_s": round(time.process_time() - begun, 2), "rows": len(table)}

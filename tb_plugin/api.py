@@ -29,7 +29,7 @@ from tb_plugin.errors import MissingPackage, NotFoundError
 from tb_plugin.facts import facts_of
 from tb_plugin.findings import Finding, counted, data_notices, findings
 from tb_plugin.payloads import CaptureInfo, ReadInfo, Scalar, View, WindowInfo
-from tb_plugin.registry import analysis_named, model_of
+from tb_plugin.registry import analysis_by_id, model_of
 from tb_plugin.service.answers.profile_questions import Numbers
 from tb_plugin.service.catalog import Place, ProfileCatalog
 from tb_plugin.service.states import Entry
@@ -108,7 +108,7 @@ def _first_of_job(catalog: ProfileCatalog, place: Place) -> Entry | None:
     """
     if place.worker is not None:
         return None
-    kind = analysis_named(_OF_JOBS).model
+    kind = analysis_by_id(_OF_JOBS).model
     every = catalog.matching(place)
     ranks = [each for each in every if model_of(each.found.reader).type is kind] or every
     places = {(each.found.run, each.found.span) for each in ranks}

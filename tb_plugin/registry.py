@@ -59,12 +59,12 @@ def analyses() -> tuple[Analysis[Any], ...]:
     return _registry(tuple(extension_names())).analyses
 
 
-def reader_named(reader_id: str) -> Reader[Any]:
+def reader_by_id(reader_id: str) -> Reader[Any]:
     """Returns a reader. Raises NotFoundError."""
     return _named(readers(), reader_id, "reader")
 
 
-def model_named(model_id: str) -> Model[Any, Any]:
+def model_by_id(model_id: str) -> Model[Any, Any]:
     """Returns a model. Raises NotFoundError."""
     return _named(models(), model_id, "model")
 
@@ -100,7 +100,7 @@ def views_of(model: Model[Any, Any]) -> list[Analysis[Any]]:
     return [analysis for analysis in analyses() if model_name(analysis) == about]
 
 
-def analysis_named(view_id: str, model: Model[Any, Any] | None = None) -> Analysis[Any]:
+def analysis_by_id(view_id: str, model: Model[Any, Any] | None = None) -> Analysis[Any]:
     """Returns the entry of a view, optionally for one ``model``. Raises NotFoundError."""
     views = analyses() if model is None else views_of(model)
     shown = ", ".join(analysis.id for analysis in views)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tb_plugin.analysis.bus_bandwidth import has_larger_side
 from tb_plugin.analysis.busy_intervals import device_busy
-from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, collective_name, has_larger_side
+from tb_plugin.analysis.collective_names import NOT_COLLECTIVE, POINT_TO_POINT, collective_name
 from tb_plugin.analysis.communication import BACKEND, calls_collective, communicates, communicating, computing
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.analysis.idle.account import idle_account

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.analysis.selection import EVERYTHING, Chosen, select_rows
 from tb_plugin.analysis.stack_frames import stack_frames, thread_starts
-from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.lib.groupby import stable_order
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import EventKind, of_kind

@@ -20,7 +20,7 @@ from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.groupby import places_of, sum_by
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace import tree
-from tb_plugin.model.trace.reported_operators import TIMES, stated_operators
+from tb_plugin.model.trace.reported_operators import TIMES, reported_operators
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, MatrixUse, of_kind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.strings import StringTable
@@ -136,7 +136,7 @@ def reported_calls(trace: TraceTable) -> Calls | None:
 
     Nesting is unknown, so totals also count calls nested in one of the same name.
     """
-    table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else stated_operators(trace.stated)
+    table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else reported_operators(trace.stated)
     if table is None or not table.num_rows:
         return None
     columns = {key: table[key].combine_chunks().dictionary_encode() for key in ("name", "input_shape", "call_stack")}

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.collective_names import collective_name, has_larger_side
+from tb_plugin.analysis.bus_bandwidth import has_larger_side
+from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.device_time import device_time
 from tb_plugin.analysis.metrics import STEPS, WHOLE, define
 from tb_plugin.lib.model_cache import remembered
-from tb_plugin.model.trace.job_tables import STEP_TIMES, job_table, stated_in
+from tb_plugin.model.trace.job_tables import STEP_TIMES, job_table, reported_table
 from tb_plugin.model.trace.table import TraceTable
 
 REPORTED_STEP = define(
@@ -34,7 +34,7 @@ RECORDED = 0.9
 
 def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
     """Returns the reported step times, of the selected steps if the profile names steps."""
-    table = stated_in(trace.stated, STEP_TIMES)
+    table = reported_table(trace.stated, STEP_TIMES)
     if table is None:
         return job_table(STEP_TIMES, {})
     table = table.filter(pc.is_null(table["stage_ranks"]))

@@ -222,7 +222,7 @@ def _view_or_failure(workspace: Workspace, entry: Entry, view: str, arguments: a
 
 
 def _not_limited(view: str, arguments: argparse.Namespace) -> str:
-    why = registry.analysis_named(view).traits.whole if arguments.phase else ""
+    why = registry.analysis_by_id(view).traits.whole if arguments.phase else ""
     return f"Not limited to the phase {arguments.phase}. {why}" if why else ""
 
 

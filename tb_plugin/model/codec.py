@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tb_plugin.errors import CacheFileLost
-from tb_plugin.model.column_file import kept, one_list, read_columns, write_columns
+from tb_plugin.model.column_file import cache_file_errors, one_list, read_columns, write_columns
 from tb_plugin.model.trace.recorder import UNKNOWN_RECORDER, Recorder
 from tb_plugin.model.trace.strings import StringTable
 
@@ -43,7 +43,7 @@ def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
 
     It checks only the structure; the checksum is checked by readers of files from other processes.
     """
-    with kept("The column file is", path, _AGAIN), _as_value_error():
+    with cache_file_errors("The column file is", path, _AGAIN), _as_value_error():
         table, header = read_columns(path)
         if (header["model"], header["version"]) != (kind.__name__, version):
             raise CacheFileLost("The column file has another version.", path, _AGAIN)

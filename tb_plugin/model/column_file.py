@@ -43,7 +43,7 @@ def header_of(table: pa.Table) -> dict[str, Any]:
 
 
 @contextmanager
-def kept(what: str, path: str, again: str) -> Iterator[None]:
+def cache_file_errors(what: str, path: str, again: str) -> Iterator[None]:
     """Converts errors of a missing or damaged cache file to CacheFileLost; ``what`` is the start of its message."""
     try:
         yield

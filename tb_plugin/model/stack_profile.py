@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tb_plugin.lib.groupby import group
-from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, named_scopes
+from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, scopes_of_kind
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import MISSING, EventKind, no_rows
 
@@ -84,7 +84,7 @@ def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, threa
     return builder.made(node[:-1], own)
 
 
-def joined(parts: Sequence[Places]) -> Places:
+def concatenate_places(parts: Sequence[Places]) -> Places:
     """Returns the merged places of several threads."""
     if not parts:
         return _Builder().made(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -131,5 +131,5 @@ class _Builder:
 def captured_by_node(profile: StackProfile) -> Captured:
     """Returns the calls around the launch of each node; ids index the names of the profile."""
     places = profile.places
-    scopes = named_scopes(EventKind.PYTHON, places.label, places.parent)
+    scopes = scopes_of_kind(EventKind.PYTHON, places.label, places.parent)
     return Captured(stacks=NodeStacks(profile.node, profile.node_place, scopes) if len(profile.node) else NodeStacks())

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tb_plugin.analysis.timeline.pyramid import Items, Level, Pyramid, pyramid_of
 from tb_plugin.errors import CacheFileLost
 from tb_plugin.lib.model_cache import MEMO, forget
-from tb_plugin.model.column_file import header_of, kept, one_list, with_header
+from tb_plugin.model.column_file import cache_file_errors, header_of, one_list, with_header
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import TimelineTrack
 from tb_plugin.storage.cache import put_atomically
@@ -28,7 +28,7 @@ _ITEMS = [field.name for field in fields(Items)]
 _AGAIN = "It will be computed again: repeat the request."
 
 
-def beside(path: str) -> str:
+def levels_path(path: str) -> str:
     """Returns the path of the levels of a column file."""
     return str(Path(path).with_suffix(".levels"))
 
@@ -38,7 +38,7 @@ def levels_of(trace: TraceTable, path: str) -> Pyramid:
 
     Raises CacheRefused.
     """
-    return MEMO.get(trace, levels_of, lambda: _opened(trace, beside(path)), size_bytes=0)
+    return MEMO.get(trace, levels_of, lambda: _opened(trace, levels_path(path)), size_bytes=0)
 
 
 def _opened(trace: TraceTable, target: str) -> Pyramid:
@@ -88,7 +88,7 @@ def write(pyramid: Pyramid, path: str) -> None:
 
 def read(trace: TraceTable, path: str) -> Pyramid:
     """Maps the levels of a trace. Raises CacheFileLost when they are missing, damaged, or do not match."""
-    with kept("The levels of the timeline are", path, _AGAIN):
+    with cache_file_errors("The levels of the timeline are", path, _AGAIN):
         if not is_stamped(path):
             raise CacheFileLost("The levels of the timeline are damaged.", path, _AGAIN)
         return _read(trace, path)

@@ -14,9 +14,9 @@ from tb_plugin.model.trace.recorder import (
     ThreadRole,
 )
 from tb_plugin.profilers.generated_kernels import COMPILED
-from tb_plugin.profilers.pytorch_inference import INFERENCE
+from tb_plugin.profilers.pytorch_inference_advice import INFERENCE
 from tb_plugin.profilers.pytorch_parallel import PARALLEL
-from tb_plugin.profilers.pytorch_training import TRAINING
+from tb_plugin.profilers.pytorch_training_advice import TRAINING
 from tb_plugin.profilers.serving import ITERATING, MARKS, SERVING
 
 _DEVICE_ACTIVITY = "Add ProfilerActivity.CUDA (ROCm as well), XPU or MTIA to profile(activities=...)."

@@ -53,7 +53,7 @@ def others(trace: TraceTable, device: int, rows: Int64) -> Ranges:
     return union(trace.start_ns[work], trace.start_ns[work] + trace.dur_ns[work])
 
 
-def alone(trace: TraceTable, copies: Int64) -> Int64:
+def exposed_copy_time(trace: TraceTable, copies: Int64) -> Int64:
     """Returns for how long nothing else runs on the device of each copy."""
     found = np.zeros(len(copies), np.int64)
     for device in np.unique(trace.device[copies]).tolist():

@@ -84,7 +84,7 @@ _HOST: Mapping[str, tuple[str, Cause | None]] = {
 }
 
 
-def has_several_modes(steps: Steps) -> bool:
+def is_multi_modal(steps: Steps) -> bool:
     """Returns whether steps do different things, as those of a server: one that is longer is none that is slow."""
     return len(np.unique(steps.served.mode)) > 1
 

@@ -13,7 +13,7 @@ from tb_plugin.rules._base import WORTH, Bounds, Detection, Rule, Scene, percent
 from tb_plugin.rules._host_waits import copies_to_device, host_waits
 from tb_plugin.rules._limits import Limit
 from tb_plugin.rules._metrics import METRICS as OF_RULES
-from tb_plugin.rules._overlap import HIDDEN, alone, bytes_of, hidden
+from tb_plugin.rules._overlap import HIDDEN, bytes_of, exposed_copy_time, hidden
 from tb_plugin.rules.repeated_copies import repeated_copies
 
 Int64 = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ def _look(s: Scene) -> Detection | None:
     copies = np.setdiff1d(copies, np.append(host_waits(trace).copy, repeated_copies(trace).row))
     if not s.is_worth(int(trace.dur_ns[copies].sum())):
         return None
-    bare = alone(trace, copies)
+    bare = exposed_copy_time(trace, copies)
     copies, bare = copies[bare > 0], bare[bare > 0]
     if not s.is_worth(int(bare.sum())):
         return None

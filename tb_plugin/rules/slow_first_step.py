@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tb_plugin.rules._base import WORTH, Detection, Rule, Scene
 from tb_plugin.rules._limits import Limit
-from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, has_several_modes, lengths, usual_of
+from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, is_multi_modal, lengths, usual_of
 
 Int64 = npt.NDArray[np.int64]
 
@@ -38,7 +38,7 @@ def is_slow(dur: Int64) -> bool:
 
 def _look(s: Scene) -> Detection | None:
     steps, every = s.steps, s.trace.steps
-    if not every.recorded or len(steps.label) <= OTHERS or has_several_modes(steps) or steps.label[0] != every.label[0]:
+    if not every.recorded or len(steps.label) <= OTHERS or is_multi_modal(steps) or steps.label[0] != every.label[0]:
         return None
     dur = lengths(s)
     if not is_slow(dur):

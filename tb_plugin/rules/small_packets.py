@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.analysis.device_facts import facts_of
 from tb_plugin.analysis.metrics import STEPS, define
-from tb_plugin.model.trace.job_tables import PACKETS, stated_in
+from tb_plugin.model.trace.job_tables import PACKETS, reported_table
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figure, Link
 from tb_plugin.rules._base import NO_SAVING, Detection, Rule, Scene, percent
@@ -67,7 +67,7 @@ def _packets(s: Scene) -> pa.Table | None:
     facts = facts_of(s.trace)
     if facts is None or not states_packets(s.trace):
         return None
-    table = stated_in(s.trace.stated, PACKETS)
+    table = reported_table(s.trace.stated, PACKETS)
     if table is None:
         return None
     known = pc.is_in(table["band"], pa.array([link for link, _ in facts.packets]))

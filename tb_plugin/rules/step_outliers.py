@@ -8,7 +8,7 @@ from tb_plugin.analysis.idle.causes import Cause
 from tb_plugin.analysis.phrases import noun
 from tb_plugin.rules import compilation, data_loading, driver_memory_calls, garbage_collection
 from tb_plugin.rules._base import WORTH, Detection, Rule, Scene, percent
-from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, has_several_modes, lengths, usual_of
+from tb_plugin.rules._slow_steps import FAR, OTHERS, Words, detection, is_multi_modal, lengths, usual_of
 from tb_plugin.rules.slow_first_step import is_slow
 
 BEYOND = 0.2
@@ -25,7 +25,7 @@ _ADVICE = {
 
 def _look(s: Scene) -> Detection | None:
     steps, every = s.steps, s.trace.steps
-    if not every.recorded or len(steps.label) <= OTHERS or has_several_modes(steps):
+    if not every.recorded or len(steps.label) <= OTHERS or is_multi_modal(steps):
         return None
     dur = lengths(s)
     usual = usual_of(dur)

@@ -58,7 +58,7 @@ class OpenSummary:
 
 
 def _summary(about: SummaryHeader, model_id: str) -> Summary:
-    shown = [view for view in registry.views_of(registry.model_named(model_id)) if view.traits.place != "detail"]
+    shown = [view for view in registry.views_of(registry.model_by_id(model_id)) if view.traits.place != "detail"]
     views = [_view(expected(view)) for view in shown if not view.traits.hidden]
     return Summary(about.steps, views, about.read, 0, Seal(0, 0))
 

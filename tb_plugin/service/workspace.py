@@ -81,7 +81,7 @@ class Workspace:
         self.captures = Captures(catalog, self._loader)
         self._cluster = None
         if scheduler is not None:
-            from tb_plugin.service.answers.dask_parts import ClusterParts
+            from tb_plugin.service.answers.background_parts import ClusterParts
 
             self._cluster = ClusterParts(scheduler, workers, store)
         self._team = PartScheduler(self._loader, self.captures, workers, store, self._cluster)
@@ -335,7 +335,7 @@ class Workspace:
         if analysis := multi_profile_view(view_id):
             return self._several.ask(ask[1], place, analysis, params, steps)
         entry = self.catalog.find(place)
-        registry.analysis_named(view_id, registry.model_of(entry.found.reader))
+        registry.analysis_by_id(view_id, registry.model_of(entry.found.reader))
         if self._loader.ready(entry).summary is None:
             return later(entry)
         opened = self.captures.ready(entry, place.capture)

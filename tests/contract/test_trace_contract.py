@@ -11,7 +11,7 @@ from tb_plugin.formats.base import ReadOptions, ReadState, no_progress
 from tb_plugin.formats.format_entry import windowed
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import RawTrace
-from tb_plugin.model.trace.window import Asked, choose
+from tb_plugin.model.trace.window import WindowRequest, choose
 from tests.builders import Bytes
 from tests.conftest import UNLIKE
 from tests.conftest import sample as table_of
@@ -92,7 +92,7 @@ def test_a_survey_knows_what_the_table_will_be_and_its_windows_make_up_the_trace
     middle = survey.end_ns // 2
     begun = 0
     for begin, end in ((0, middle), (middle, survey.end_ns + 1)):
-        window = choose(survey, Asked(times_ns=(begin, end)), 10**15, 0, 0)
+        window = choose(survey, WindowRequest(times_ns=(begin, end)), 10**15, 0, 0)
         part = assemble(sample.reader.read(sample.source, ReadOptions(window=window), no_progress))
         begun += int(((part.start_ns >= begin) & (part.start_ns < end)).sum())
         report = part.report

@@ -176,12 +176,12 @@ def test_steps_of_impossible_times_are_none():
     from dataclasses import replace
 
     from tb_plugin.model.trace.assemble import assemble
-    from tb_plugin.model.trace.extra_columns import StatedSteps
+    from tb_plugin.model.trace.extra_columns import ReportedSteps
 
     raw = trace().op("a", at=0, dur=10).op("b", at=20, dur=10).raw_trace()
     far = 2**63 - 1
-    steps = StatedSteps(("0", "1"), np.array([-far, 0]), np.array([far, 30_000]))
+    steps = ReportedSteps(("0", "1"), np.array([-far, 0]), np.array([far, 30_000]))
     table = assemble(replace(raw, stated_steps=steps))
     assert (table.steps.label, table.steps.end_ns.tolist()) == (("1",), [30_000])
-    steps = StatedSteps(("0",), np.array([-far]), np.array([far]))
+    steps = ReportedSteps(("0",), np.array([-far]), np.array([far]))
     assert not assemble(replace(raw, stated_steps=steps)).steps.recorded

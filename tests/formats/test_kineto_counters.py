@@ -13,7 +13,7 @@ from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.table import CounterEvents, RawTrace, TraceTable
-from tb_plugin.model.trace.window import Asked, choose
+from tb_plugin.model.trace.window import WindowRequest, choose
 from tests.builders import Bytes, TraceBuilder, model, read, trace
 from tests.formats.sources import issues
 
@@ -103,7 +103,7 @@ def test_a_damaged_neighbour_does_not_matter() -> None:
 def window(data: bytes, begin: int, end: int) -> TraceTable:
     source, reader = Bytes(data, "x.json"), KinetoReader()
     survey = reader.survey(source, ReadOptions(), no_progress)
-    chosen = choose(survey, Asked(times_ns=(begin, end)), 10**15, 0, 0)
+    chosen = choose(survey, WindowRequest(times_ns=(begin, end)), 10**15, 0, 0)
     return assemble(reader.read(source, ReadOptions(window=chosen), no_progress))
 
 

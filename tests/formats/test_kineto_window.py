@@ -21,7 +21,7 @@ from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.order import LONG, touching
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING
 from tb_plugin.model.trace.table import TraceTable, Window
-from tb_plugin.model.trace.window import Asked, Survey, choose, parse_window
+from tb_plugin.model.trace.window import Survey, WindowRequest, choose, parse_window
 from tests.builders import Bytes, kernel, trace
 from tests.conftest import SAMPLE_FILES, SAMPLES
 from tests.depth import examples, needs_time
@@ -63,7 +63,7 @@ def known(name: str) -> Survey:
 
 
 def between(name: str, begin: int, end: int) -> Window:
-    return choose(known(name), Asked(times_ns=(begin, end)), EVERYTHING, 0, 0)
+    return choose(known(name), WindowRequest(times_ns=(begin, end)), EVERYTHING, 0, 0)
 
 
 def identities(table: TraceTable) -> list[tuple[object, ...]]:
@@ -155,7 +155,7 @@ def test_nothing_is_lost_without_a_count(name):
 def test_a_row_that_crosses_the_edge_owns_only_what_is_inside():
     builder = trace().op("outer", 0, 100).op("before", 10, 20).op("inside", 50, 10).op("after", 80, 10)
     data = builder.bytes()
-    window = choose(survey_of(data), Asked(times_ns=(40_000, 70_000)), EVERYTHING, 0, 0)
+    window = choose(survey_of(data), WindowRequest(times_ns=(40_000, 70_000)), EVERYTHING, 0, 0)
     part = read(data, window)
     found = dict(zip(part.strings.take(part.name).to_pylist(), part.self_ns.tolist(), strict=True))
     assert found == {"outer": 20_000, "inside": 10_000}, "of 30 us inside the window 10 belong to the child"
@@ -165,7 +165,7 @@ def test_the_launch_of_what_runs_inside_and_what_was_launched_inside():
     builder = trace().op("first", 0, 10).launches(kernel("late", 105, 10)).op("alone", 12, 5)
     builder.op("second", 100, 10).launches(kernel("later", 300, 10)).op("last", 400, 1)
     data = builder.bytes()
-    part = read(data, choose(survey_of(data), Asked(times_ns=(90_000, 200_000)), EVERYTHING, 0, 0))
+    part = read(data, choose(survey_of(data), WindowRequest(times_ns=(90_000, 200_000)), EVERYTHING, 0, 0))
     names = part.strings.take(part.name).to_pylist()
     assert sorted(names) == ["cudaLaunchKernel", "cudaLaunchKernel", "late", "later", "second"]
     assert (part.launch[[names.index("late"), names.index("later")]] != MISSING).all()
@@ -178,7 +178,7 @@ def steps_of(window: Window) -> tuple[str, ...]:
 def test_as_many_whole_steps_as_fit():
     survey = known(STEPPED)
     room = [sum(survey.cell_bytes) * i // 12 for i in range(13)]
-    fitting = [steps_of(choose(survey, Asked(), each, 0, 0)) for each in room]
+    fitting = [steps_of(choose(survey, WindowRequest(), each, 0, 0)) for each in room]
     assert fitting[0] == () and fitting[-1] == survey.label
     assert all(label == survey.label[: len(label)] for label in fitting)
     assert [len(label) for label in fitting] == sorted(len(label) for label in fitting)
@@ -218,7 +218,7 @@ def test_steps_of_a_trace_without_steps():
     survey = known(next(name for name in SAMPLE_FILES if name.startswith("no_steps")))
     with pytest.raises(BadRequest):
         choose(survey, parse_window("1"), EVERYTHING, 0, 0)
-    half = choose(survey, Asked(), sum(survey.cell_bytes) // 2, 0, 0)
+    half = choose(survey, WindowRequest(), sum(survey.cell_bytes) // 2, 0, 0)
     assert half.begin_ns == 0 and 0 < half.end_ns < survey.end_ns
     assert not half.steps.recorded
 

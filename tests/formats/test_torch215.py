@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tb_plugin.analysis.copy_directions import DIRECTIONS, directions_of
 from tb_plugin.analysis.hardware_streams import hardware_streams
-from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable

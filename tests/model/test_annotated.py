@@ -12,7 +12,7 @@ from tb_plugin.formats.base import ReadOptions, no_progress
 from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.served_work import MODES, Mode, Served
-from tb_plugin.model.trace.steps.annotations import GROUPS, marking, own_problem, told
+from tb_plugin.model.trace.steps.annotations import GROUPS, marking, match_annotations, own_problem
 from tb_plugin.model.trace.table import Steps
 from tb_plugin.model_kinds.trace import TraceModel
 from tb_plugin.profilers.serving import SERVING
@@ -51,7 +51,7 @@ NAMES = {
 
 
 def test_each_form_says_what_it_says() -> None:
-    known, served = told(pa.array(NAMES, pa.large_string()), SERVING)
+    known, served = match_annotations(pa.array(NAMES, pa.large_string()), SERVING)
     assert (known >= 0).all()
     said = dict(zip(NAMES, zip(*served.columns(), strict=True), strict=True))
     assert said == {name: tuple(map(int, values)) for name, values in NAMES.items()}
@@ -207,7 +207,7 @@ def test_a_hostile_pattern_takes_linear_time() -> None:
 
 
 def test_ordinary_traces_look_at_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_plugin.model.trace.step_sources.told", None)
+    monkeypatch.setattr("tb_plugin.model.trace.step_sources.match_annotations", None)
     assert trace().step(1, 0, 50).op("aten::mm", 0, 5).table().steps.served.columns() == ()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tb_plugin.model.trace.job_tables import PACKETS, as_stated, job_table
+from tb_plugin.model.trace.job_tables import PACKETS, as_reported_table, job_table
 from tb_plugin.payloads import Notice
 from tb_plugin.profilers import TORCH_NPU
 from tb_plugin.rules._savings import Findings, findings_of
@@ -116,7 +116,7 @@ def packets(**columns: Any) -> dict[str, Any] | None:
     for number, at in ((12, 0), (13, 100)):
         builder.step(number, at, 90).op("aten::mm", at, 9).launches(kernel("k", 20, at + 30))
     table = job_table(PACKETS, {**PACKETS_OF, **columns})
-    notices = findings_of(replace(builder.table(), stated=(as_stated(PACKETS, table),)), None).notices
+    notices = findings_of(replace(builder.table(), stated=(as_reported_table(PACKETS, table),)), None).notices
     told = [notice for notice in notices if notice.rule == "small_packets"]
     return {figure.metric.key: figure.value for figure in told[0].figures} if told else None
 

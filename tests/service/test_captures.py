@@ -13,7 +13,7 @@ from werkzeug.test import Client
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import NotFoundError
-from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, Sequences, named_scopes
+from tb_plugin.model.trace.graph_capture import Captured, NodeStacks, Sequences, scopes_of_kind
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.payloads import Profile
 from tb_plugin.service import graph_captures as of_captures
@@ -97,7 +97,7 @@ def operators(monkeypatch):
     def captured_in(table):
         rows = np.flatnonzero(table.kind == EventKind.OPERATOR)
         none = np.full(len(rows), -1, np.int32)
-        return Captured("", named_scopes(EventKind.OPERATOR, table.name[rows], none), Sequences())
+        return Captured("", scopes_of_kind(EventKind.OPERATOR, table.name[rows], none), Sequences())
 
     monkeypatch.setattr("tb_plugin.service.workers.model_cache.captured_in", captured_in)
 
@@ -235,7 +235,7 @@ def test_names_of_the_other_trace_get_ids_of_this_one():
     table, other = replaying("shared").table(), eager("shared", "aten::new").table()
     rows = np.flatnonzero(other.kind == EventKind.OPERATOR)
     none = np.full(len(rows), -1, np.int32)
-    scopes = replace(named_scopes(EventKind.OPERATOR, other.name[rows], none), row=rows.astype(np.int32))
+    scopes = replace(scopes_of_kind(EventKind.OPERATOR, other.name[rows], none), row=rows.astype(np.int32))
     kernels = np.flatnonzero(other.kind == EventKind.KERNEL)
     sequences = Sequences(np.array([0, len(kernels)]), name=other.name[kernels])
     stacks = NodeStacks(np.array([3, 9]), np.array([1, 0], np.int32), scopes)

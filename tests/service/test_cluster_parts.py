@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from tb_plugin.errors import NotFoundError, StorageError
-from tb_plugin.service.answers import dask_parts
-from tb_plugin.service.answers.dask_parts import LEASE_SECONDS, ClusterParts
+from tb_plugin.service.answers import background_parts
+from tb_plugin.service.answers.background_parts import LEASE_SECONDS, ClusterParts
 from tb_plugin.service.summaries import dask_cluster as clusters
 from tb_plugin.service.summaries.compute import Outcome, RankJob
 from tb_plugin.service.summaries.dask_cluster import Cluster, Scheduler
@@ -57,8 +57,8 @@ class FakeCluster:
 def clock(monkeypatch):
     """Seconds that a test turns forward."""
     clock = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(dask_parts, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    monkeypatch.setattr(dask_parts, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(background_parts, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(background_parts, "_TICK_SECONDS", 0.01)
     return clock
 
 
@@ -85,7 +85,7 @@ def workers():
 
 @pytest.fixture
 def parts(clock, cluster, workers, tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_parts, "job_of", job_of)
+    monkeypatch.setattr(background_parts, "job_of", job_of)
     parts = ClusterParts(SCHEDULER, workers, FileStore(tmp_path / "cache"), cluster)
     yield parts
     parts.close()
@@ -158,7 +158,7 @@ def test_a_cluster_that_was_away_is_asked_again_after_a_while(parts, cluster, cl
 
 
 def test_refusals_that_are_remembered_are_bounded(parts, cluster, monkeypatch):
-    monkeypatch.setattr(dask_parts, "_REFUSALS", 2)
+    monkeypatch.setattr(background_parts, "_REFUSALS", 2)
     for target in "abc":
         parts.ask(1, target)
         assert until(lambda target=target: target in cluster.jobs)

@@ -19,7 +19,7 @@ from tb_plugin import cli, registry
 from tb_plugin.analysis.base import Params
 from tb_plugin.cli import summarize as command
 from tb_plugin.errors import NotFoundError, StorageError, UnreadableTrace, UserError
-from tb_plugin.service.answers import dask_parts, multi_questions, summary_sources
+from tb_plugin.service.answers import background_parts, multi_questions, summary_sources
 from tb_plugin.service.answers.multi_questions import WriteMergedPart
 from tb_plugin.service.answers.summary_sources import Summaries
 from tb_plugin.service.catalog import Place
@@ -409,7 +409,7 @@ SCHEDULER = Scheduler("tcp://127.0.0.1:1")
 
 
 def on_a_cluster(opened, logs, monkeypatch, connect):
-    monkeypatch.setattr(dask_parts.ClusterParts.__init__, "__defaults__", (connect,))
+    monkeypatch.setattr(background_parts.ClusterParts.__init__, "__defaults__", (connect,))
     workspace = opened(logs, scheduler=SCHEDULER)
     asked = ("distributed", Params())
     assert until(lambda: isinstance(workspace.view(Place("ddp", None, "1"), *asked), bytes), 30)

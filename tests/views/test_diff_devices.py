@@ -11,7 +11,7 @@ import pytest
 
 from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.errors import NotFoundError
-from tb_plugin.model.trace.job_tables import OPERATIONS, as_stated, job_table
+from tb_plugin.model.trace.job_tables import OPERATIONS, as_reported_table, job_table
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Notice, Table, View
 from tb_plugin.views.diff import operator_paths
@@ -139,7 +139,7 @@ def test_waiting_and_transit_are_those_that_the_profile_states_of_the_chosen_ste
             "transit_ns": [20_000, None, 2],
         },
     )
-    table = replace(builder.table(), stated=(as_stated(OPERATIONS, stated),))
+    table = replace(builder.table(), stated=(as_reported_table(OPERATIONS, stated),))
     for steps, wait in ((None, 11_000), (("2",), 7_000)):
         (row,) = part(table, "diff", steps).frames["collective_calls"].data.to_pylist()
         assert (row["collective"], row["stated_wait_ns"]) == ("all_reduce", wait)

@@ -20,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params, Part
-from tb_plugin.analysis.collective_names import bus_factor, collective_name
+from tb_plugin.analysis.bus_bandwidth import bus_factor
+from tb_plugin.analysis.collective_names import collective_name
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Heat, Notices, Series, Table, View

@@ -12,7 +12,16 @@ import pytest
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.job_tables.traffic import MOST_DRAWN
-from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated
+from tb_plugin.model.trace.job_tables import (
+    BANDS,
+    GROUPS,
+    LINKS,
+    OPERATIONS,
+    PACKETS,
+    SCHEMAS,
+    STEP_TIMES,
+    as_reported_table,
+)
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices, Series, Table, View
 from tb_plugin.views.distributed.matching.groups import GroupColumns, groups_of, kind_codes
@@ -27,7 +36,7 @@ Rows = list[dict[str, Any]]
 
 def made(name: str, *rows: dict[str, Any]) -> Any:
     columns = {key: pa.array([row.get(key) for row in rows], kind) for key, kind in SCHEMAS[name].items()}
-    return as_stated(name, pa.table(columns))
+    return as_reported_table(name, pa.table(columns))
 
 
 def rank(number: int | None, *stated: Any, calls: int = 2, also: bool = True) -> TraceTable:

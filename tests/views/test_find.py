@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tb_plugin.analysis.base import Params
 from tb_plugin.errors import BadRequest
 from tb_plugin.model.trace.schema import EventKind
-from tb_plugin.model.trace.table import TraceTable, Whole
+from tb_plugin.model.trace.table import FullTrace, TraceTable
 from tb_plugin.payloads import Series, View
 from tests.builders import TraceBuilder, analysis, kernel, memcpy, part, rows, trace
 from tests.conftest import UNLIKE, sample
@@ -146,7 +146,7 @@ def test_what_makes_no_sense_is_said(asked: dict[str, Any]) -> None:
 def test_a_text_is_found_in_all_that_is_open_a_row_only_where_tables_count() -> None:
     """Of a trace that was opened as a window tables count whole steps; what lies around them is drawn as well."""
     table = small().op("aten::mm", 300, 5).table()
-    whole = Whole(500_000, ("1", "2"), 1, 1)
+    whole = FullTrace(500_000, ("1", "2"), 1, 1)
     window = replace(table, coverage=replace(table.coverage, whole=whole))
     where = (("name", "aten::mm"),)
     assert len(hits(window, "aten::mm", exact=1)) == 2

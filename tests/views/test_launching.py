@@ -21,7 +21,7 @@ from tb_plugin.formats.kineto.reader import KinetoReader
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
-from tb_plugin.model.trace.window import Asked, choose
+from tb_plugin.model.trace.window import WindowRequest, choose
 from tb_plugin.payloads import Series
 from tb_plugin.views.launches.repeated_sequences import LEAST, LONGEST, ROUNDS, repeats
 from tb_plugin.views.launches.tables import ARROW
@@ -355,7 +355,9 @@ def test_launches_of_a_sample_recounted(name: str) -> None:
 def cut(builder: TraceBuilder, first: str, last: str) -> TraceTable:
     """The trace opened as a window of these steps."""
     data, room = Bytes(builder.bytes()), 10**9
-    window = choose(KinetoReader().survey(data, ReadOptions(), no_progress), Asked((first, last)), room, 0, room)
+    window = choose(
+        KinetoReader().survey(data, ReadOptions(), no_progress), WindowRequest((first, last)), room, 0, room
+    )
     return assemble(KinetoReader().read(data, ReadOptions(window=window), no_progress))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tb_plugin.analysis.range_traces import is_range_trace
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of
-from tb_plugin.analysis.track_names import track_names
 from tb_plugin.model.trace.extra_columns import NEVER_ENDED
 from tb_plugin.payloads import Figures, Notices, Timeline, Tree
 from tb_plugin.views import ANALYSES

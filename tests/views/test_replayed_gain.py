@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
+from tb_plugin.views.distributed.stragglers.cost_simulation import replayed
 from tb_plugin.views.distributed.stragglers.report import Blame, why
-from tb_plugin.views.distributed.stragglers.simulation import replayed
 from tests.depth import sampled
 from tests.jobs_of_ranks import Plan, job
 from tests.synthetic_job import Job as SyntheticJob

@@ -16,9 +16,9 @@ from tb_plugin.model.trace.extra_columns import (
     AllocatorBlocks,
     AllocatorTotals,
     OpenColumn,
-    StatedColumn,
-    StatedSteps,
-    StatedTable,
+    ReportedColumn,
+    ReportedSteps,
+    ReportedTable,
 )
 from tb_plugin.model.trace.report import Issue
 from tb_plugin.model.trace.strings import StringTable
@@ -38,15 +38,15 @@ def stated() -> RawTrace:
     return replace(
         raw,
         strings=StringTable(texts),
-        stated_steps=StatedSteps(("7", "8"), np.array([50_000, 90_000]), np.array([90_000, 120_000])),
+        stated_steps=ReportedSteps(("7", "8"), np.array([50_000, 90_000]), np.array([90_000, 120_000])),
         others=(OpenColumn("aic_mac_ratio", np.array([0], ids), np.array([0.25]), False, "MAC ratio", "%"),),
         stated=(
-            StatedTable(
+            ReportedTable(
                 "op_statistic",
                 "Operators as stated",
                 (
-                    StatedColumn("op", "OP Type", "", pa.array(["MatMul", "Add"])),
-                    StatedColumn("time", "Total Time", "us", pa.array([12.5, None])),
+                    ReportedColumn("op", "OP Type", "", pa.array(["MatMul", "Add"])),
+                    ReportedColumn("time", "Total Time", "us", pa.array([12.5, None])),
                 ),
             ),
         ),

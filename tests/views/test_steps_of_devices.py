@@ -11,7 +11,7 @@ import pytest
 from tb_plugin.analysis.base import Params, rows_of
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.extra_columns import OpenColumn
-from tb_plugin.model.trace.job_tables import STEP_TIMES, as_stated, job_table
+from tb_plugin.model.trace.job_tables import STEP_TIMES, as_reported_table, job_table
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.profilers import TORCH_NPU
 from tb_plugin.rules import communication, regular_rules
@@ -129,7 +129,7 @@ STATED = {
 
 
 def stated(table: TraceTable, **columns: Any) -> TraceTable:
-    return replace(table, stated=(as_stated(STEP_TIMES, job_table(STEP_TIMES, {**STATED, **columns})),))
+    return replace(table, stated=(as_reported_table(STEP_TIMES, job_table(STEP_TIMES, {**STATED, **columns})),))
 
 
 def test_what_is_stated_stands_beside_what_is_computed() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tb_plugin.views.distributed.stragglers.arrivals import arrivals
+from tb_plugin.views.distributed.stragglers.cost_lower_bound import gained
 from tb_plugin.views.distributed.stragglers.detection import stragglers
 from tb_plugin.views.distributed.stragglers.findings import straggler_findings
-from tb_plugin.views.distributed.stragglers.lower_bound import gained
 from tb_plugin.views.distributed.stragglers.report import Blame
 from tests.depth import sampled
 from tests.jobs_of_ranks import Job, Plan, job

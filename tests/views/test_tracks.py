@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_plugin.analysis.thread_and_stream_names import main_thread, track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of
-from tb_plugin.analysis.track_names import main_thread, track_names
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.recorder import UNKNOWN_RECORDER
 from tb_plugin.model.trace.schema import EventKind

@@ -14,7 +14,7 @@ from tb_plugin.analysis.graphs.scopes import concatenate
 from tb_plugin.analysis.kernel_facts import first_reported_text
 from tb_plugin.lib.groupby import group
 from tb_plugin.model.trace.extra_columns import BACKWARD_PHASE, REGION, REGION_PHASE, REGIONS
-from tb_plugin.model.trace.graph_capture import NodeStacks, Scopes, named_scopes
+from tb_plugin.model.trace.graph_capture import NodeStacks, Scopes, scopes_of_kind
 from tb_plugin.model.trace.graph_regions import Region, listed_regions
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.strings import StringTable
@@ -52,7 +52,7 @@ def annotated(trace: TraceTable, work: Int64, node: Int64, has_python: Bool) -> 
             at = len(stacks.scopes) + len(names) - 1
         last.append(at)
     none = np.full(len(names), MISSING, np.int32)
-    region_scopes = named_scopes(EventKind.ANNOTATION, np.array(names, np.int32), none, np.array(backward, np.bool_))
+    region_scopes = scopes_of_kind(EventKind.ANNOTATION, np.array(names, np.int32), none, np.array(backward, np.bool_))
     scopes = concatenate(stacks.scopes, region_scopes)
     scopes.parent[len(stacks.scopes) :] = parents
     return scopes, np.array(last, np.int32)[keys.of] if len(work) else np.empty(0, np.int32)

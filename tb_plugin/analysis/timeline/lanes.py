@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.lib.model_cache import remembered
 from tb_plugin.model.trace.schema import EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable

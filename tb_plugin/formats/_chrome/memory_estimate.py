@@ -11,7 +11,7 @@ PACKED = 15  # text bytes per stored byte of a gzip file without a usable traile
 _MIN_TEXT_BYTES = 1_000_000  # text that is loaded at any budget: a few thousand events
 
 
-def need_bytes(sizes: Mapping[str, FileSize]) -> int:
+def peak_memory_bytes(sizes: Mapping[str, FileSize]) -> int:
     """Returns the estimated peak memory of a read, bytes."""
     return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 

@@ -26,7 +26,14 @@ from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.order import LONG
 from tb_plugin.model.trace.recorder import StepPattern
 from tb_plugin.model.trace.schema import MISSING
-from tb_plugin.model.trace.steps.annotations import Marks, inside, iterations, marking, steps_of_marks, told
+from tb_plugin.model.trace.steps.annotations import (
+    Marks,
+    inside,
+    iterations,
+    marking,
+    match_annotations,
+    steps_of_marks,
+)
 from tb_plugin.model.trace.steps.windows import STEP_NAME, DeviceWork, find_steps
 from tb_plugin.model.trace.table import Steps
 from tb_plugin.model.trace.window import Survey
@@ -204,7 +211,7 @@ class LinkedWork:
         if not self._names:
             return None
         columns = {name: column.take() for name, column in self._marks.items()}
-        first, served = told(pa.array(self._names, pa.large_string()), self._patterns)
+        first, served = match_annotations(pa.array(self._names, pa.large_string()), self._patterns)
         of = columns["name"]
         return iterations(Marks(columns["thread"], columns["start"], columns["end"], first[of], served.only(of)))
 

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
-from tb_plugin.formats.ascend.kernels import ids_of
+from tb_plugin.formats.ascend.kernel_details import ids_of
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.lib.groupby import numbered
-from tb_plugin.model.trace.extra_columns import ONLY_RELEASED, AllocatorBlocks, AllocatorTotals, StatedMemory
+from tb_plugin.model.trace.extra_columns import ONLY_RELEASED, AllocatorBlocks, AllocatorTotals, ReportedMemory
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import MemoryEvents
 
@@ -72,7 +72,7 @@ def blocks_of(table: CsvTable, interner: Interner) -> AllocatorBlocks:
     )
 
 
-def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, StatedMemory]:
+def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryEvents, ReportedMemory]:
     """Returns an allocation and a release per block, with allocator totals and the requesting operator.
 
     The graph engine's blocks are marked: its allocator has totals of its own, which do not mix with PyTorch's. The
@@ -122,7 +122,7 @@ def events_of(table: CsvTable, interner: Interner, thread: int) -> tuple[MemoryE
         pid=no_thread,
         tid=no_thread,
     )
-    return events, StatedMemory(
+    return events, ReportedMemory(
         requested_by[order].astype(np.int32), given_by[order].astype(np.int32), pooled_ns[order]
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tb_plugin.formats._chrome.memory_estimate import PACKED, need_bytes
+from tb_plugin.formats._chrome.memory_estimate import PACKED, peak_memory_bytes
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.communication import MOST_BYTES, PER_BYTE
 from tb_plugin.formats.ascend.filenames import kind_of
@@ -26,4 +26,4 @@ def needed(sizes: Mapping[str, FileSize]) -> int:
     tables = sum(size.text_bytes(PACKED) for name, size in read.items() if kinds[name] in files.TABLES)
     documents = sum(min(size.text_bytes(PACKED), MOST_BYTES) for name, size in read.items() if kinds[name] in DOCUMENTS)
     others = {name: size for name, size in read.items() if kinds[name] not in DATABASES | files.TABLES}
-    return need_bytes(others) + int(PER_TABLE_BYTE * tables + PER_DATABASE_BYTE * stored + PER_BYTE * documents)
+    return peak_memory_bytes(others) + int(PER_TABLE_BYTE * tables + PER_DATABASE_BYTE * stored + PER_BYTE * documents)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Interner
-from tb_plugin.formats.ascend.kernels import Kernels, places_among
+from tb_plugin.formats.ascend.kernel_details import Kernels, places_among
 from tb_plugin.formats.ascend.timeline import device_args
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING, EventKind

@@ -15,7 +15,7 @@ from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable, read_table
 from tb_plugin.formats.ascend.database import Database, opened
 from tb_plugin.formats.ascend.filenames import READER_ID, by_kind, kind_of
-from tb_plugin.formats.ascend.kernels import DURATION, NAME, START
+from tb_plugin.formats.ascend.kernel_details import DURATION, NAME, START
 from tb_plugin.formats.ascend.one_file import Steady
 from tb_plugin.formats.ascend.windows import Rows
 from tb_plugin.formats.base import Progress, ReadState, Source

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from tb_plugin.formats.ascend.arguments import as_shapes, as_stack
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.reported_tables import reported_table
-from tb_plugin.model.trace.extra_columns import StatedTable
-from tb_plugin.model.trace.reported_operators import SCHEMA, as_stated
+from tb_plugin.model.trace.extra_columns import ReportedTable
+from tb_plugin.model.trace.reported_operators import SCHEMA, as_reported_table
 
 Int64 = npt.NDArray[np.int64]
 
@@ -26,7 +26,7 @@ _TIMES = {
 _TEXTS = ("Name", "Input Shapes", "Call Stack")
 
 
-def operators_of(name: str, table: CsvTable) -> StatedTable:
+def operators_of(name: str, table: CsvTable) -> ReportedTable:
     """Returns the calls of the table; times in nanoseconds, null if missing. Other columns follow unchanged."""
     columns = {
         "name": pc.fill_null(table.texts("Name"), ""),
@@ -34,7 +34,7 @@ def operators_of(name: str, table: CsvTable) -> StatedTable:
         "call_stack": _formed(table.texts("Call Stack"), as_stack),
         **{key: _nullable(*table.nanoseconds(title)) for key, title in _TIMES.items()},
     }
-    calls = as_stated(pa.table(columns).cast(SCHEMA))
+    calls = as_reported_table(pa.table(columns).cast(SCHEMA))
     known = {*_TEXTS, *_TIMES.values()}
     keys = {each.key for each in calls.columns}
     more = reported_table(name, table, [title for title in table.titles if title not in known])

@@ -25,7 +25,7 @@ from tb_plugin.formats.ascend.communication import Job, document_in, job_of, ker
 from tb_plugin.formats.ascend.csv_table import CsvTable
 from tb_plugin.formats.ascend.database import Content, analysed, content_of
 from tb_plugin.formats.ascend.filenames import READER_ID, rank_in
-from tb_plugin.formats.ascend.kernels import Kernels, core_by_task, kernels_of, uses_of_tasks
+from tb_plugin.formats.ascend.kernel_details import Kernels, core_by_task, kernels_of, uses_of_tasks
 from tb_plugin.formats.ascend.lanes import Lanes, device_lane_names
 from tb_plugin.formats.ascend.memory import devices_in, memory_in
 from tb_plugin.formats.ascend.memory_estimate import DATABASES, DOCUMENTS, needed

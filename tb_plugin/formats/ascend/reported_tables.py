@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.formats._chrome.times import EXACT_BELOW_US, INT64_MAX
 from tb_plugin.formats.ascend.csv_table import CsvTable
-from tb_plugin.model.trace.extra_columns import SINCE_1970, StatedColumn, StatedTable
+from tb_plugin.model.trace.extra_columns import SINCE_1970, ReportedColumn, ReportedTable
 
 _UNIT = re.compile(r"(?P<title>.*?)\s*\((?P<unit>us|ms|KB|MB|GB/s|MB/s|%|MHz|bytes)\)\Z")
 _KEY = re.compile(r"[^A-Za-z0-9]+")
@@ -28,14 +28,14 @@ _TITLES = {
 }
 
 
-def reported_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> StatedTable:
+def reported_table(name: str, table: CsvTable, titles: Sequence[str] | None = None) -> ReportedTable:
     """Returns the table of a file, with these columns or all; a column is numeric if all cells are numbers."""
     last = PurePosixPath(name).name
     columns = [_column(title, table) for title in (table.titles if titles is None else titles)]
-    return StatedTable(last.partition(".")[0], _TITLES.get(last, last), tuple(columns))
+    return ReportedTable(last.partition(".")[0], _TITLES.get(last, last), tuple(columns))
 
 
-def _column(title: str, table: CsvTable) -> StatedColumn:
+def _column(title: str, table: CsvTable) -> ReportedColumn:
     """Returns a column of the file. Clock times in microseconds have more digits than floats and become nanoseconds."""
     match = _UNIT.match(title)
     key = _KEY.sub("_", title).strip("_").lower() or "column"
@@ -43,8 +43,8 @@ def _column(title: str, table: CsvTable) -> StatedColumn:
     cells = table.texts(title)
     if unit == "us" and _is_clock_time(cells):
         time, has_value = table.nanoseconds(title)
-        return StatedColumn(f"{key.removesuffix('_us')}_ns", bare, SINCE_1970, pa.array(time, mask=~has_value))
-    return StatedColumn(key, bare, unit, _numbers(cells))
+        return ReportedColumn(f"{key.removesuffix('_us')}_ns", bare, SINCE_1970, pa.array(time, mask=~has_value))
+    return ReportedColumn(key, bare, unit, _numbers(cells))
 
 
 def _numbers(cells: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.csv_table import CsvTable
-from tb_plugin.formats.ascend.kernels import DEVICE, DURATION
+from tb_plugin.formats.ascend.kernel_details import DEVICE, DURATION
 
 _DURATION_ROUNDING_US = 0.001  # us that a duration may lose with three decimals
 _MIB_PER_BYTE = 1 / 1024**2

@@ -21,7 +21,7 @@ from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.arguments import kind_of_task
 from tb_plugin.formats.ascend.csv_table import CsvTable, Keep
 from tb_plugin.formats.ascend.filenames import by_kind
-from tb_plugin.formats.ascend.kernels import DURATION, START, Kernels, places_among
+from tb_plugin.formats.ascend.kernel_details import DURATION, START, Kernels, places_among
 from tb_plugin.formats.ascend.lanes import Lane, Lanes
 from tb_plugin.formats.ascend.memory_estimate import needed
 from tb_plugin.formats.ascend.one_file import OneFile, Steady

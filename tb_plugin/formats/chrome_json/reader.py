@@ -8,7 +8,7 @@ from typing import Any
 from tb_plugin.formats._chrome.document import Document
 from tb_plugin.formats._chrome.generic.events import Event, decode
 from tb_plugin.formats._chrome.generic.rows import Collected, without_device
-from tb_plugin.formats._chrome.memory_estimate import need_bytes
+from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes
 from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.chrome_json import FORMATS, READER_ID
@@ -24,7 +24,7 @@ class ChromeJsonReader(DeclaredReader, entry=FORMATS[0]):
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
-        return need_bytes(sizes)
+        return peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""

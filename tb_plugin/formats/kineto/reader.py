@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tb_plugin.devices import describe_all
 from tb_plugin.formats._chrome.columns import Values
-from tb_plugin.formats._chrome.memory_estimate import need_bytes, room_bytes
+from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes, room_bytes
 from tb_plugin.formats._chrome.parse import Counted, Passed, Tally, no_events, passed, report_of
 from tb_plugin.formats._chrome.times import NeedsDigits
 from tb_plugin.formats.base import FileSize, JobInfo, Progress, ReadOptions, ReadState, Source
@@ -43,7 +43,7 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
-        return need_bytes(sizes)
+        return peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""

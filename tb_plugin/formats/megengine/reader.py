@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tb_plugin.formats._chrome.document import Document
-from tb_plugin.formats._chrome.memory_estimate import need_bytes
+from tb_plugin.formats._chrome.memory_estimate import peak_memory_bytes
 from tb_plugin.formats._chrome.parse import Tally, no_events, passed, report_of
 from tb_plugin.formats.base import FileSize, Progress, ReadOptions, ReadState, Source
 from tb_plugin.formats.format_entry import DeclaredReader
@@ -29,7 +29,7 @@ class MegEngineReader(DeclaredReader, entry=FORMATS[0]):
 
     def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
-        return need_bytes(sizes)
+        return peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the file. Raises UnreadableTrace, StorageError and what ``progress`` raises."""

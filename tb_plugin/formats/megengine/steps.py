@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_plugin.formats._chrome.interning import Ids
-from tb_plugin.model.trace.extra_columns import StatedSteps
+from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 
 Int64 = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ class Rows:
     lane: Int32
 
 
-def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> StatedSteps | None:
+def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> ReportedSteps | None:
     """Returns the steps, None without any: those marked by the program, else up to the end of each update.
 
     The first step starts with the program's first event. The last step ends when the program, the executing thread
@@ -71,7 +71,7 @@ def recorded_steps(rows: Rows, marks: Marks, executes: Bool, names: Ids) -> Stat
         bounds = np.append(bounds, end)
     if len(bounds) < 2:
         return None
-    return StatedSteps(tuple(str(number) for number in range(len(bounds) - 1)), bounds[:-1], bounds[1:])
+    return ReportedSteps(tuple(str(number) for number in range(len(bounds) - 1)), bounds[:-1], bounds[1:])
 
 
 def _of_one_lane(marks: Marks, executes: Bool) -> tuple[Marks, int]:

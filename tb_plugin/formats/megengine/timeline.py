@@ -23,7 +23,7 @@ from tb_plugin.formats.megengine.rows import BASE_BITS, LAUNCHED, WAITS, base_na
 from tb_plugin.formats.megengine.slices import moved, numbers, slices_of, text_ids
 from tb_plugin.formats.megengine.spelling import dims, integer_in, quoted, width_of
 from tb_plugin.formats.megengine.steps import STOPPED, Marks, Rows, recorded_steps
-from tb_plugin.model.trace.extra_columns import RESULT_SHAPES, OpenColumn, StatedSteps
+from tb_plugin.model.trace.extra_columns import RESULT_SHAPES, OpenColumn, ReportedSteps
 from tb_plugin.model.trace.kernel_rules import RuleFile
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, CallRole, EventKind, of_kind
 from tb_plugin.model.trace.strings import StringTable
@@ -334,7 +334,7 @@ class Timeline:
             found[owner_] = frozenset(some.tolist())
         return found
 
-    def _steps(self, core: _Core) -> StatedSteps | None:
+    def _steps(self, core: _Core) -> ReportedSteps | None:
         events, names = self.events, self.interner.names
         marks = np.flatnonzero((events.phase == INSTANT) & (events.name == names[STOPPED]))
         at = Marks(events.time_ns[marks], self.lanes.of[marks])

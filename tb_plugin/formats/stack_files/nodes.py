@@ -17,7 +17,7 @@ import pyarrow as pa
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.stack_profile import Places
-from tb_plugin.model.trace.graph_capture import NodeStacks, named_scopes
+from tb_plugin.model.trace.graph_capture import NodeStacks, scopes_of_kind
 from tb_plugin.model.trace.schema import MISSING, EventKind
 
 MAX_TEXT = 16 * 1024
@@ -86,7 +86,7 @@ def node_stacks(stacks: Mapping[str, Any], text_id: Callable[[str], int]) -> tup
     parents = np.array([above for above, _ in calls], np.int32)
     nodes = sorted(found)
     scope = np.array([found[node] for node in nodes], np.int32)
-    scopes = named_scopes(EventKind.PYTHON, names, parents)
+    scopes = scopes_of_kind(EventKind.PYTHON, names, parents)
     return NodeStacks(np.array(nodes, np.int64), scope, scopes), len(stacks) - len(found)
 
 

@@ -18,8 +18,15 @@ from msgspec import Struct
 from tb_plugin.errors import UnreadableTrace
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.formats.values import storable
-from tb_plugin.model.stack_profile import MAX_DEPTH, Counted, Places, joined, places_of_calls, places_of_stacks
-from tb_plugin.model.trace.order import YEAR, far_apart
+from tb_plugin.model.stack_profile import (
+    MAX_DEPTH,
+    Counted,
+    Places,
+    concatenate_places,
+    places_of_calls,
+    places_of_stacks,
+)
+from tb_plugin.model.trace.order import YEAR, is_far_from_median
 
 Int64 = npt.NDArray[np.int64]
 
@@ -105,7 +112,7 @@ def read_speedscope(data: bytes, log: IssueLog) -> Profiles:
         threads.append(profile.name[:MAX_TEXT] or f"profile {len(places)}")
     counted, what = next(iter(units.items()), ("value", ""))
     return Profiles(
-        pa.array(names, pa.large_string()), joined(places), tuple(threads), counted, what, seen, is_complete
+        pa.array(names, pa.large_string()), concatenate_places(places), tuple(threads), counted, what, seen, is_complete
     )
 
 
@@ -194,7 +201,7 @@ def _impossible(profile: _Profile, at: Int64, good: npt.NDArray[np.bool_]) -> np
     counted, _, _ = _UNITS.get(profile.unit, ("value", 1, ""))
     if counted != "ns" or not good.any():
         return np.zeros(len(at), np.bool_)
-    return good & far_apart(at, good)
+    return good & is_far_from_median(at, good)
 
 
 def _small(number: int) -> int:

@@ -19,7 +19,7 @@ from tb_plugin.model.trace.hardware import DeviceInfo
 from tb_plugin.model.trace.lanes import lanes
 from tb_plugin.model.trace.merged_processes import separated
 from tb_plugin.model.trace.order import kinds, plausible, sort
-from tb_plugin.model.trace.overflow import clipped, told
+from tb_plugin.model.trace.overflow import clipped, report_with_overflow
 from tb_plugin.model.trace.quarantine import counters_of, memory_of, set_aside, sized, totals_of
 from tb_plugin.model.trace.rows import Nests, Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, ON_DEVICE, OP_TREE, EventKind, MatrixUse, of_kind
@@ -91,9 +91,9 @@ def assemble(raw: RawTrace) -> TraceTable:
     components, odd = totals_of(raw.components, origin)
     report = set_aside(raw.report, "impossible_time", len(aside) + untimely + early, strange + odd)
     report = set_aside(report, "impossible_size", unsized, untotalled)
-    report = told(without_outside(report, outside), cut)
+    report = report_with_overflow(without_outside(report, outside), cut)
     arrows, unbound = recorded_arrows.bound(raw.arrows, raw.strings, rows, tracks, origin, position)
-    report = report if raw.window is not None else recorded_arrows.told(report, unbound)
+    report = report if raw.window is not None else recorded_arrows.report_with_arrows(report, unbound)
     return TraceTable(
         start_ns=rows.start,
         dur_ns=rows.end - rows.start,

@@ -74,7 +74,7 @@ class OpenColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class StatedColumn:
+class ReportedColumn:
     """A column of a vendor table; ``values`` are texts, integers or floats, null = empty."""
 
     key: str
@@ -85,17 +85,17 @@ class StatedColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class StatedTable:
+class ReportedTable:
     """A vendor table with its columns unchanged."""
 
     name: str
     """Name of the table in URLs: letters, digits and ``_``, unique in a trace."""
     title: str
-    columns: tuple[StatedColumn, ...]
+    columns: tuple[ReportedColumn, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class StatedSteps:
+class ReportedSteps:
     """Steps reported by the profile instead of annotations. Times as the rows' ``start_ns``, ascending."""
 
     label: tuple[str, ...]
@@ -108,7 +108,7 @@ ONLY_RELEASED = -2
 
 
 @dataclass(frozen=True, eq=False)
-class StatedMemory:
+class ReportedMemory:
     """Reported data about allocator events: one row for each of them, or none at all. -1 = not reported."""
 
     name: Int32 = no_rows(np.int32)

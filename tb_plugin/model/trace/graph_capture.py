@@ -56,7 +56,7 @@ class Scopes:
         return np.append(found, np.int32(MISSING))
 
 
-def named_scopes(kind: EventKind, name: Int32, parent: Int32, is_backward: Bool | None = None) -> Scopes:
+def scopes_of_kind(kind: EventKind, name: Int32, parent: Int32, is_backward: Bool | None = None) -> Scopes:
     """Returns scopes of one kind with only their names."""
     none = np.full(len(name), MISSING, np.int32)
     never = np.zeros(len(name), np.bool_)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from tb_plugin.model.trace.extra_columns import SINCE_1970, StatedColumn, StatedTable
+from tb_plugin.model.trace.extra_columns import SINCE_1970, ReportedColumn, ReportedTable
 
 _TEXT, _INT, _FLOAT = pa.string(), pa.int64(), pa.float64()
 
@@ -74,19 +74,19 @@ def job_table(name: str, columns: Mapping[str, Sequence[object]]) -> pa.Table:
     )
 
 
-def as_stated(name: str, table: pa.Table) -> StatedTable:
+def as_reported_table(name: str, table: pa.Table) -> ReportedTable:
     """Returns such a table as a trace stores it, without empty columns."""
     columns = [
-        StatedColumn(
+        ReportedColumn(
             key, key.removesuffix("_ns").replace("_", " ").capitalize(), _unit(key), table[key].combine_chunks()
         )
         for key in SCHEMAS[name]
         if table[key].null_count < table.num_rows
     ]
-    return StatedTable(name, _TITLES[name], tuple(columns))
+    return ReportedTable(name, _TITLES[name], tuple(columns))
 
 
-def stated_in(tables: Iterable[StatedTable], name: str) -> pa.Table | None:
+def reported_table(tables: Iterable[ReportedTable], name: str) -> pa.Table | None:
     """Returns the table ``name`` of a trace; None if it is not reported."""
     found = next((table for table in tables if table.name == name), None)
     if found is None:

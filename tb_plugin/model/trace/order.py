@@ -57,7 +57,7 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
         unset |= start <= 0
     far = (raw.dur_ns > FAR) | (raw.dur_ns < 0) | ((raw.dur_ns > YEAR) & ~of_kind(raw.kind, *ON_DEVICE))
     if int(start.max()) - int(start.min()) > YEAR and not unset.all():
-        far |= far_apart(start, ~unset)
+        far |= is_far_from_median(start, ~unset)
     bad = far | unset
     if not bad.all():
         # Ends count from the first start and must fit as well; unsigned numbers hold what int64 does not.
@@ -68,7 +68,7 @@ def plausible(raw: RawTrace) -> tuple[Int64, Int64]:
     return np.flatnonzero(~bad), np.flatnonzero(bad)
 
 
-def far_apart(time_ns: Int64, known: Bool | slice = slice(None)) -> Bool:
+def is_far_from_median(time_ns: Int64, known: Bool | slice = slice(None)) -> Bool:
     """Returns which times are further than a year from the median of the known times; needs at least one."""
     # Quarters keep the difference of two int64 inside int64.
     far: Bool = np.abs(time_ns // 4 - int(np.median(time_ns[known] // 4))) > YEAR // 4

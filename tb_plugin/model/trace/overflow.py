@@ -79,7 +79,7 @@ def clipped(rows: Rows) -> tuple[Rows, ClippedRows]:
     return replace(rows, end=end), ClippedRows(found.row.astype(np.int32), recorded)
 
 
-def told(report: ReadReport, cut: ClippedRows) -> ReadReport:
+def report_with_overflow(report: ReadReport, cut: ClippedRows) -> ReadReport:
     """Returns the report with the changed rows."""
     count = len(cut.row)
     if not count:

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.model.trace.extra_columns import AllocatorTotals, StatedMemory, totals_from
+from tb_plugin.model.trace.extra_columns import AllocatorTotals, ReportedMemory, totals_from
 from tb_plugin.model.trace.order import MOST, far_from, summable
 from tb_plugin.model.trace.report import Issue, ReadReport
 from tb_plugin.model.trace.schema import MISSING
@@ -45,8 +45,8 @@ def sized(args: DeviceArgs) -> DeviceArgs:
 
 
 def memory_of(
-    memory: MemoryEvents, stated: StatedMemory, origin: int
-) -> tuple[MemoryEvents, StatedMemory, int, int, int]:
+    memory: MemoryEvents, stated: ReportedMemory, origin: int
+) -> tuple[MemoryEvents, ReportedMemory, int, int, int]:
     """Returns allocator events by time, their reported data, and the numbers of impossible times, sizes and totals.
 
     Events with impossible times or sizes are excluded; those with impossible totals have no total.
@@ -72,12 +72,12 @@ def memory_of(
     )
 
 
-def _reported_memory(stated: StatedMemory, order: Int64, origin: int) -> StatedMemory:
+def _reported_memory(stated: ReportedMemory, order: Int64, origin: int) -> ReportedMemory:
     if not len(stated.name):
         return stated
     pooled = stated.pooled_ns[order]
     known = (pooled != MISSING) & ~far_from(pooled, origin)
-    return StatedMemory(stated.name[order], stated.allocator[order], np.where(known, pooled - origin, MISSING))
+    return ReportedMemory(stated.name[order], stated.allocator[order], np.where(known, pooled - origin, MISSING))
 
 
 def totals_of(totals: AllocatorTotals, origin: int) -> tuple[AllocatorTotals, int]:

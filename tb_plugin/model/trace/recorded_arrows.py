@@ -97,7 +97,7 @@ def _next(rows: Rows, track: Int32, time: Int64) -> Int32:
     return np.where(there, row, MISSING).astype(np.int32)
 
 
-def told(report: ReadReport, unbound: int) -> ReadReport:
+def report_with_arrows(report: ReadReport, unbound: int) -> ReadReport:
     """Returns the report with unbound arrows."""
     if not unbound:
         return report

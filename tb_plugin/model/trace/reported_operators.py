@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from tb_plugin.model.trace.extra_columns import StatedColumn, StatedTable
+from tb_plugin.model.trace.extra_columns import ReportedColumn, ReportedTable
 
 NAME = "operator_calls"
 _TEXT, _INT = pa.large_string(), pa.int64()
@@ -21,16 +21,16 @@ TIMES = {
 SCHEMA = pa.schema([*((key, _TEXT) for key in TEXTS), *((key, _INT) for key in TIMES)])
 
 
-def as_stated(table: pa.Table) -> StatedTable:
+def as_reported_table(table: pa.Table) -> ReportedTable:
     """Returns such a table as a trace stores it."""
     columns = [
-        StatedColumn(key, title, "ns" if key in TIMES else "", table[key].combine_chunks())
+        ReportedColumn(key, title, "ns" if key in TIMES else "", table[key].combine_chunks())
         for key, title in {**TEXTS, **TIMES}.items()
     ]
-    return StatedTable(NAME, "Calls of operators", tuple(columns))
+    return ReportedTable(NAME, "Calls of operators", tuple(columns))
 
 
-def stated_operators(tables: Iterable[StatedTable]) -> pa.Table | None:
+def reported_operators(tables: Iterable[ReportedTable]) -> pa.Table | None:
     """Returns the operator table of a trace; None if it is not reported."""
     found = next((table for table in tables if table.name == NAME), None)
     if found is None:

@@ -13,9 +13,16 @@ import numpy.typing as npt
 from tb_plugin.model.trace.order import far_from
 from tb_plugin.model.trace.rows import Rows
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
-from tb_plugin.model.trace.steps.annotations import Marks, inside, iterations, marking, steps_of_marks, told
+from tb_plugin.model.trace.steps.annotations import (
+    Marks,
+    inside,
+    iterations,
+    marking,
+    match_annotations,
+    steps_of_marks,
+)
 from tb_plugin.model.trace.steps.repetition import inferred_steps
-from tb_plugin.model.trace.steps.windows import STATED, STEP_NAME, DeviceWork, find_steps, whole_trace
+from tb_plugin.model.trace.steps.windows import STATED, STEP_NAME, DeviceWork, find_steps, single_step
 from tb_plugin.model.trace.table import RawTrace, Steps
 from tb_plugin.model.trace.window import steps_of
 
@@ -64,7 +71,7 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
     for chosen in ((EventKind.OPERATOR,), *annotated, DEVICE_WORK, tuple(EventKind)):
         members = rows.of(*chosen)
         if len(members):
-            whole = whole_trace(int(rows.start[members].min()), int(rows.end[members].max()), device_work)
+            whole = single_step(int(rows.start[members].min()), int(rows.end[members].max()), device_work)
             return replace(whole, unanswered=inferred.unanswered)
     return Steps()
 
@@ -78,7 +85,7 @@ def _marks(raw: RawTrace, rows: Rows) -> Marks | None:
     if not len(at):
         return None
     names, which = np.unique(rows.name[at], return_inverse=True)
-    first, served = told(raw.strings.take(names), patterns)
+    first, served = match_annotations(raw.strings.take(names), patterns)
     return iterations(
         Marks(rows.track[at].astype(np.int64), rows.start[at], rows.end[at], first[which], served.only(which))
     )

@@ -22,9 +22,9 @@ from tb_plugin.model.trace.extra_columns import (
     AllocatorBlocks,
     AllocatorTotals,
     OpenColumn,
-    StatedMemory,
-    StatedSteps,
-    StatedTable,
+    ReportedMemory,
+    ReportedSteps,
+    ReportedTable,
 )
 from tb_plugin.model.trace.graph_capture import Captured, merge_captures
 from tb_plugin.model.trace.hardware import DeviceInfo
@@ -282,7 +282,7 @@ class RawTrace:
     device_args: DeviceArgs = field(default_factory=DeviceArgs)
     collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
     memory: MemoryEvents = field(default_factory=MemoryEvents)
-    stated_memory: StatedMemory = field(default_factory=StatedMemory)
+    stated_memory: ReportedMemory = field(default_factory=ReportedMemory)
     counters: CounterEvents = field(default_factory=CounterEvents)
     counter_series: CounterSeries = field(default_factory=CounterSeries)
     flows: Flows = field(default_factory=Flows)
@@ -309,11 +309,11 @@ class RawTrace:
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
     classes: ClassNames = field(default_factory=lambda: ClassNames())
-    stated_steps: StatedSteps | None = None
+    stated_steps: ReportedSteps | None = None
     """Steps reported by the profile; None: they are derived from rows."""
     others: tuple[OpenColumn, ...] = ()
     """Recorded properties without a column, by their name in the profile."""
-    stated: tuple[StatedTable, ...] = ()
+    stated: tuple[ReportedTable, ...] = ()
     blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
     totals: AllocatorTotals = field(default_factory=AllocatorTotals)
     components: AllocatorTotals = field(default_factory=AllocatorTotals)
@@ -381,7 +381,7 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Whole:
+class FullTrace:
     """The whole trace of an opened window that exists because the trace does not fit into memory."""
 
     end_ns: int
@@ -409,7 +409,7 @@ class Window:
     lag_ns: int
     steps: Steps
     """Recorded steps completely inside, measured in the whole trace; none when not even one fits."""
-    whole: Whole
+    whole: FullTrace
 
 
 @dataclass(frozen=True)
@@ -424,7 +424,7 @@ class Coverage:
     fraction_read: float
     complete: bool
     """Whether the file has its end and was opened completely."""
-    whole: Whole | None = None
+    whole: FullTrace | None = None
     """None: the whole file was opened."""
 
 
@@ -474,7 +474,7 @@ class TraceTable:
     calls: CallNames
     classes: ClassNames
     memory: MemoryEvents
-    stated_memory: StatedMemory
+    stated_memory: ReportedMemory
     counters: CounterEvents
     counter_series: CounterSeries
     arrows: Arrows
@@ -489,7 +489,7 @@ class TraceTable:
     """Device rows whose external id and launch give different operators."""
     others: tuple[OpenColumn, ...]
     """Recorded properties without a column, in the order of the profile."""
-    stated: tuple[StatedTable, ...]
+    stated: tuple[ReportedTable, ...]
     blocks: AllocatorBlocks
     totals: AllocatorTotals
     components: AllocatorTotals

@@ -17,8 +17,8 @@ from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.report import ReadReport
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.served_work import Served
-from tb_plugin.model.trace.steps.windows import WHOLE_TRACE
-from tb_plugin.model.trace.table import Coverage, RawTrace, Steps, Whole, Window
+from tb_plugin.model.trace.steps.windows import SINGLE_STEP_LABEL
+from tb_plugin.model.trace.table import Coverage, FullTrace, RawTrace, Steps, Window
 
 Int64 = npt.NDArray[np.int64]
 
@@ -28,7 +28,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Asked:
+class WindowRequest:
     """A requested window: labels of its first and last step, or times from the start of the trace (ns).
 
     An open end extends as far as memory allows; an empty request starts at the first step (or event).
@@ -38,16 +38,16 @@ class Asked:
     times_ns: tuple[int, int | None] | None = None
 
 
-def parse_window(text: str) -> Asked:
+def parse_window(text: str) -> WindowRequest:
     """Parses ``7``, ``7-9``, ``0ns``, ``0ns-500ns`` or nothing. Raises BadRequest."""
     if not text:
-        return Asked()
+        return WindowRequest()
     if found := _STEPS.fullmatch(text):
-        return Asked(steps=(found[1], found[2]))
+        return WindowRequest(steps=(found[1], found[2]))
     if found := _TIMES.fullmatch(text):
         begin, end = int(found[1]), None if found[2] is None else int(found[2])
         if end is None or end > begin:
-            return Asked(times_ns=(begin, end))
+            return WindowRequest(times_ns=(begin, end))
     raise BadRequest(
         "The window is not valid.", "window", "Write steps (7 or 7-9) or times from the start of the trace (0ns-500ns)."
     )
@@ -101,7 +101,7 @@ class Survey:
         )
 
 
-def choose(survey: Survey, asked: Asked, room_bytes: int, need_bytes: int, budget_bytes: int) -> Window:
+def choose(survey: Survey, asked: WindowRequest, room_bytes: int, need_bytes: int, budget_bytes: int) -> Window:
     """Returns the longest window with at most ``room_bytes`` of text from the requested start.
 
     It has whole steps if at least one fits, otherwise a time range. ``need_bytes`` (of the whole trace) and
@@ -118,11 +118,11 @@ def choose(survey: Survey, asked: Asked, room_bytes: int, need_bytes: int, budge
         raise BadRequest("The trace has no steps.", "window", "Use times from its start, such as 0ns-500ns.")
     else:
         begin, end = 0, _fitting(survey, 0, None, room_bytes)
-    whole = Whole(survey.end_ns, survey.label, need_bytes, budget_bytes, survey.first_work_ns)
+    whole = FullTrace(survey.end_ns, survey.label, need_bytes, budget_bytes, survey.first_work_ns)
     return Window(survey.origin_ns, begin, end, survey.lag_ns, survey.steps_in(begin, end), whole)
 
 
-def _whole_steps(survey: Survey, asked: Asked, room_bytes: int) -> tuple[int, int]:
+def _whole_steps(survey: Survey, asked: WindowRequest, room_bytes: int) -> tuple[int, int]:
     first, last = asked.steps or (survey.label[0], None)
     low, high = _position(survey, first), _position(survey, last or survey.label[-1])
     if high < low:
@@ -181,7 +181,7 @@ def steps_of(window: Window) -> Steps:
     if window.steps.recorded:
         return window.steps
     begin, end = np.array([window.begin_ns], np.int64), np.array([_end(window)], np.int64)
-    return Steps((WHOLE_TRACE,), begin, end, begin, end, recorded=False)
+    return Steps((SINGLE_STEP_LABEL,), begin, end, begin, end, recorded=False)
 
 
 def _end(window: Window) -> int:

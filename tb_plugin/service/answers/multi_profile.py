@@ -138,7 +138,7 @@ class MultiProfileAnswers:
         others = self._profiles_in_run(entries[0], analysis)
         beside: Sequence[tuple[str, Source]] = ()
         if others:
-            found = self._team.gather(others, registry.analysis_named(analysis.traits.beside), Params(), wait)
+            found = self._team.gather(others, registry.analysis_by_id(analysis.traits.beside), Params(), wait)
             if found.waiting:
                 return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
             beside = found.ready
@@ -163,7 +163,7 @@ class MultiProfileAnswers:
     def _profiles_in_run(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
         if not analysis.traits.beside:
             return []
-        formats = registry.formats_of(registry.analysis_named(analysis.traits.beside))
+        formats = registry.formats_of(registry.analysis_by_id(analysis.traits.beside))
         found = self._catalog.matching(Place(entry.found.run))
         return list({one.found.worker: one for one in found if one.found.reader.id in formats}.values())
 

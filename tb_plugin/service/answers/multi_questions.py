@@ -14,7 +14,7 @@ from tb_plugin.lib.isolation import isolated
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.payloads import StepInfo, Table, View
 from tb_plugin.payloads.export import to_json
-from tb_plugin.registry import analysis_named
+from tb_plugin.registry import analysis_by_id
 from tb_plugin.service import mapped_part, part_codec
 from tb_plugin.service.answers.step_selection import chosen_steps
 from tb_plugin.service.answers.summary_sources import RankSummary, Refusal, parts_of
@@ -36,7 +36,7 @@ class WritePart:
 
     def answer(self, models: OpenModels, report: Report) -> str:
         """Returns ``target``. Raises BadRequest, CacheRefused."""
-        analysis = analysis_named(self.view_id)
+        analysis = analysis_by_id(self.view_id)
         numbers = models.part(self.file, analysis, self.params)
         for view_id, names in analysis.borrows.items():
             numbers = part_codec.borrowed(numbers, self._borrowed(models, view_id), names)
@@ -45,7 +45,7 @@ class WritePart:
         return self.target
 
     def _borrowed(self, models: OpenModels, view_id: str) -> Part | None:
-        analysis = analysis_named(view_id)
+        analysis = analysis_by_id(view_id)
         made = models.made(self.file)
         if missing_of(analysis, made) is not None:
             return None
@@ -96,7 +96,7 @@ class WriteMergedPart:
 
         Raises CacheFileLost, CacheRefused, and UserError if the parts need more memory than all workers may use.
         """
-        analysis = analysis_named(self.view_id)
+        analysis = analysis_by_id(self.view_id)
         view = joining(analysis)
         if view is None:
             raise NotFoundError("The parts of this view are not combined.", self.view_id, "Request its answer instead.")
@@ -160,7 +160,7 @@ class _Together:
         found = [models.kept_part(path, worker) for worker, path in self.parts]
         labels = dict.fromkeys(label for item in found for label in item.steps)
         chosen = chosen_steps(self.steps, [StepInfo(label, 0, 0) for label in labels])
-        analysis = analysis_named(self.view_id)
+        analysis = analysis_by_id(self.view_id)
         return isolated(analysis.title, lambda: analysis.answer(found, replace(self.params, steps=chosen)))
 
     def _whole(self, models: OpenModels) -> ColumnTable:
@@ -180,7 +180,7 @@ class AskMultiView(_Together):
         answer = self._answer(models)
         if isinstance(answer, View):
             give_back_memory()  # a page of a table needs little of what the first look at a run takes
-        return isolated(analysis_named(self.view_id).title, lambda: to_json(answer))
+        return isolated(analysis_by_id(self.view_id).title, lambda: to_json(answer))
 
 
 @dataclass(frozen=True)

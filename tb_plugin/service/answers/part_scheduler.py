@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tb_plugin.analysis.base import Analysis, Params
 from tb_plugin.errors import CacheFileLost, CacheRefused, NotFoundError, TorchTraceError, UserError
 from tb_plugin.payloads import Profile
-from tb_plugin.registry import analysis_named, formats_of, model_of
+from tb_plugin.registry import analysis_by_id, formats_of, model_of
 from tb_plugin.service.answers.multi_questions import Source, WritePart
 from tb_plugin.service.answers.summary_sources import RankSummary, Summaries
 from tb_plugin.service.graph_captures import Captures
@@ -28,7 +28,7 @@ from tb_plugin.service.workers.request import Job
 from tb_plugin.storage.cache import FileStore
 
 if TYPE_CHECKING:
-    from tb_plugin.service.answers.dask_parts import ClusterParts
+    from tb_plugin.service.answers.background_parts import ClusterParts
 
 _SUFFIX = ".part"
 
@@ -99,7 +99,7 @@ class PartScheduler:
                 asked = _PartRequest(entry, analysis, params, capture(entry))
                 if entry.found.reader.id not in formats:
                     try:
-                        analysis_named(analysis.id, model_of(entry.found.reader))
+                        analysis_by_id(analysis.id, model_of(entry.found.reader))
                     except NotFoundError as error:
                         state.failed.append((entry.found.worker, error))
                     continue

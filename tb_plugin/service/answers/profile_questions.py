@@ -19,7 +19,7 @@ from tb_plugin.lib.isolation import Isolation, isolated
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Notices
 from tb_plugin.payloads.export import to_json
-from tb_plugin.registry import analysis_named
+from tb_plugin.registry import analysis_by_id
 from tb_plugin.rules import rule_ids
 from tb_plugin.service.workers.model_cache import ModelFile, OpenModels
 from tb_plugin.service.workers.question import Report
@@ -36,7 +36,7 @@ class AskView:
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the JSON. Raises NotFoundError, BadRequest."""
-        analysis = analysis_named(self.view_id)
+        analysis = analysis_by_id(self.view_id)
         part = models.part(self.file, analysis, self.params)
         return isolated(analysis.title, lambda: to_json(analysis.answer([part], self.params)))
 
@@ -100,7 +100,7 @@ class AskNumbers:
         """Returns the JSON of ``Numbers``. Raises NotFoundError, BadRequest."""
         views, parts = _Views(), Isolation()
         for view_id in dict.fromkeys((*self.told_ids, *self.view_ids, *self.counted_ids)):
-            analysis = analysis_named(view_id)
+            analysis = analysis_by_id(view_id)
             found = parts.run(analysis.title, partial(self._numbers, models, analysis), _Views())
             views.facts |= found.facts
             views.tables |= found.tables
@@ -195,7 +195,7 @@ def _without(notices: Notices, rules: Sequence[str]) -> Notices:
 
 def _table_rows(models: OpenModels, file: ModelFile, view_id: str, params: Params) -> tuple[Frame, Int64]:
     """A table and which of its rows that are asked for. Raises NotFoundError, BadRequest."""
-    part = models.part(file, analysis_named(view_id), params)
+    part = models.part(file, analysis_by_id(view_id), params)
     frame = part.frames.get(params.table or "")
     if frame is None:
         names = ", ".join(part.frames) or "none"

@@ -125,7 +125,7 @@ def current_settings() -> Settings:
 def memory_estimate(job: RankJob) -> int:
     """Returns the estimated memory of a job, from the names and sizes of its files."""
     return peak_memory_bytes(
-        registry.reader_named(job.reader), unseen_sizes({file.path: file.size for file in job.files})
+        registry.reader_by_id(job.reader), unseen_sizes({file.path: file.size for file in job.files})
     )
 
 
@@ -185,7 +185,7 @@ def _current(job: RankJob) -> Outcome | None:
 
 
 def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
-    reader = registry.reader_named(job.reader)
+    reader = registry.reader_by_id(job.reader)
     folder = Folder(job.folder)
     with _local(folder, job.files) as paths, _ONE_AT_A_TIME:
         need, budget = peak_memory_bytes(reader, local_file_sizes(paths)), budget_bytes(limit_bytes)
@@ -206,7 +206,7 @@ def _summary(job: RankJob, limit_bytes: int | None) -> tuple[bytes, bool]:
         from tb_plugin.views.distributed.part_schema import stamp
 
         try:
-            part = part_with_borrowed(registry.analysis_named(format.VIEW), made)
+            part = part_with_borrowed(registry.analysis_by_id(format.VIEW), made)
             outline = model.outline(made)
             about = SummaryHeader(
                 stamp(),
@@ -229,7 +229,7 @@ def part_with_borrowed(analysis: Analysis[Any], made: Any) -> Part:
     """Returns the part of a view about the whole profile, with parts borrowed from other views. Raises UserError."""
     part = isolated(analysis.title, lambda: analysis.part(made, Params()))
     for view_id, names in analysis.borrows.items():
-        other = registry.analysis_named(view_id)
+        other = registry.analysis_by_id(view_id)
         if missing_of(other, made) is None:
             lent = isolated(other.title, partial(other.part, made, Params()))
             part = part_codec.borrowed(part, lent, names)

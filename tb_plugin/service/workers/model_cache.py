@@ -71,7 +71,7 @@ class OpenModels:
         opened = self._file(file)
         if opened.made is None:
             opened.made = (
-                self._with_captures(file) if file.captures else registry.model_named(file.model).read(file.path)
+                self._with_captures(file) if file.captures else registry.model_by_id(file.model).read(file.path)
             )
             mapped = [each for each in self._files.values() if each.made is not None]
             for each in mapped[:-_MAX_MODELS]:
@@ -87,7 +87,7 @@ class OpenModels:
         """Returns the model in a file, which must have that type. Raises NotFoundError, CacheFileLost."""
         made = self.made(file)
         if not isinstance(made, kind):
-            has, wanted = registry.model_named(file.model).noun, registry.noun_of(kind)
+            has, wanted = registry.model_by_id(file.model).noun, registry.noun_of(kind)
             raise NotFoundError(f"This profile is {has}, but {wanted} is required.", "", "Choose another profile.")
         return made
 

@@ -49,7 +49,7 @@ class Open:
 
     def answer(self, models: OpenModels, report: Report) -> None:
         """Opens both. Raises CacheFileLost."""
-        _open_beside(registry.model_named(self.file.model), models.made(self.file), self.file.path)
+        _open_beside(registry.model_by_id(self.file.model), models.made(self.file), self.file.path)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class AskOffered:
 
     def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
         """Returns the views for the navigation. Raises CacheFileLost."""
-        model, made = registry.model_named(self.file.model), models.made(self.file)
+        model, made = registry.model_by_id(self.file.model), models.made(self.file)
         return _view_infos(_navigation_views(model), made, model.outline(made))[0]
 
 
@@ -91,7 +91,7 @@ class Parse:
             raise _refused(
                 dict(self.files), self.limits, "the ranks of a merged file can only be read together and completely."
             )
-        reader = registry.reader_named(self.reader_id)
+        reader = registry.reader_by_id(self.reader_id)
         model = registry.model_of(reader)
         raw, progress = self._read(reader, report)
         ranks = rank_traces(raw) if isinstance(raw, RawTrace) and raw.window is None else []
@@ -246,10 +246,10 @@ def _navigation_views(model: Model[Any, Any]) -> list[Analysis[Any]]:
 
 
 def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal) -> Summary:
-    model, made = registry.model_named(file.model), models.made(file)
+    model, made = registry.model_by_id(file.model), models.made(file)
     outline = model.outline(made)
     shown, absent = _view_infos(views, made, outline)
-    default = registry.analysis_named(model.default_view)
+    default = registry.analysis_by_id(model.default_view)
     # The page shows it next anyway.
     count, figures = isolated(
         default.title, lambda: _first(models.part(file, default, Params())), lambda failure: (1, [])

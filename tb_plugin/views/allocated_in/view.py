@@ -18,7 +18,7 @@ from tb_plugin.analysis.memory.origins import ORIGINS, origins_at
 from tb_plugin.analysis.memory.owners import owners_at, tracks_of
 from tb_plugin.analysis.memory.tables import module_names
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import distinct_values

@@ -21,7 +21,7 @@ from tb_plugin.analysis.kernel_classes import word_of
 from tb_plugin.analysis.selection import Selection
 from tb_plugin.lib.groupby import group, places_of, sum_by
 from tb_plugin.model.trace.hardware import DeviceInfo
-from tb_plugin.model.trace.job_tables import OPERATIONS, stated_in
+from tb_plugin.model.trace.job_tables import OPERATIONS, reported_table
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, NO_OPERATOR, EventKind, MatrixUse, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.diff.kernel_families import PASSES, families_of
@@ -136,7 +136,7 @@ def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> d
     """Reported wait and transfer time of each collective in the selected steps; null if not reported."""
     columns = ("wait_ns", "transit_ns")
     nothing = {f"stated_{key}": pa.nulls(len(collectives), pa.int64()) for key in columns}
-    table = stated_in(trace.stated, OPERATIONS)
+    table = reported_table(trace.stated, OPERATIONS)
     if table is None:
         return nothing
     if selection.steps is not None and trace.steps.recorded:

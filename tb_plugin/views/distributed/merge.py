@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tb_plugin.analysis.base import Frame, Params, Part, coverage_of
-from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN, bus_factor
+from tb_plugin.analysis.bus_bandwidth import bus_factor
+from tb_plugin.analysis.collective_names import POINT_TO_POINT, UNEVEN
 from tb_plugin.lib.groupby import group_sorted, quantile_by
 from tb_plugin.lib.malloc_trim import give_back_memory
 from tb_plugin.lib.model_cache import remembered

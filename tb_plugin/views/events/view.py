@@ -19,7 +19,7 @@ from tb_plugin.analysis.kernel_classes import classify_kernels, word_of
 from tb_plugin.analysis.metrics import CHOSEN, SHARED, define
 from tb_plugin.analysis.range_patterns import module_label
 from tb_plugin.analysis.selection import select_rows
-from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind

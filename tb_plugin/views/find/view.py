@@ -15,8 +15,8 @@ from tb_plugin.analysis.filters import EVENT, matching
 from tb_plugin.analysis.metrics import SHARED, define
 from tb_plugin.analysis.range_patterns import MODULE_PREFIXES
 from tb_plugin.analysis.selection import select_rows
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.analysis.timeline.lanes import lanes_of
-from tb_plugin.analysis.track_names import track_names
 from tb_plugin.analysis.view_entry import DeclaredView
 from tb_plugin.errors import BadRequest
 from tb_plugin.lib.groupby import ratio, sum_by

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def _missing(trace: TraceTable) -> Missing | None:
-    from tb_plugin.model.trace.reported_operators import stated_operators
+    from tb_plugin.model.trace.reported_operators import reported_operators
     from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 
-    if of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any() or stated_operators(trace.stated) is not None:
+    if of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any() or reported_operators(trace.stated) is not None:
         return None
     return Missing("The trace contains no operators.", trace.recorder.todo("view.operators"))
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tb_plugin.analysis.base import Frame, Params, Part, answer_view
 from tb_plugin.analysis.selection import select_rows
 from tb_plugin.analysis.view_entry import DeclaredView
-from tb_plugin.model.trace.extra_columns import SINCE_1970, StatedColumn
+from tb_plugin.model.trace.extra_columns import SINCE_1970, ReportedColumn
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Column, Metric, Table, Unit, View
@@ -78,7 +78,7 @@ def _null_if_missing(values: npt.NDArray[np.signedinteger]) -> pa.Array:
     return pa.array(values, mask=values == MISSING)
 
 
-def _column_parts(trace: TraceTable, column: StatedColumn) -> tuple[str, str, Unit, pa.Array]:
+def _column_parts(trace: TraceTable, column: ReportedColumn) -> tuple[str, str, Unit, pa.Array]:
     """Returns key, title, unit and values of a column; an unknown unit goes into the title.
 
     Clock times are relative to the first event of the timeline: browsers lose digits of times since 1970.

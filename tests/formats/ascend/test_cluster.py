@@ -19,7 +19,16 @@ from tb_plugin.formats.ascend.cluster.reader import AscendClusterReader
 from tb_plugin.formats.ascend.reader import AscendReader
 from tb_plugin.formats.base import ListedFile, ReadOptions, no_progress
 from tb_plugin.model.cluster import Cluster
-from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, stated_in
+from tb_plugin.model.trace.job_tables import (
+    BANDS,
+    GROUPS,
+    LINKS,
+    OPERATIONS,
+    PACKETS,
+    SCHEMAS,
+    STEP_TIMES,
+    reported_table,
+)
 from tb_plugin.model_kinds.rows import CLUSTER
 from tb_plugin.views.cluster.view import ClusterAnalysis
 from tests.conftest import SAMPLES
@@ -321,7 +330,7 @@ def test_what_ranks_state_makes_the_analysis(place: str, job: str) -> None:
     for folder in sorted((RECORDED / "logdir" / job).glob("rank_*")):
         files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         raw = AscendReader().read(Files(files), ReadOptions(), no_progress)
-        parts.append({name: table for name in SCHEMAS if (table := stated_in(raw.stated, name)) is not None})
+        parts.append({name: table for name in SCHEMAS if (table := reported_table(raw.stated, name)) is not None})
     if not all(parts):
         pytest.skip("profiles of ranks state no tables of a job")
     mine, stated = together(parts), recorded(place).tables

@@ -22,7 +22,16 @@ from tb_plugin.formats.ascend.communication.groups import number_of, reported_gr
 from tb_plugin.formats.ascend.communication.steps import steps_of
 from tb_plugin.formats.ascend.communication.units import scaled_integers, texts_of
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, stated_in
+from tb_plugin.model.trace.job_tables import (
+    BANDS,
+    GROUPS,
+    LINKS,
+    OPERATIONS,
+    PACKETS,
+    SCHEMAS,
+    STEP_TIMES,
+    reported_table,
+)
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import RawTrace
 from tests.formats.ascend.databases import ANALYSED, database, read
@@ -77,7 +86,7 @@ def told(raw: RawTrace, file: str = "") -> set[str]:
 
 
 def stated(raw: RawTrace, name: str) -> list[Json]:
-    table = stated_in(raw.stated, name)
+    table = reported_table(raw.stated, name)
     return [] if table is None else table.to_pylist()
 
 
@@ -428,6 +437,6 @@ def test_tables_have_the_columns_that_views_share() -> None:
     )  # fmt: skip
     assert [table.name for table in raw.stated] == list(SCHEMAS)
     for table in raw.stated:
-        found = stated_in(raw.stated, table.name)
+        found = reported_table(raw.stated, table.name)
         assert found is not None and found.schema == pa.schema(SCHEMAS[table.name])
         assert all(column.values.null_count < len(column.values) for column in table.columns)

@@ -14,7 +14,7 @@ import pytest
 
 from tb_plugin.analysis.base import Params, Part
 from tb_plugin.analysis.collective_names import collective_name
-from tb_plugin.model.trace.job_tables import BANDS, LINKS, OPERATIONS, PACKETS, STEP_TIMES, stated_in
+from tb_plugin.model.trace.job_tables import BANDS, LINKS, OPERATIONS, PACKETS, STEP_TIMES, reported_table
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tb_plugin.payloads import Series, Table, View
 from tb_plugin.storage.files import FileSource
@@ -71,7 +71,9 @@ def test_overlap(run: str) -> None:
     """Bug: with a column Device_id first, its numbers are taken for steps. Bug: the mean ("all") loses its fractions."""
     said = golden(run, "overlap")["data"]
     rows = {row["worker"]: row for row in table(run, "rank_steps")}
-    devices = {name: stated_in(trace.stated, STEP_TIMES)["device"][0].as_py() for name, trace in traces(run).items()}
+    devices = {
+        name: reported_table(trace.stated, STEP_TIMES)["device"][0].as_py() for name, trace in traces(run).items()
+    }
     steps = {str(devices[name]) if devices[name] is not None else row["step"] for name, row in rows.items()}
     assert said.keys() - {"all"} == steps
     assert {row["step"] for row in rows.values()} == {{"alexnet": "50", "gpt3_20": "2", "qwen3_p": "13"}[run[:7]]}
@@ -145,7 +147,7 @@ def test_kinds_of_calls(run: str) -> None:
 def moved(trace: TraceTable, parts_too: bool) -> dict[str, int]:
     """Bytes by what the plugin calls a kind: the name up to its first digit."""
     found: dict[str, int] = defaultdict(int)
-    for row in stated_in(trace.stated, BANDS).to_pylist():
+    for row in reported_table(trace.stated, BANDS).to_pylist():
         if parts_too or row["part_of"] is None:
             found[re.split(r"\d", row["operation"])[0]] += row["bytes"]
     return found
@@ -280,7 +282,7 @@ def test_the_library_s_name_of_a_group_tells_its_number(rank: int) -> None:
 
 
 def _sorted(raw: RawTrace, name: str, keys: Sequence[str]) -> list[Json]:
-    rows = stated_in(raw.stated, name).to_pylist()
+    rows = reported_table(raw.stated, name).to_pylist()
     for row in rows:
         del row["rank"]
     return sorted(rows, key=lambda row: [str(row.get(key)) for key in keys])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params
-from tb_plugin.formats.ascend.kernels import Kernels, places_among
+from tb_plugin.formats.ascend.kernel_details import Kernels, places_among
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import RawTrace

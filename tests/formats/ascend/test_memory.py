@@ -11,7 +11,7 @@ import pytest
 from tb_plugin.analysis.base import Params
 from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.extra_columns import ONLY_RELEASED
-from tb_plugin.model.trace.job_tables import LINKS, as_stated, job_table
+from tb_plugin.model.trace.job_tables import LINKS, as_reported_table, job_table
 from tb_plugin.model.trace.schema import MISSING
 from tb_plugin.model.trace.table import RawTrace
 from tb_plugin.views.stated.view import VendorTables
@@ -200,7 +200,9 @@ def test_no_digit_of_a_stated_table_is_lost() -> None:
     assert found["timestamp_ns"] == ("Timestamp", "ns since 1970", stamps)
     assert found["odd"] == ("Odd", "", ["1234567890.1234567891", "0.5"])
     assert found["time_us"] == ("Time", "us", [1.5, 84.49799999999999])
-    trace = assemble(replace(raw, stated=(table, as_stated(LINKS, job_table(LINKS, {"bytes_per_second": [1.8e10]})))))
+    trace = assemble(
+        replace(raw, stated=(table, as_reported_table(LINKS, job_table(LINKS, {"bytes_per_second": [1.8e10]}))))
+    )
     frames = VendorTables().part(trace, Params()).frames
     (speed,) = (one.metric for one in frames[LINKS].columns if one.metric.key == "bytes_per_second")
     assert (speed.title, speed.unit) == ("Bytes per second", "bytes_per_second")

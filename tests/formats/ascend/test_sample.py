@@ -12,7 +12,7 @@ import pytest
 
 from tb_plugin.analysis.base import Params
 from tb_plugin.analysis.timeline.lanes import lanes_of, tracks_of
-from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, stated_in
+from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, reported_table
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Table
@@ -99,7 +99,7 @@ def test_the_stated_times_of_steps(case: Case) -> None:
 
 def test_communication(case: Case) -> None:
     """Calls, what they moved, and whose the groups are, as they were invented."""
-    tables = {name: stated_in(case.trace.stated, name) for name in (OPERATIONS, BANDS, LINKS, GROUPS)}
+    tables = {name: reported_table(case.trace.stated, name) for name in (OPERATIONS, BANDS, LINKS, GROUPS)}
     calls, bands, links, groups = (found.to_pylist() for found in tables.values() if found is not None)
     said = {one["name"]: one for one in case.truth["collectives"]}
     assert [row["operation"] for row in sorted(calls, key=lambda row: row["start_ns"])] == [*said]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.table import RawTrace, TraceTable
 from tests.formats.ascend.folders import (

@@ -18,7 +18,7 @@ from tb_plugin.model.trace.assemble import assemble
 from tb_plugin.model.trace.order import touching
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind
 from tb_plugin.model.trace.table import TraceTable, Window
-from tb_plugin.model.trace.window import Asked, Survey, choose, parse_window
+from tb_plugin.model.trace.window import Survey, WindowRequest, choose, parse_window
 from tb_plugin.storage.files import FileSource
 from tests.conftest import SAMPLES
 from tests.depth import examples
@@ -47,7 +47,7 @@ def known() -> Survey:
 
 
 def between(begin: int, end: int) -> Window:
-    return choose(known(), Asked(times_ns=(begin, end)), EVERYTHING, 0, 0)
+    return choose(known(), WindowRequest(times_ns=(begin, end)), EVERYTHING, 0, 0)
 
 
 def expected_rows(table: TraceTable, window: Window) -> np.ndarray:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.communication.groups import Group, number_of
-from tb_plugin.formats.ascend.kernels import Kernels, ids_of, places_among
+from tb_plugin.formats.ascend.kernel_details import Kernels, ids_of, places_among
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING, EventKind, MatrixUse
 from tb_plugin.model.trace.table import CollectiveArgs

@@ -19,10 +19,19 @@ from tb_plugin.formats.ascend.communication.groups import Group, group_table, re
 from tb_plugin.formats.ascend.communication.links import Links, links_in
 from tb_plugin.formats.ascend.communication.steps import step_times, steps_of
 from tb_plugin.formats.ascend.csv_table import CsvTable
-from tb_plugin.formats.ascend.kernels import Kernels
+from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.model.trace.extra_columns import StatedSteps, StatedTable
-from tb_plugin.model.trace.job_tables import BANDS, GROUPS, LINKS, OPERATIONS, PACKETS, SCHEMAS, STEP_TIMES, as_stated
+from tb_plugin.model.trace.extra_columns import ReportedSteps, ReportedTable
+from tb_plugin.model.trace.job_tables import (
+    BANDS,
+    GROUPS,
+    LINKS,
+    OPERATIONS,
+    PACKETS,
+    SCHEMAS,
+    STEP_TIMES,
+    as_reported_table,
+)
 from tb_plugin.model.trace.table import CollectiveArgs
 
 # names of the ``analysis.db`` tables
@@ -36,9 +45,9 @@ class Job:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     groups: Mapping[str, Group] = field(default_factory=dict)
 
-    def stated(self) -> list[StatedTable]:
+    def stated(self) -> list[ReportedTable]:
         """Returns the tables with rows, in the form of a trace."""
-        return [as_stated(name, self.tables[name]) for name in SCHEMAS if name in self.tables]
+        return [as_reported_table(name, self.tables[name]) for name in SCHEMAS if name in self.tables]
 
     def kernels(self, interner: Interner) -> Kernels | None:
         """Returns the calls as rows of a device, for a profile without other rows; None without calls."""
@@ -48,7 +57,7 @@ class Job:
         found = operation_kernels(operations, self._device(), interner)
         return found if len(found) else None
 
-    def steps(self) -> StatedSteps | None:
+    def steps(self) -> ReportedSteps | None:
         """Returns the steps named by calls, for a profile without other steps."""
         operations = self.tables.get(OPERATIONS)
         if operations is None:

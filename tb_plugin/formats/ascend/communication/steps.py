@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from tb_plugin.formats.ascend.column_titles import STEP_TITLES
 from tb_plugin.formats.ascend.csv_table import CsvTable
-from tb_plugin.formats.ascend.kernels import Kernels
+from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.issues import IssueLog
-from tb_plugin.model.trace.extra_columns import StatedSteps
+from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.job_tables import STEP_TIMES, job_table
 from tb_plugin.model.trace.schema import MISSING
 
@@ -43,7 +43,7 @@ def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | N
     )
 
 
-def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> StatedSteps | None:
+def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> ReportedSteps | None:
     """Returns steps named by rows: from the first to the last row, at most to the next step; None without names."""
     texts = np.array(["" if text is None else text for text in label], dtype=object)
     names, place = np.unique(texts, return_inverse=True)
@@ -57,10 +57,10 @@ def steps_of(label: Sequence[str | None], start_ns: Int64, end_ns: Int64) -> Sta
     known = known[np.argsort(start[known], kind="stable")]
     start, end = start[known], end[known]
     end[:-1] = np.minimum(end[:-1], start[1:])
-    return StatedSteps(tuple(names[known].tolist()), start, end)
+    return ReportedSteps(tuple(names[known].tolist()), start, end)
 
 
-def kernel_steps(kernels: Kernels, texts: Sequence[str]) -> StatedSteps | None:
+def kernel_steps(kernels: Kernels, texts: Sequence[str]) -> ReportedSteps | None:
     """Returns the steps named by kernels, None without names."""
     column = next((fact for fact in kernels.facts if fact.key == STEP_OF_KERNEL), None)
     if column is None:

@@ -25,10 +25,10 @@ from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.statistics import worked_out
 from tb_plugin.formats.ascend.database.tables import analysed_tables, memory_tables
 from tb_plugin.formats.ascend.database.tasks import MOST_DEVICE, bar_rows, task_rows
-from tb_plugin.formats.ascend.kernels import Kernels
+from tb_plugin.formats.ascend.kernel_details import Kernels
 from tb_plugin.formats.ascend.text_or_database import ComparedNumber, Figures, figures_of, kernel_figures
 from tb_plugin.formats.values import storable
-from tb_plugin.model.trace.extra_columns import StatedSteps
+from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
 from tb_plugin.model.trace.table import CounterEvents, Flows
@@ -59,7 +59,7 @@ class Content:
     placed: Int32 | None = None
     """Rows of the kernels, if ``columns`` has them."""
     tables: Mapping[str, CsvTable] = field(default_factory=dict)  # by the name of the corresponding file
-    steps: StatedSteps | None = None
+    steps: ReportedSteps | None = None
     about: Mapping[str, Any] = field(default_factory=dict)  # facts about the profile, as in profiler_metadata.json
     rank: int | None = None
     devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # properties by device number

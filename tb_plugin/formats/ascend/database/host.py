@@ -17,7 +17,7 @@ from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.rows import Rows, names_or_numbers, timed
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.statistics import LEVEL
-from tb_plugin.model.trace.extra_columns import StatedSteps
+from tb_plugin.model.trace.extra_columns import ReportedSteps
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.model.trace.steps.windows import STEP_NAME
@@ -92,7 +92,7 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     )
 
 
-def reported_steps(database: Database) -> StatedSteps | None:
+def reported_steps(database: Database) -> ReportedSteps | None:
     """Returns the steps in the database, None without any."""
     read, start, dur = timed(database.read("STEP_TIME", needs=_TIMES, whole="id"), database.log)
     if not read.rows:
@@ -100,7 +100,7 @@ def reported_steps(database: Database) -> StatedSteps | None:
     order = np.argsort(start, kind="stable")
     number = read.whole("id")[order].tolist()
     labels = tuple(str(each if each != MISSING else place) for place, each in enumerate(number))
-    return StatedSteps(labels, start[order], (start + dur)[order])
+    return ReportedSteps(labels, start[order], (start + dur)[order])
 
 
 def _rows_named(

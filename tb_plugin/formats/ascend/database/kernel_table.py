@@ -20,7 +20,7 @@ from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.tasks import DESCRIBED_NAMES, FULLY_DESCRIBED, Tasks
 from tb_plugin.formats.ascend.database.typed_table import TypedTable, absent_below_zero
-from tb_plugin.formats.ascend.kernels import DEVICE, DURATION, NAME, START, WAIT, Kernels, kernels_of, unquoted
+from tb_plugin.formats.ascend.kernel_details import DEVICE, DURATION, NAME, START, WAIT, Kernels, kernels_of, unquoted
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.links import first_with_key
 from tb_plugin.model.trace.schema import MISSING

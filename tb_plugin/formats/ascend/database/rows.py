@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend.database.cells import Columns
-from tb_plugin.formats.ascend.kernels import ids_of
+from tb_plugin.formats.ascend.kernel_details import ids_of
 from tb_plugin.formats.ascend.timeline import device_args
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.extra_columns import OpenColumn

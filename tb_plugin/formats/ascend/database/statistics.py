@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tb_plugin.formats._chrome.interning import Interner
 from tb_plugin.formats.ascend import filenames as files
 from tb_plugin.formats.ascend.database.typed_table import TypedTable
-from tb_plugin.formats.ascend.kernels import CORE, DEVICE, TYPE, Kernels
+from tb_plugin.formats.ascend.kernel_details import CORE, DEVICE, TYPE, Kernels
 from tb_plugin.formats.issues import IssueLog
 from tb_plugin.model.trace.extra_columns import OpenColumn
 from tb_plugin.model.trace.schema import MISSING

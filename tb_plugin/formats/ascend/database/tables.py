@@ -15,7 +15,7 @@ from tb_plugin.formats.ascend.database.cells import Columns, Form
 from tb_plugin.formats.ascend.database.names import Names
 from tb_plugin.formats.ascend.database.safe_open import Database
 from tb_plugin.formats.ascend.database.typed_table import TypedTable
-from tb_plugin.formats.ascend.kernels import DEVICE
+from tb_plugin.formats.ascend.kernel_details import DEVICE
 from tb_plugin.formats.ascend.memory import GRAPH, KIB, MIB, OF_GRAPH
 
 Float64 = npt.NDArray[np.float64]

@@ -77,7 +77,7 @@ def marking(names: pa.Array, patterns: tuple[StepPattern, ...]) -> Bool:
     return found
 
 
-def told(names: pa.Array, patterns: tuple[StepPattern, ...]) -> tuple[Int64, Served]:
+def match_annotations(names: pa.Array, patterns: tuple[StepPattern, ...]) -> tuple[Int64, Served]:
     """Returns the first matching pattern of each name and the combined data; earlier patterns take precedence."""
     first = np.full(len(names), MISSING, np.int64)
     counts = {key: first.copy() for key in _COUNTS}

@@ -23,7 +23,7 @@ Bool = npt.NDArray[np.bool_]
 
 STEP_NAME = re.compile(r"ProfilerStep#(\d+)")
 # Label of the single step of a trace without steps (as in the old plugin).
-WHOLE_TRACE = "0"
+SINGLE_STEP_LABEL = "0"
 # How steps were found.
 PROFILER, ANNOTATION, STATED, INFERRED = "profiler", "annotation", "stated", "inferred"
 # A last step with a smaller share of its predecessor's device events was cut off by the profiler.
@@ -84,7 +84,7 @@ def find_steps(
     )
 
 
-def whole_trace(start: int, end: int, work: DeviceWork) -> Steps:
+def single_step(start: int, end: int, work: DeviceWork) -> Steps:
     """Returns the single step of a trace without steps: host work, and device work that was not queued earlier.
 
     A launching call counts like an operator, because replays of graphs have none around them. Without any recorded
@@ -100,7 +100,7 @@ def whole_trace(start: int, end: int, work: DeviceWork) -> Steps:
     extended_start, extended_end, _ = _extend(host_start, host_end, work)
     # Work whose launch was lost ends the recording too.
     extended_end = np.maximum(extended_end, work.end_ns.max(initial=end))
-    return Steps((WHOLE_TRACE,), extended_start, extended_end, host_start, host_end, recorded=False)
+    return Steps((SINGLE_STEP_LABEL,), extended_start, extended_end, host_start, host_end, recorded=False)
 
 
 def _extend(host_start: Int64, host_end: Int64, work: DeviceWork) -> tuple[Int64, Int64, Int64]:

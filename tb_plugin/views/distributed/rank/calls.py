@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_plugin.analysis.collective_names import BATCH_END, NOT_COLLECTIVE, POINT_TO_POINT, WAIT, has_larger_side
+from tb_plugin.analysis.bus_bandwidth import has_larger_side
+from tb_plugin.analysis.collective_names import BATCH_END, NOT_COLLECTIVE, POINT_TO_POINT, WAIT
 from tb_plugin.analysis.communication import BACKEND, communicates
 from tb_plugin.analysis.dtypes import element_bytes
 from tb_plugin.lib.groupby import group, side_by_side, stable_order

@@ -12,7 +12,7 @@ from tb_plugin.analysis.base import Frame, Params, Part
 from tb_plugin.analysis.communication import communicating, computing, exposed
 from tb_plugin.analysis.parallelism.experts import split_sizes
 from tb_plugin.analysis.selection import chosen_steps, select_rows
-from tb_plugin.analysis.track_names import track_names
+from tb_plugin.analysis.thread_and_stream_names import track_names
 from tb_plugin.lib.groupby import sum_by
 from tb_plugin.lib.intervals import Ranges, intersect, measure_within
 from tb_plugin.model.trace.schema import DEVICE_WORK, MISSING, EventKind, of_kind

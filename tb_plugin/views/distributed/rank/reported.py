@@ -23,7 +23,7 @@ from tb_plugin.model.trace.job_tables import (
     SCHEMAS,
     STEP_TIMES,
     job_table,
-    stated_in,
+    reported_table,
 )
 from tb_plugin.model.trace.schema import EventKind
 from tb_plugin.model.trace.table import TraceTable
@@ -61,7 +61,9 @@ TOTAL = "total"
 
 def reported_frames(trace: TraceTable) -> dict[str, Frame]:
     """Returns the reported tables; empty if the profile reports neither communication nor steps."""
-    found = {name: stated_in(trace.stated, name) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)}
+    found = {
+        name: reported_table(trace.stated, name) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)
+    }
     if all(table is None for table in found.values()):
         return {}
     tables = {name: job_table(name, {}) if table is None else table for name, table in found.items()}
@@ -98,7 +100,7 @@ def has_communication_only(trace: TraceTable) -> bool:
 
 def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
     """Returns the reported times of each step with a complete set of times."""
-    table = stated_in(trace.stated, STEP_TIMES)
+    table = reported_table(trace.stated, STEP_TIMES)
     keys = ("computing_ns", "overlapped_ns", "exposed_ns", "free_ns")
     return {
         row["step"]: {key: row[key] for key in keys}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_plugin.analysis.job_tables.outliers import CRITICAL_Q
 from tb_plugin.lib.groupby import Groups, codes, group, sum_by
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals
-from tb_plugin.views.distributed.stragglers.lower_bound import gained
+from tb_plugin.views.distributed.stragglers.cost_lower_bound import gained
 from tb_plugin.views.distributed.stragglers.patterns import (
     FEWEST,
     IRREGULAR,

@@ -22,11 +22,11 @@ from tb_plugin.views.distributed.rank.profile import HOST
 from tb_plugin.views.distributed.stragglers.arrivals import Arrivals, arrivals
 from tb_plugin.views.distributed.stragglers.calls import UNKNOWN, StragglerCalls
 from tb_plugin.views.distributed.stragglers.causes import COMMUNICATION, COMPONENTS, Excess, excesses, slow_group
+from tb_plugin.views.distributed.stragglers.cost_simulation import in_which_calls_were_lost, replayed
 from tb_plugin.views.distributed.stragglers.detection import WORTH, Stragglers, stragglers
 from tb_plugin.views.distributed.stragglers.intervals import COMPUTE, bursts
 from tb_plugin.views.distributed.stragglers.patterns import PERIODIC, SINGLE
 from tb_plugin.views.distributed.stragglers.root_cause import RootCauses, Roots, passed_on, root_causes, roots, waits
-from tb_plugin.views.distributed.stragglers.simulation import in_which_calls_were_lost, replayed
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE, KernelTimes, Uneven, uneven
 
 Int64 = npt.NDArray[np.int64]

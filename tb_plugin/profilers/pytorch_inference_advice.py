@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_plugin.model.trace.recorder import Advice
-from tb_plugin.profilers.pytorch_training import AMP, DOCS, GRAPHS
+from tb_plugin.profilers.pytorch_training_advice import AMP, DOCS, GRAPHS
 
 _INFERENCE = ("PyTorch: inference_mode", f"{DOCS}/generated/torch.autograd.grad_mode.inference_mode.html")
 
