@@ -8,7 +8,7 @@ export interface Payloads {
   View: View
 }
 /**
- * A catalog is the answer of ``GET runs``: everything that the log directories hold.
+ * A catalog is the answer of ``GET runs``: the content of all log directories.
  */
 export interface Catalog {
   kind: 'catalog'
@@ -22,7 +22,7 @@ export interface Catalog {
   skipped: Skipped[]
 }
 /**
- * A problem says what happened, where, and what to do: every error has this shape.
+ * A problem says what happened, where, and what to do; all errors have this shape.
  */
 export interface Problem {
   do: string
@@ -30,9 +30,9 @@ export interface Problem {
   where: string
 }
 /**
- * A run is a directory with traces, or a distributed job whose traces lie in several.
+ * A run is a directory with traces, or a distributed job with traces in several directories.
  *
- *     ``grouped_by`` says of such a job what of its files is taken as the evidence; it is empty for a directory.
+ *     ``grouped_by`` is the evidence for such a job; it is empty for a directory.
  */
 export interface RunInfo {
   grouped_by: string
@@ -71,7 +71,7 @@ export interface Figure {
   value: number | string | boolean | null
 }
 /**
- * A metric says what a number is, in which unit, and over which window: what a person sees on hover.
+ * A metric defines a number: its meaning, unit and window, as shown in tooltips.
  */
 export interface Metric {
   definition: string
@@ -94,14 +94,14 @@ export interface Metric {
   window: string
 }
 /**
- * A skipped file, or folder that is one thing, is no profile; ``reason`` says what it is.
+ * A skipped file or folder is not a profile; ``reason`` says why.
  */
 export interface Skipped {
   path: string
   reason: string
 }
 /**
- * A Profile is the answer of ``GET profile``: the state of one profile and, once ready, what can be asked of it.
+ * A Profile is the answer of ``GET profile``: the state of one profile and, once ready, its views.
  */
 export interface Profile {
   absent: ViewInfo[]
@@ -127,7 +127,7 @@ export interface Profile {
   worker: string
 }
 /**
- * A ViewInfo says whether a view applies to a profile, else why not and what would enable it.
+ * A ViewInfo says whether a view applies to a profile; if not, why, and how to enable it.
  */
 export interface ViewInfo {
   available: boolean
@@ -139,7 +139,7 @@ export interface ViewInfo {
   why: string
 }
 /**
- * A CaptureInfo says which recordings tell of the graphs that a trace replays.
+ * A CaptureInfo lists the recordings that describe the replayed graphs of a trace.
  */
 export interface CaptureInfo {
   beside: string[]
@@ -149,16 +149,16 @@ export interface CaptureInfo {
   problem: Problem | null
 }
 /**
- * A ClockInfo says when in wall time a profile was recorded: what profiles of one process are laid side by side by.
+ * A ClockInfo is the wall time of a profile, used to align profiles of one process.
  */
 export interface ClockInfo {
   length_ns: number
   start_unix_ns: string
 }
 /**
- * A Loading says where the loading of a profile stands.
+ * A Loading is the loading progress of a profile.
  *
- *     ``seconds`` have passed in this stage, of which ``fraction`` is done, 0..1; None where nobody can know how much.
+ *     ``seconds`` is the time in this stage, ``fraction`` its progress 0..1; None if unknown.
  */
 export interface Loading {
   about: Figure[]
@@ -170,7 +170,7 @@ export interface Loading {
   stage: 'assembling' | 'copying' | 'reading' | 'summarising' | 'surveying' | 'waiting' | 'writing'
 }
 /**
- * A ReadInfo says how the file was read; counts are of ``records``.
+ * A ReadInfo says how the file was read; counts are in ``records``.
  */
 export interface ReadInfo {
   complete: boolean
@@ -190,7 +190,7 @@ export interface ReadInfo {
   text_bytes: number
 }
 /**
- * An issue is one kind of irregularity that was met while reading (trace/report.py).
+ * An issue is one kind of irregularity in a file (model/trace/report.py).
  */
 export interface IssueInfo {
   code: string
@@ -202,7 +202,7 @@ export interface IssueInfo {
   text: string
 }
 /**
- * A step can be chosen; its bounds are those with its work on devices, and those on the host (for allocator events).
+ * A step can be selected; it has bounds with its device work, and bounds on the host (for allocator events).
  */
 export interface StepInfo {
   end_ns: number
@@ -213,9 +213,9 @@ export interface StepInfo {
   start_ns: number
 }
 /**
- * A window is the part of a trace that was opened because all of it does not fit into the memory.
+ * A window is the opened part of a trace that does not fit into memory.
  *
- *     Times are nanoseconds from the start of the trace, also of what was not opened.
+ *     Times are nanoseconds from the start of the whole trace.
  */
 export interface WindowInfo {
   budget_bytes: number
@@ -256,7 +256,7 @@ export interface Table {
   }
 }
 /**
- * A column has a metric, and says how a table may use it.
+ * A column has a metric and display options.
  */
 export interface Column {
   hidden: boolean
@@ -264,7 +264,7 @@ export interface Column {
   share: boolean
 }
 /**
- * A sort names the column that rows are ordered by.
+ * A sort names the sorted column.
  */
 export interface Sort {
   descending: boolean
@@ -297,7 +297,7 @@ export interface View {
   title: string
 }
 /**
- * A coverage says how much of the file stands behind the numbers.
+ * A coverage says how much of the file the numbers cover.
  */
 export interface CoverageInfo {
   complete: boolean
@@ -308,9 +308,9 @@ export interface CoverageInfo {
   window_ns: number | null
 }
 /**
- * A breakdown takes a total apart. The parts sum to ``total`` exactly (integers).
+ * A breakdown splits a total. The parts sum to ``total`` exactly (integers).
  *
- *     In a waterfall the parts lead from ``start`` to ``start + total``, and may be negative.
+ *     In a waterfall the parts lead from ``start`` to ``start + total`` and may be negative.
  */
 export interface Breakdown {
   kind: 'breakdown'
@@ -337,7 +337,7 @@ export interface Breakdown {
     | 'watts'
 }
 /**
- * A slice is one part of a total; ``category`` names its colour.
+ * A slice is one part of a total; ``category`` selects its colour.
  */
 export interface Slice {
   category: string
@@ -346,7 +346,7 @@ export interface Slice {
   value: number
 }
 /**
- * A link leads to a place inside the product: a view and the URL state to open it with.
+ * A link leads to a view with URL parameters.
  */
 export interface Link {
   params: {
@@ -356,7 +356,7 @@ export interface Link {
   view: string
 }
 /**
- * A series holds lines, stacked bars or areas over x: labels (bars) or numbers (others, bin edges).
+ * A series has lines, stacked bars or areas over x: labels (bars) or numbers (others, bin edges).
  */
 export interface Series {
   kind: 'series'
@@ -369,7 +369,7 @@ export interface Series {
   x_metric: Metric
 }
 /**
- * A line is one series of values; ``category`` names its colour.
+ * A line is one series of values; ``category`` selects its colour.
  */
 export interface Line {
   category: string
@@ -377,7 +377,7 @@ export interface Line {
   values: (number | null)[]
 }
 /**
- * A scatter holds groups of dots over two axes. The same numbers stand in the table ``table`` of its view.
+ * A scatter has groups of dots over two axes. The same numbers are in the table ``table`` of its view.
  */
 export interface Scatter {
   groups: Dots[]
@@ -390,7 +390,7 @@ export interface Scatter {
   y_metric: Metric
 }
 /**
- * A Dots is one group of dots; ``category`` names its colour and shape, ``label`` what each dot stands for.
+ * A Dots is one group of dots; ``category`` selects colour and shape, ``label`` names each dot.
  */
 export interface Dots {
   category: string
@@ -416,7 +416,7 @@ export interface Tree {
   value_columns: string[]
 }
 /**
- * A Notices lists findings, most important first; ``about`` tells those on the training from those on the data.
+ * A Notices lists findings, most important first; ``about`` says whether they concern the training or the data.
  */
 export interface Notices {
   about: 'answer' | 'data' | 'training'
@@ -428,8 +428,8 @@ export interface Notices {
 /**
  * A notice is one finding.
  *
- *     ``text`` and ``todo`` are templates: ``{key}`` stands for the figure with that metric key. ``measure`` is the key of
- *     the figure shown as the badge, ``threshold`` the value it was compared with.
+ *     ``text`` and ``todo`` are templates: ``{key}`` is replaced by the figure with that metric key. ``measure`` is the
+ *     key of the figure in the badge, ``threshold`` the value it was compared with.
  */
 export interface Notice {
   confidence: '' | 'high' | 'low' | 'medium'
@@ -450,17 +450,17 @@ export interface Notice {
   why: string
 }
 /**
- * A reference names an outside document; the page shows it as a link that the person may follow.
+ * A reference is an external document, shown as a link.
  */
 export interface Reference {
   text: string
   url: string
 }
 /**
- * By how much a step would be shorter without what a finding is about: nanoseconds, means over the steps.
+ * A saving is the estimated time per step without the problem: nanoseconds, means over the steps.
  *
- *     The truth lies between ``low_ns`` and ``high_ns``; ``shared_ns`` of the latter other findings would save as well.
- *     ``step_ns`` is the mean time of a step.
+ *     It is between ``low_ns`` and ``high_ns``; other findings share ``shared_ns`` of the upper bound. ``step_ns`` is the
+ *     mean step time.
  */
 export interface Saving {
   high_ns: number
@@ -480,7 +480,7 @@ export interface Figures {
   title: string
 }
 /**
- * A timeline names the lanes in their order, and what can be asked for. Times are ns since the start of the trace.
+ * A timeline lists lanes in order, and levels of tiles. Times are ns since the start of the trace.
  */
 export interface Timeline {
   busy: number[]
@@ -497,7 +497,7 @@ export interface Timeline {
   tracks: TimelineTrack[]
 }
 /**
- * A level merges events of one row that are each shorter than ``cell_ns`` and start in the same cell of so many ns.
+ * A level merges events of one row that are shorter than ``cell_ns`` and start in the same cell.
  */
 export interface TimelineLevel {
   cell_ns: number
@@ -515,11 +515,11 @@ export interface TimelineTrack {
   title: string
 }
 /**
- * A Flows holds arrows and the events that they join, each as columns of equal length.
+ * A Flows has arrows and their events, each as columns of equal length.
  *
- *     An event (a point) has its number (``event``), its ``lane`` (place in the ordered list of all lanes of the trace), the
- *     ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. An arrow leads ``from`` one
- *     place in those columns ``to`` another; ``arrow`` indexes ``kinds``.
+ *     An event (a point) has its number (``event``), its ``lane`` (position in the ordered list of all lanes of the
+ *     trace), the ``row`` of that lane and times; ``name`` and ``category`` index ``names`` and ``categories``. An arrow
+ *     leads ``from`` one position in those columns ``to`` another; ``arrow`` indexes ``kinds``.
  */
 export interface Flows {
   arrow: number[]
@@ -541,9 +541,9 @@ export interface Flows {
   total: number
 }
 /**
- * A Counters holds what quantities did in ``bins`` equal bins of ``[start_ns, end_ns)``.
+ * A Counters has quantities in ``bins`` equal bins of ``[start_ns, end_ns)``.
  *
- *     Bin i begins at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends where the next one begins.
+ *     Bin i starts at ``start_ns + floor((end_ns - start_ns) * i / bins)`` and ends at the start of the next one.
  */
 export interface Counters {
   bins: number
@@ -556,9 +556,9 @@ export interface Counters {
   window_start_ns: number
 }
 /**
- * A counter is one quantity in the bins of a Counters: arrays as long as there are bins, null where nothing is known.
+ * A counter is one quantity in the bins of a Counters, null where unknown.
  *
- *     ``low`` and ``high`` are the lowest and the highest value at any moment of a bin, ``mean`` is weighted by time.
+ *     ``low`` and ``high`` are the lowest and highest value in a bin, ``mean`` is weighted by time.
  */
 export interface Counter {
   device: string | null
@@ -574,14 +574,14 @@ export interface Counter {
   title: string
 }
 /**
- * A Bands is a tile of the active-memory timeline: at most 512 columns, and the blocks that are there in them.
+ * A Bands is a tile of the active-memory timeline: at most 512 columns and their blocks.
  *
- *     Of the layer of segments, what is said of blocks holds for segments: they are allocated as long as they are there.
+ *     In the layer of segments, segments take the place of blocks and count as allocated while they exist.
  *
- *     Column i of tile t on a level covers ``width`` units of the axis from ``(t * 512 + i) * width``: states of the history
- *     (state 0 is before the first event, state e + 1 is after event e), or nanoseconds since the first event of the snapshot.
- *     It shows one state exactly: of those that it covers, the first at which most is active; where it covers none, the one
- *     before it. Blocks stand in the order in which they lie on each other, the lowest first.
+ *     Column i of tile t on a level covers ``width`` units of the axis from ``(t * 512 + i) * width``: states of the
+ *     history (state 0 is before the first event, state e + 1 is after event e), or nanoseconds since the first event of
+ *     the snapshot. It shows one exact state: the first covered state with the most active bytes, or the state before if
+ *     none is covered. Blocks are in stacking order, the lowest first.
  */
 export interface Bands {
   active_bytes: number[]
@@ -618,17 +618,16 @@ export interface Bands {
   width: number
 }
 /**
- * A BandsEnvelope is the most that a private pool ever held on a stream; its blocks lie in it, from below.
+ * A BandsEnvelope is the peak of a private pool on a stream; its blocks are stacked in it from below.
  */
 export interface BandsEnvelope {
   height_bytes: number[]
   name: string
 }
 /**
- * A memory map lists segments (``row_*``, by address) and what is used of each (``piece_*``); the rest of it is free.
+ * A memory map lists segments (``row_*``, by address) and their used pieces (``piece_*``); the rest is free.
  *
- *     Where there are too many blocks for one answer, neighbours of one kind that are small beside ``cell_bytes`` are one
- *     piece.
+ *     If there are too many blocks, neighbours of one kind smaller than ``cell_bytes`` are merged into one piece.
  */
 export interface MemoryMap {
   cell_bytes: number
@@ -655,7 +654,7 @@ export interface MemoryMap {
   row_used_bytes: number[]
 }
 /**
- * A group holds the segments of one stream and pool. Blocks fit only into free memory of their own group.
+ * A group has the segments of one stream and pool. Blocks fit only into free memory of their own group.
  */
 export interface MapGroup {
   allocated_bytes: number
@@ -666,10 +665,9 @@ export interface MapGroup {
   stream: string
 }
 /**
- * A MemoryFlowMap lists the tensors of a part of memory and time, those that are made first first.
+ * A MemoryFlowMap lists the tensors of a part of memory and time, by time of creation.
  *
- *     Addresses are told as places on an axis that leaves large gaps out: regions lie one after the other on it, a strip
- *     between two.
+ *     Addresses are positions on an axis without large gaps: regions follow each other, separated by a strip.
  */
 export interface MemoryFlowMap {
   cell_column: number[]
@@ -705,9 +703,9 @@ export interface MemoryFlowMap {
   title: string
 }
 /**
- * A heat holds one number for each row and column, row by row in ``values``.
+ * A heat has one number per row and column, row by row in ``values``.
  *
- *     Where that were too much for one answer a column stands for ``merged`` steps, and its value is the largest of them.
+ *     If there are too many steps, a column covers ``merged`` steps and its value is their maximum.
  */
 export interface Heat {
   category: string
@@ -728,7 +726,7 @@ export interface Heat {
   x_metric: Metric
 }
 /**
- * A grouping says which of its groups each row is in, and at which place of it; -1 where that is not known.
+ * A grouping gives the group of each row and its position in it; -1 if unknown.
  */
 export interface Grouping {
   groups: string[]
