@@ -68,7 +68,7 @@ def same(one: Path, other: Path) -> bool:
 def test_a_rule(tree: Path) -> None:
     own = add_example(tree, "add-a-rule.md")
     run(tree, "docs.generate")
-    assert changed(tree) == {*own, "docs/reference/rules.md"}
+    assert changed(tree) == {*own, "docs/reference/metrics.md", "docs/reference/rules.md"}
     assert len(own) == 3
     golden = (
         "tests/golden/test_golden.py::test_answers_are_the_expected_ones[synthetic_gpu.worker0.1795200788815973544]"

@@ -198,7 +198,7 @@ def test_planted_faults_are_found_and_cost_what_they_cost(fault: str, rules: set
 def test_backtraces_of_operators_are_stacks() -> None:
     ((trace, *_),) = played("host_bound")
     (found,) = [each.notice for each in findings_of(trace, None).found if each.rule.id == "python_bound"]
-    assert found.text.endswith("Python stacks are recorded of operators alone.") and "with_backtrace" not in found.todo
+    assert found.text.endswith("Python stacks were recorded for operators only.") and "with_backtrace" not in found.todo
 
 
 def test_a_diff_knows_the_parts_of_a_step() -> None:

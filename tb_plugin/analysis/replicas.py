@@ -188,8 +188,8 @@ def redundant(found: Repeated, text: str, more: Sequence[Figure] = (), at_peak: 
         "redundant_states",
         "low",
         f"{text} With sharding, each rank would need {{sharding_bytes}} less{peak}.",
-        "If the ranks are replicas of one model, shard the optimizer state, also the gradients, or all three "
-        "(FSDP). Sharding costs communication.",
+        "If the ranks are replicas of one model, shard the optimizer state, also the gradients, or all three. "
+        "Sharding costs communication.",
         [*found.figures, *more],
         "repeated_ratio",
         ALIKE,

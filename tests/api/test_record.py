@@ -20,5 +20,5 @@ def test_without_pytorch_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("given", [{"active": 0}, {"wait": -1}, {"repeat": -1}])
 def test_a_schedule_that_is_none(given: dict[str, int]) -> None:
-    with pytest.raises(BadRequest, match="no schedule"):
+    with pytest.raises(BadRequest, match="schedule is not valid"):
         tb_plugin.profile("runs/x", **given)

@@ -55,8 +55,8 @@ BEFORE = {"base_run": "synthetic_memory", "base_worker": "fragmented", "base_spa
 COMPANIONS = (
     Companion("collectives", {"run": "flight_recorder_gloo", "worker": "rank0", "row": "1"}, "recorded calls"),
     Companion("ranks_collectives", {"run": "flight_recorder_gloo", "worker": "rank0"}, "match and are finished"),
-    Companion("stack_profile", {"run": "export_stacks_cpu"}, "Most of it is in"),
-    Companion("stack_profile", {"run": "export_stacks_cpu", "form": "functions"}, "Most of it is in"),
+    Companion("stack_profile", {"run": "export_stacks_cpu"}, "itself has the largest share"),
+    Companion("stack_profile", {"run": "export_stacks_cpu", "form": "functions"}, "itself has the largest share"),
     Companion("execution_nodes", {"run": "execution_trace_cpu"}, "It has no times"),
     Companion("ranks_kernels", {"run": "synthetic_ddp"}, "rank2 is the slowest for"),
     Companion("cluster", {"run": "synthetic_ascend_cluster"}, "Rank 4 computes"),

@@ -101,7 +101,7 @@ def test_a_phase(capsys):
 @pytest.mark.parametrize("view", ["graphs", "serving", "compiled", "parallelism", "modules"])
 def test_a_view_that_does_not_apply_says_why(capsys, logs, view):
     assert cli.main(["report", str(logs), "--view", view]) == 0
-    title = {"graphs": "Graphs: The trace launches no captured graph."}.get(view, f"{view.capitalize()}: ")
+    title = {"graphs": "Graphs: The trace contains no launches of captured graphs."}.get(view, f"{view.capitalize()}: ")
     assert capsys.readouterr().out.count(title) == 2
 
 

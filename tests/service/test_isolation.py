@@ -345,7 +345,8 @@ def exported(workspace: Workspace, place: Place, what: str) -> Any:
 
 @pytest.mark.parametrize(("what", "function"), [("stacks", "write_stacks"), ("events", "write_window")])
 def test_an_export_that_fails_leaves_the_views(what, function, file, monkeypatch, caplog):
-    monkeypatch.setattr(f"tb_plugin.service.answers.profile_questions.{function}", boom)
+    module = {"stacks": "stack_export", "events": "chrome_export"}[what]
+    monkeypatch.setattr(f"tb_plugin.service.answers.{module}.{function}", boom)
     workspace, place = workspace_of(file)
     with pytest.raises(PartFailed, match=f"Export of {what}: this part failed") as failed:
         exported(workspace, place, what)

@@ -124,7 +124,7 @@ def test_what_a_summary_has_nothing_for_says_that_the_trace_is_not_here(tree, op
         lambda: workspace.original(place),
         lambda: workspace.csv(place, "operators", Params(table="operators")),
     ):
-        with pytest.raises(NotFoundError, match="The trace is not here"):
+        with pytest.raises(NotFoundError, match="The trace is missing"):
             ask()
 
 

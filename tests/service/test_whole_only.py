@@ -118,7 +118,7 @@ def test_one_that_is_too_large_says_that_it_cannot_be_opened_as_a_window(logs: P
     workspace = opened(logs, PROCESS_BYTES + 1000 * len(LINES) - 1)
     with pytest.raises(UnreadableTrace) as refused:
         workspace.load(Place())
-    assert "takes about 160 MB" in refused.value.what and "cannot be opened as a window" in refused.value.what
+    assert "needs about 160 MB" in refused.value.what and "cannot be opened as a window" in refused.value.what
     assert refused.value.where.endswith("a.lines")
     assert refused.value.do == "Allow more with TORCH_TRACE_MEMORY_MB=161, or record less."
 

@@ -92,7 +92,7 @@ def test_a_worker_killed_for_memory_names_the_trace_and_what_to_do(how):
 
 def test_a_worker_that_ends_otherwise_tells_what_it_said_and_no_word_of_memory():
     error = death("exit")
-    assert error.what == "The worker process ended twice (exit code 1). It said: libfoo: cannot go on"
+    assert error.what == "The worker process ended twice (exit code 1). Its last output: libfoo: cannot go on"
     assert error.where == "/logs/run/x.pt.trace.json"
     assert "memory" not in error.do
 
@@ -100,7 +100,7 @@ def test_a_worker_that_ends_otherwise_tells_what_it_said_and_no_word_of_memory()
 def test_a_worker_that_cannot_start_says_so(monkeypatch, capfd):
     monkeypatch.setattr(interpreter, "_START", "import sys; sys.stderr.write('no module called x\\n'); sys.exit(1)")
     error = death("exit")
-    assert error.what == "A worker process could not start (exit code 1). It said: no module called x"
+    assert error.what == "A worker process could not start (exit code 1). Its last output: no module called x"
     assert "memory" not in str(error)
     assert "no module called x" in capfd.readouterr().err  # the console has it too
 

@@ -18,7 +18,6 @@ from tb_plugin.views.diff import operator_paths
 from tb_plugin.views.diff.unlike_devices import TABLES
 from tb_plugin.views.diff.view import Diff
 from tests.builders import TraceBuilder, kernel, memcpy, part, trace, whole_part
-from tests.samples import REPO as ROOT
 from tests.samples import made
 
 Row = dict[str, Any]
@@ -340,12 +339,3 @@ def test_kernels_by_a_type_that_profiles_state() -> None:
     assert compared(base, other) == {("MatMulV2", "AI_CORE"): ("new", 0, 60), ("MatMulV2", "MIX"): ("new", 0, 7)}
     with pytest.raises(NotFoundError):
         compared(base, exp)
-
-
-def test_the_tables_are_documented() -> None:
-    row = next(
-        line
-        for line in (ROOT / "docs" / "http.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| `diff` |")
-    )
-    assert all(f"`{name}`" in row for name in TABLES)

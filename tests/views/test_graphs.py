@@ -146,9 +146,9 @@ def test_gaps_of_a_replay_are_those_between_its_own_work() -> None:
 def test_a_trace_without_graphs_says_so_and_one_without_their_work_as_well() -> None:
     view = GraphsAnalysis()
     plain = view.missing(trace().op("aten::mm", 0, 2).launches(kernel("k", 1), at=0, dur=1).table())
-    assert plain is not None and plain.why == "The trace launches no captured graph."
+    assert plain is not None and plain.why == "The trace contains no launches of captured graphs."
     empty = view.missing(trace().call(0, 1, name=GRAPH).table())
-    assert empty is not None and "no work" in empty.why and empty.enable
+    assert empty is not None and "no device work" in empty.why and empty.enable
 
 
 def test_steps_without_replays_leave_an_empty_table() -> None:

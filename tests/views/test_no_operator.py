@@ -48,7 +48,7 @@ def test_each_piece_has_its_reason() -> None:
     assert [(s.metric.title, s.value) for s in bar.parts] == [
         ("Graph replay", 9_000),
         ("No launch recorded", 7_000),
-        ("Launched outside operators", 6_000),
+        ("Launched outside of operators", 6_000),
         ("Launched before the recording", 2_000),
     ]
     assert bar.total == row(table, "operators", name=NO_OPERATOR)["device_self_ns"] == 24_000

@@ -30,6 +30,7 @@ NAMES_IN_TRACES = {
     "views/distributed/bandwidth_metrics.py",  # nccl-tests defines the bandwidths
     "views/distributed/metrics.py",  # the same
     "views/overview/configuration.py",  # keys of files, with their titles
+    "views/memory/__init__.py",  # an example of a device id
 }
 """Files whose strings are compared with what stands in traces, or name it."""
 

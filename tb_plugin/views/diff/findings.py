@@ -117,7 +117,7 @@ def _doubts(base: Part, exp: Part) -> list[Notice]:
     notices = []
     if bool(base.steps) != bool(exp.steps):
         text = "Only one profile has steps: its mean step is compared with the whole recording of the other."
-        todo = "Record steps in both profiles: call prof.step() after each one."
+        todo = "Record steps in both profiles: call step() of the profiler after each one."
         notices.append(Notice("steps_on_one_side", "medium", text, todo, []))
     windows = [part.coverage.window for part in (base, exp)]
     if any(windows):

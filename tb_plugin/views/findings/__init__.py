@@ -15,7 +15,7 @@ def _missing(trace: TraceTable) -> Missing | None:
     from tb_plugin.analysis.range_traces import is_range_trace
 
     if is_range_trace(trace):
-        return Missing("No checks ran: this is not a PyTorch trace.", "")
+        return Missing("No checks ran: the trace contains only ranges.", "")
     return None
 
 

@@ -32,7 +32,7 @@ _TODO = {
     COMPUTE: "Compare the work of this rank with the others: length and shapes of its input, or work that only it does.",
     "communication": "Check its communication in other groups: slow transfers, or a link that other ranks share.",
     "copy": "Find the copies that only this rank makes: checkpoints, logging, unpinned batches.",
-    "input": "Compare its data loading: DataLoader workers, storage, sample sizes.",
+    "input": "Compare its data loading: workers of the data loader, storage, sample sizes.",
     "host": "Compare its host: other processes, CPU frequency and binding, garbage collection, or work that only this rank "
     "does.",
     "idle": "Record CPU activity as well: the trace does not show why its device is idle.",
