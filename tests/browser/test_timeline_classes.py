@@ -50,7 +50,7 @@ def kernels_are_coloured_by_what_they_do(tab: Tab) -> None:
     row, kernel = kernel_of(tab, "elementwise")
     picture = Picture(tab, run=RUN)
     tab.page.on("request", lambda request: asked.append(request.url))
-    frame = tab.follow(run=RUN, view="timeline", charts="none", **around(kernel))
+    frame = tab.open(run=RUN, view="timeline", charts="none", **around(kernel))
     by_kind = seen(picture, kernel)
     assert not [url for url in asked if "/view/kernels" in url], "nothing is asked for that nobody wants to see"
     frame.get_by_role("button", name="Display", exact=True).press("Enter")
@@ -59,6 +59,7 @@ def kernels_are_coloured_by_what_they_do(tab: Tab) -> None:
     frame = tab.settle()
     assert tab.state()["colors"] == "class"
     assert len([url for url in asked if "/view/kernels" in url]) == 1
+    frame.locator("[data-testid=timeline-key] > span[title]", has_text="Elementwise").wait_for()
     colours = key(frame)
     assert seen(picture, kernel) == colours["Elementwise"] != by_kind
     assert list(colours)[-1] == "no class"
