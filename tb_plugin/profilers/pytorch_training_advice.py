@@ -1,4 +1,7 @@
-"""What to do about findings on a PyTorch training."""
+"""Advice for findings on PyTorch training.
+
+It is one file because it is one table, which people search by advice key.
+"""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_plugin.analysis.base import Params
+from tb_plugin.lib import model_cache
 from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.service.part_codec import dump
 from tb_plugin.views.distributed.rank.profile import profile_part
@@ -356,11 +357,14 @@ def calls_made(table: TraceTable) -> int:
             count += event in ("call", "c_call")
 
         fresh = replace(table)
-        sys.setprofile(tally)
-        try:
-            profile_part(fresh, Params())
-        finally:
-            sys.setprofile(None)
+        # A cache of its own: calls that drop what other tests left are no work of this part.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(model_cache, "MEMO", model_cache.Memo())
+            sys.setprofile(tally)
+            try:
+                profile_part(fresh, Params())
+            finally:
+                sys.setprofile(None)
         counts.append(count)
     return min(counts)
 
@@ -372,7 +376,7 @@ def test_ten_times_the_collectives_take_as_many_calls(few: int) -> None:
     """100,000 collectives of a rank cost less than 3 times the calls of 10,000: columns, no loop."""
     small, large = many(few), many(10 * few)
     assert len(part_rows(small)) == few and profile_part(large, Params()).facts["distributed.calls"] == 10 * few
-    assert calls_made(large) < 1.2 * calls_made(small) < 30_000
+    assert calls_made(large) < 1.2 * calls_made(small) < 22_000
 
 
 def test_the_same_trace_gives_the_same_bytes() -> None:
