@@ -1,6 +1,6 @@
 """Advice for findings on PyTorch training.
 
-It is one file because it is one table, which people search by advice key.
+It is one file because it is one table of advice keys.
 """
 
 from __future__ import annotations
