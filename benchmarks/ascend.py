@@ -188,7 +188,7 @@ def read(path: Path, budget_mb: int) -> None:
     begun = time.process_time()
     table = assemble(reader.read(source, ReadOptions(window=window), no_progress))
     told |= {"read_s": round(time.process_time() - begun, 2), "rows": len(table)}
-    told |= {"events": table.report.events_seen, "steps_read": len(table.steps.label)}
+    told |= {"events": table.report.events_in_file, "steps_read": len(table.steps.label)}
     print(json.dumps(told))
 
 

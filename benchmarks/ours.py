@@ -34,7 +34,7 @@ def main(folder: str, what: str) -> None:
         for place in places:
             read = workspace.load(place).summary
             assert read is not None
-            events += read.read.events_seen
+            events += read.read.events_in_file
             for view in views:
                 answer = workspace.view(place, view, Params())
                 assert isinstance(answer, bytes)

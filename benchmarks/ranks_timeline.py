@@ -151,7 +151,7 @@ def _read(plugin: str, ranks: int) -> int:
                 raise SystemExit(str(profile["problem"]))
             if profile["state"] == "ready":
                 waiting.remove(rank)
-                kept += int(profile["read"]["events_kept"])
+                kept += int(profile["read"]["events_loaded"])
         time.sleep(0.1)
     return kept
 

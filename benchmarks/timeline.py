@@ -246,7 +246,7 @@ def _measured(run: Path, cache: Path, source: str) -> Measured:
                 requests[name] = _taken(page)
             return Measured(
                 source=source,
-                events=int(profile["read"]["events_kept"]),
+                events=int(profile["read"]["events_loaded"]),
                 length_ns=length_ns,
                 ready_s=ready_s,
                 shown_ms=shown_ms,

@@ -205,7 +205,7 @@ class Tensor:
     ready: int = 0  # when the device has it
     consumers: list[int] = field(default_factory=list)
     storage: Storage | None = None
-    made_ns: int = 0
+    created_ns: int = 0
     released_ns: int = 0
 
     @property
@@ -399,7 +399,7 @@ class Process:
         shared = base.storage if base is not None else None
         tensor.storage = shared if shared is not None else self.memory.take(tensor.bytes, at)
         tensor.storage.tensors += 1
-        tensor.made_ns = at
+        tensor.created_ns = at
         self.count(at, "worker", "nr_alive_tensor", 1)
         self.flow(at, "worker", "s", "TensorLink", tensor.id)
         self.allocated += tensor.bytes
@@ -860,13 +860,13 @@ def drawing(process: Process) -> str:
     """Returns the memory flow as MegEngine draws it: a tensor that was not released ends at nothing."""
     tensors = [(tensor, tensor.storage) for tensor in process.tensors.values() if tensor.storage is not None]
     low, high = min(s.address for _, s in tensors), max(s.address + s.size for _, s in tensors)
-    begin, end = min(t.made_ns for t, _ in tensors), max(t.released_ns for t, _ in tensors)
+    begin, end = min(t.created_ns for t, _ in tensors), max(t.released_ns for t, _ in tensors)
     width, height = (end - begin) // 100_000, (high - low) / 1e6
     rows = [f'<rect x="0" y="0" width="{width}" height="{height:.6f}" fill="blue">\n</rect>\n']
     random.Random(process.config.seed).shuffle(tensors)  # the writer keeps them by hash
     for tensor, storage in tensors:
-        life = tensor.released_ns - tensor.made_ns
-        x, y = (tensor.made_ns - begin) // 100_000, (storage.address - low) / 1e6
+        life = tensor.released_ns - tensor.created_ns
+        x, y = (tensor.created_ns - begin) // 100_000, (storage.address - low) / 1e6
         fill = next(color for most, color in _FILLS if life <= most)
         group = f' tag:group="{tensor.producer}"' if tensor.producer is not None else ""
         rows.append(
@@ -874,7 +874,7 @@ def drawing(process: Process) -> str:
             f'width="{int(life / 100_000):.6f}" fill="{fill}" '
             f'tag:type="tensor" tag:name="{tensor.name}" tag:address="0x{storage.address:x}" '
             f'tag:size="{_words(tensor.bytes, _SIZE_UNITS)}" tag:layout="{tensor.layout}" '
-            f'tag:produced="{_words(tensor.made_ns, _TIME_UNITS)}" tag:erased="{_words(tensor.released_ns, _TIME_UNITS)}" '
+            f'tag:produced="{_words(tensor.created_ns, _TIME_UNITS)}" tag:erased="{_words(tensor.released_ns, _TIME_UNITS)}" '
             f'tag:duration="{_words(life, _TIME_UNITS)}"{group}>\n</rect>\n'
         )
     return (

@@ -46,7 +46,7 @@ class FolderReader:
     def sniff(self, head):
         return b'"version": 7' not in head
 
-    def need_bytes(self, sizes):
+    def peak_memory_bytes(self, sizes):
         assert len(sizes) == 13
         return 1
 

@@ -75,7 +75,7 @@ def test_nothing_private_goes_along(tmp_path: Path) -> None:
 def test_the_smallest_trace_has_every_default_page(tmp_path: Path) -> None:
     (trace,) = corpus.files(corpus.make(tmp_path, 0, corpus.START))
     raw = read(trace)
-    assert raw.report.events_seen == 4 and not raw.report.issues
+    assert raw.report.events_in_file == 4 and not raw.report.issues
     assert part(model(trace), "kernels").frames["kernels"].data.num_rows == 1
 
 

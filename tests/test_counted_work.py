@@ -178,13 +178,13 @@ def peak(work: Callable[[], object]) -> int:
 def test_the_sizes_are_what_they_say() -> None:
     small, large = raw_of(FEW), raw_of(MANY)
     assert not small.report.issues and not large.report.issues
-    assert large.report.events_seen > 3.9 * small.report.events_seen > 20_000
+    assert large.report.events_in_file > 3.9 * small.report.events_in_file > 20_000
     assert len(large.memory.time_ns) > 3.9 * len(small.memory.time_ns) > 0
 
 
 def test_reading_an_event_calls_one_function_at_most() -> None:
     prepared("read")
-    calls = more(lambda events: called(lambda: STAGES["read"](events)).total(), lambda n: raw_of(n).report.events_seen)
+    calls = more(lambda events: called(lambda: STAGES["read"](events)).total(), lambda n: raw_of(n).report.events_in_file)
     assert calls < 1.3
 
 
@@ -287,7 +287,7 @@ def test_every_event_is_collected_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(owner, "add", add)
     raw = read(text_of(FEW))
-    assert taken["all"] == raw.report.events_seen
+    assert taken["all"] == raw.report.events_in_file
     assert taken["rows"] == len(raw.start_ns)
     assert taken["memory"] == len(raw.memory.time_ns)
 

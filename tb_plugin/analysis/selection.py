@@ -124,8 +124,8 @@ def window_info(trace: TraceTable) -> WindowInfo | None:
         last_step=labels[-1] if labels else None,
         steps=len(labels),
         trace_steps=len(whole.steps),
-        events=report.events_kept,
-        trace_events=report.events_kept + report.events_outside,
-        need_bytes=whole.need_bytes,
+        events=report.events_loaded,
+        trace_events=report.events_loaded + report.events_outside,
+        peak_memory_bytes=whole.peak_memory_bytes,
         budget_bytes=whole.budget_bytes,
     )

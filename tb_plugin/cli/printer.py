@@ -193,7 +193,7 @@ def _window_line(window: WindowInfo) -> str:
     start, end, whole = (format_value(time, "ns") for time in (window.start_ns, window.end_ns, window.trace_ns))
     inside = f"steps {window.first_step} to {window.last_step}, {window.steps} of {window.trace_steps}, "
     steps = inside if window.steps else ""
-    need, budget = (format_value(size, "bytes") for size in (window.need_bytes, window.budget_bytes))
+    need, budget = (format_value(size, "bytes") for size in (window.peak_memory_bytes, window.budget_bytes))
     return (
         f"Only a window was opened: {steps}{start} to {end} of {whole}. The whole trace needs about {need} of memory; "
         f"{budget} are allowed (TORCH_TRACE_MEMORY_MB)."

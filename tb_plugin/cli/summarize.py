@@ -130,7 +130,7 @@ def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
     """The traces that are meant. Raises NotFoundError."""
     catalog = scanned(arguments.path)
     entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
-    found = [entry.found for entry in entries if entry.found.reader.raw is RawTrace and entry.found.is_here]
+    found = [entry.found for entry in entries if entry.found.reader.raw is RawTrace and entry.found.is_present]
     if not found:
         reasons = [reason for _, reason in catalog.skipped()]
         raise NotFoundError("No trace was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")

@@ -38,7 +38,7 @@ class FileSize:
 
     stored_bytes: int
     is_packed: bool = False  # by its first bytes, or by its name if they are not available
-    stated_bytes: int | None = None
+    declared_bytes: int | None = None
     """Uncompressed size from the archive's end (modulo 2**32, last member only), None if unknown."""
 
     def text_bytes(self, ratio: int) -> int:
@@ -47,7 +47,7 @@ class FileSize:
             return self.stored_bytes
         likely = ratio * self.stored_bytes
         # A value that is too small comes from several members or from more than 4 GiB.
-        stated = self.stated_bytes
+        stated = self.declared_bytes
         return stated if stated is not None and likely / 10 < stated < likely * 10 else likely
 
 
@@ -185,7 +185,7 @@ class Reader(Protocol[Raw_co]):
         """Returns True if the first (uncompressed) bytes look like this format."""
         ...
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of ``read``, bytes, from the file sizes by name.
 
         The memory of an idle worker process is not included. A worker may be killed if the estimate is too low.

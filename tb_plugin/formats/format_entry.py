@@ -70,9 +70,9 @@ class FormatEntry:
         made: Reader[Any] = self.implementation(*(every[name].reader for name in self._uses))
         return made
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
-        return self.reader.need_bytes(sizes)
+        return self.reader.peak_memory_bytes(sizes)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> Any:
         """Returns the source, or a window of it. Raises UnreadableTrace."""

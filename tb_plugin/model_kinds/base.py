@@ -81,7 +81,7 @@ class Model(Protocol[Raw, Made]):
         """Returns its summary."""
         ...
 
-    def open_beside(self, made: Made, path: str) -> None:
+    def open_companion(self, made: Made, path: str) -> None:
         """Opens cached data next to the file at ``path``, or creates it. Raises CacheRefused.
 
         It is for data that is too expensive to compute in each process; most models have none.
@@ -141,5 +141,5 @@ class FileModel(Generic[Raw, Filed]):
         """Returns its report and its clock."""
         return Outline(made.report, clock=self.clock(made))
 
-    def open_beside(self, made: Filed, path: str) -> None:
+    def open_companion(self, made: Filed, path: str) -> None:
         """Opens nothing."""

@@ -73,9 +73,9 @@ class ModelEntry:
         """Returns what to tell of it."""
         return self.model.outline(made)
 
-    def open_beside(self, made: Any, path: str) -> None:
+    def open_companion(self, made: Any, path: str) -> None:
         """Opens what is cached beside the file. Raises CacheRefused."""
-        self.model.open_beside(made, path)
+        self.model.open_companion(made, path)
 
 
 def made_of(model: Model[Any, Any]) -> str:

@@ -56,7 +56,7 @@ class TraceModel:
         own = replays and len(captures(made).sequences) > 0
         return Outline(made.report, steps, window_info(made), _clock(made), all_steps, replays, own)
 
-    def open_beside(self, made: TraceTable, path: str) -> None:
+    def open_companion(self, made: TraceTable, path: str) -> None:
         """Opens the levels of its timeline. Raises CacheRefused."""
         levels_of(made, path)
 

@@ -63,7 +63,7 @@ class WindowInfo(Struct, frozen=True):
     trace_steps: int
     events: int
     trace_events: int
-    need_bytes: int
+    peak_memory_bytes: int
     """Estimated memory for opening the whole trace."""
     budget_bytes: int
     """Memory that the readers may take (TORCH_TRACE_MEMORY_MB)."""

@@ -106,8 +106,8 @@ class ReadInfo(Struct, frozen=True):
     format: str
     file_bytes: int
     text_bytes: int
-    events_seen: int
-    events_kept: int
+    events_in_file: int
+    events_loaded: int
     events_repaired: int
     events_dropped: int
     events_quarantined: int

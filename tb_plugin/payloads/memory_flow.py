@@ -31,7 +31,7 @@ class MemoryFlowMap(Struct, frozen=True, tag_field="kind", tag="memory_flow"):
     """Where each region begins on the axis."""
     row: list[int]
     """By tensor: its number."""
-    made_ns: list[int]
+    created_ns: list[int]
     released_ns: list[int]
     """The end of the recording for one that was not released."""
     is_released: list[bool]

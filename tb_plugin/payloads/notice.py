@@ -57,7 +57,7 @@ class Notice(Struct, frozen=True, tag_field="kind", tag="notice"):
     """None if the saving cannot be estimated."""
     events: list[int] = []
     """Numbers of some events that show it, most important first."""
-    shown_by: int = 0
+    event_count: int = 0
     """Number of events that show it."""
 
 

@@ -45,6 +45,6 @@ class Timeline(Struct, frozen=True, tag_field="kind", tag="timeline"):
     busy: list[float]
     """Busy share of the devices (or the host) in equal slices of the whole trace."""
     busy_is_device: bool
-    only_ranges: bool
+    is_range_trace: bool
     """Whether only names are known, so that colours by name are more useful than by kind."""
     total_events: int

@@ -51,7 +51,7 @@ class Finding:
     rule: Rule
     notice: Notice
     events: Int64
-    shown_by: int
+    event_count: int
     """How many events show it."""
     share_ns: float
     """What it may save per step; without a saving what it takes, 0 where that is unknown."""
@@ -87,7 +87,7 @@ class Findings:
     @property
     def notices(self) -> list[Notice]:
         """Returns what is told, in order."""
-        return [replace(each.notice, events=each.events.tolist(), shown_by=each.shown_by) for each in self.found]
+        return [replace(each.notice, events=each.events.tolist(), event_count=each.event_count) for each in self.found]
 
 
 @remembered

@@ -341,7 +341,7 @@ def _displayed_roots(roots: Sequence[Root]) -> str:
 
 
 def _is_empty(read: ReadInfo) -> bool:
-    return bool(read.records) and read.events_kept == 0
+    return bool(read.records) and read.events_loaded == 0
 
 
 def _span_info(entry: Entry) -> SpanInfo:

@@ -59,7 +59,7 @@ class Opened:
     def file(self) -> ModelFile:
         """Returns the file for a worker."""
         captures, names = tuple(map(file_of, self.captures)), tuple(map(name_of, self.captures))
-        return replace(file_of(self.entry), captures=captures, names=names, told_by=_source(self.captures))
+        return replace(file_of(self.entry), captures=captures, names=names, captures_key=_source(self.captures))
 
     @property
     def key(self) -> str:

@@ -93,7 +93,7 @@ class Loader:
         with self._lock:
             if entry.problem is not None:
                 raise entry.problem
-            known = entry.summary if entry.found.is_here else None
+            known = entry.summary if entry.found.is_present else None
             lost = entry.state == "ready" and known is not None and not _has_columns(entry.path, known)
         if lost:
             # The cache may have dropped the columns to make room for others, or somebody cleared it.
@@ -150,7 +150,7 @@ class Loader:
             threading.Thread(target=self._fetch, args=(entry, load), daemon=True).start()
 
     def _cached_files(self, entry: Entry) -> tuple[Path, Path] | None:
-        if not entry.found.is_here:
+        if not entry.found.is_present:
             return None
         key, rank = self._file_key(entry), entry.found.rank
         columns, summary = (self._store.get(key, rank_ending(rank, ending)) for ending in (_COLUMNS, _SUMMARY))
@@ -213,7 +213,7 @@ class Loader:
         return self._store.get(*_copy_key(found, file))
 
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
-        if not entry.found.is_here:
+        if not entry.found.is_present:
             self._open_summary(entry, load, paths, held)
             return
         key, need, limits = self._file_key(entry), self._need_bytes(entry), self._limits(entry)
@@ -231,7 +231,7 @@ class Loader:
             ),
             key=target,
             heavy=True,
-            need_bytes=need if limits is None else min(need, limits.budget_bytes),
+            peak_memory_bytes=need if limits is None else min(need, limits.budget_bytes),
             about=entry.found.url,
         )
         load.reading(job, str(self._store.path(key, rank_ending(entry.found.rank, _COLUMNS))), limits is not None)
@@ -271,7 +271,7 @@ class Loader:
                 sizes = unseen_sizes({file.path: file.size for file in found.files})
             return peak_memory_bytes(found.reader, sizes)
 
-        return entry.need_bytes(estimate)
+        return entry.peak_memory_bytes(estimate)
 
     def _finish(self, entry: Entry, load: Load, future: Future[Summary]) -> None:
         error = future.exception()
@@ -322,7 +322,7 @@ def _fail(entry: Entry, load: Load, error: BaseException) -> None:
 def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
     entry.settle(load, summary, path)
     if summary.window is not None and not entry.window:
-        need, budget = (size / 1e6 for size in (summary.window.need_bytes, summary.window.budget_bytes))
+        need, budget = (size / 1e6 for size in (summary.window.peak_memory_bytes, summary.window.budget_bytes))
         text = "%s needs about %.0f MB of memory and %s=%.0f: only a window of it was opened."
         log.warning(text, entry.found.url, need, MEMORY_VARIABLE, budget)
 
@@ -372,7 +372,7 @@ def merged_ranks(store: FileStore, found: Sequence[ProfileFiles]) -> list[list[s
 
 
 def _cached_ranks(store: FileStore, found: ProfileFiles) -> list[str]:
-    path = store.get(cache_key(found), _RANKS) if found.is_here else None
+    path = store.get(cache_key(found), _RANKS) if found.is_present else None
     try:
         return [] if path is None else msgspec.json.decode(unsealed(path.read_bytes()), type=list[str])
     except (OSError, ValueError):  # msgspec's errors are ValueErrors

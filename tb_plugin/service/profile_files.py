@@ -55,7 +55,7 @@ class ProfileFiles:
     """Why it is in a run with profiles of other folders or names (``discovery/distributed_jobs.py``), as a sentence."""
     summaries: tuple[SummaryFile, ...] = ()
     """Its up-to-date rank summaries, preferred first."""
-    is_here: bool = True
+    is_present: bool = True
     """False if the log directory has only its rank summary; ``files`` then has only that."""
     rank: str = ""
     """Its rank in a merged file; "": the whole file."""

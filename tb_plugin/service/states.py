@@ -208,7 +208,7 @@ class Entry:
         """Records a request: a load continues while there are requests."""
         self._polled = time.monotonic()
 
-    def need_bytes(self, estimate: Callable[[], int]) -> int:
+    def peak_memory_bytes(self, estimate: Callable[[], int]) -> int:
         """Returns the estimated memory for reading the whole profile."""
         if not self._need_bytes:
             self._need_bytes = estimate()

@@ -127,7 +127,7 @@ class Workspace:
         return replace_struct(profile, state="loading", fraction=loaded / count)
 
     def _summarised(self, entry: Entry) -> Profile | None:
-        if entry.state != "found" or not entry.found.is_here:
+        if entry.state != "found" or not entry.found.is_present:
             return None
         model = registry.model_of(entry.found.reader).id
         for summary in self._team.summaries.all_of(entry):
@@ -302,7 +302,7 @@ class Workspace:
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return later(entry)
-        if not entry.found.is_here:
+        if not entry.found.is_present:
             raise missing_trace_error(entry.found)
         found, file = entry.found, entry.found.files[0]
         # What was loaded stays usable while its store is away.
@@ -356,7 +356,7 @@ class Workspace:
 
         Raises what the answer raised.
         """
-        if not opened.entry.found.is_here:
+        if not opened.entry.found.is_present:
             raise missing_trace_error(opened.entry.found)
         try:
             return self._desk.ask(question, opened.entry.path, opened.entry.found.url, heavy)

@@ -41,7 +41,7 @@ def a_tensor_a_moment_and_a_part(tab: Tab) -> None:
     box = picture.bounding_box()
     assert box is not None
     largest = max(
-        range(len(flow["row"])), key=lambda i: flow["size_bytes"][i] * (flow["released_ns"][i] - flow["made_ns"][i])
+        range(len(flow["row"])), key=lambda i: flow["size_bytes"][i] * (flow["released_ns"][i] - flow["created_ns"][i])
     )
     x = box["x"] + 62 + (box["width"] - 80) * 0.5
     y = (

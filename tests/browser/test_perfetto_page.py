@@ -98,7 +98,7 @@ def test_the_trace_arrives_whole_or_as_the_window_in_sight(open_at: Any) -> None
         assert got["fileName"].endswith(".json.gz") and RUN in got["title"]
         other.close()
         frame.get_by_text("The full trace", exact=True).click()
-        assert f"{profile['read']['events_kept']:,} events" in frame.get_by_role("dialog").inner_text()
+        assert f"{profile['read']['events_loaded']:,} events" in frame.get_by_role("dialog").inner_text()
         _, _, whole = received(tab)
         timed = [sum(event["ph"] == "X" for event in events) for events in (shown, whole)]
         assert 0 < timed[0] < timed[1]

@@ -57,7 +57,7 @@ def test_json_of_one_profile(capsys, logs):
     assert profile["window"] is None and profile["phase"] is None and profile["not_limited"] == []
     assert (profile["run"], profile["worker"], profile["span"]) == ("a", "w", "1")
     assert profile["path"] == str(logs / "a" / "w.1.pt.trace.json.gz")
-    assert profile["read"]["events_seen"] == 4
+    assert profile["read"]["events_in_file"] == 4
     assert profile["facts"]["trace.cpu_ops"] == 2
     assert all(isinstance(value, (int, float, type(None))) for value in profile["facts"].values())
     assert set(profile["tables"]) >= TABLES

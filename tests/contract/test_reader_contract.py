@@ -117,7 +117,7 @@ def test_progress_grows_to_one(sample: Sample) -> None:
 
 def test_the_memory_it_asks_for_grows_with_the_file(sample: Sample) -> None:
     def need(times: int) -> int:
-        return sample.reader.need_bytes({name: FileSize(times * 1_000_000) for name in sample.names})
+        return sample.reader.peak_memory_bytes({name: FileSize(times * 1_000_000) for name in sample.names})
 
     assert 0 < need(1) < need(10) < need(100)
     assert need(100) < 100 * 1_000_000 * 1000 * len(sample.names)

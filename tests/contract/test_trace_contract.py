@@ -53,14 +53,14 @@ def test_columns_agree_in_length_and_sections_point_into_the_table(raw: RawTrace
 def test_the_report_accounts_for_every_event(sample: Sample) -> None:
     report = table_of(sample.name).report
     assert report.complete and report.events_dropped == 0
-    assert report.events_seen >= report.events_kept > 0
+    assert report.events_in_file >= report.events_loaded > 0
     assert report.text_bytes == sum(len(text_of(sample, name)) for name in sample.names)
 
 
 def test_chunks_change_nothing_and_progress_counts_every_event(sample: Sample, raw: RawTrace) -> None:
     seen: list[ReadState] = []
     by_chunks = sample.reader.read(sample.source, ReadOptions(20_000), seen.append)
-    assert seen[-1].events == raw.report.events_seen
+    assert seen[-1].events == raw.report.events_in_file
     assert_alike(raw, by_chunks)
 
 
@@ -78,7 +78,7 @@ def assert_alike(one: RawTrace, other: RawTrace) -> None:
     assert one.start_ns.tolist() == other.start_ns.tolist() and one.dur_ns.tolist() == other.dur_ns.tolist()
     assert one.kind.tolist() == other.kind.tolist() and one.correlation.tolist() == other.correlation.tolist()
     assert one.strings.take(one.name).to_pylist() == other.strings.take(other.name).to_pylist()
-    assert one.report.events_kept == other.report.events_kept
+    assert one.report.events_loaded == other.report.events_loaded
 
 
 def test_a_survey_knows_what_the_table_will_be_and_its_windows_make_up_the_trace(sample: Sample) -> None:
@@ -96,6 +96,6 @@ def test_a_survey_knows_what_the_table_will_be_and_its_windows_make_up_the_trace
         part = assemble(sample.reader.read(sample.source, ReadOptions(window=window), no_progress))
         begun += int(((part.start_ns >= begin) & (part.start_ns < end)).sum())
         report = part.report
-        assert report.events_seen == table.report.events_seen
-        assert report.events_kept + report.events_outside == table.report.events_kept
+        assert report.events_in_file == table.report.events_in_file
+        assert report.events_loaded + report.events_outside == table.report.events_loaded
     assert begun == len(table)

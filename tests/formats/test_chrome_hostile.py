@@ -74,9 +74,9 @@ def test_every_field_may_hold_anything(field: str) -> None:
     trace = table([*good, *events, *good], stackFrames={"x": {"parent": "x", "name": ["odd"]}, "1": 7})
     assert sum("good" in line for line in rows(trace)) == 2
     report = trace.report
-    assert report.complete and report.events_seen == 2 + len(events)
-    counted = report.events_kept + report.events_quarantined + report.events_dropped + report.events_other
-    assert counted == report.events_seen
+    assert report.complete and report.events_in_file == 2 + len(events)
+    counted = report.events_loaded + report.events_quarantined + report.events_dropped + report.events_other
+    assert counted == report.events_in_file
 
 
 @examples(25, 400)

@@ -47,7 +47,7 @@ def test_damage_is_mended_as_in_any_json_trace() -> None:
 
 def test_a_recording_of_viztracer() -> None:
     trace = sample("viztracer_cpu/result.json.gz")
-    assert (trace.report.format, trace.report.events_seen, trace.report.events_kept) == ("chrome", 605, 602)
+    assert (trace.report.format, trace.report.events_in_file, trace.report.events_loaded) == ("chrome", 605, 602)
     assert [track.thread for track in trace.tracks] == ["MainThread", "background"]
     assert not trace.devices and not any(track.is_device for track in trace.tracks)
     assert len(trace) == 599 and not trace.steps.recorded

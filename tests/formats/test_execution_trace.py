@@ -47,7 +47,7 @@ def test_nodes_and_tensors() -> None:
         "item_bytes": 4, "device": "cuda:0", "shape": "[2, 3]", "strides": "[3, 1]", "type": "Tensor(float)",
     }  # fmt: skip
     assert (trace.schema, trace.process) == ("1.1.1-chakra.0.0.4", 77)
-    assert (trace.report.events_seen, trace.report.events_kept, trace.report.complete) == (2, 2, True)
+    assert (trace.report.events_in_file, trace.report.events_loaded, trace.report.complete) == (2, 2, True)
     assert rows(execution_trace(gzip.compress(json.dumps(TWO).encode()))) == rows(trace)
 
 

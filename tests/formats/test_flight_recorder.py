@@ -51,7 +51,7 @@ def test_a_record() -> None:
     assert second["input_sizes"] == "[[2, 2], [1]]" and second["completed_ns"] is None
     assert raw.groups == (Group("0", "default_pg", (0, 1)),) and raw.status == (Status(0, -1, -1, -1),)
     assert (raw.version, raw.library) == ("2.10", "2.27.3")
-    assert (raw.report.events_seen, raw.report.events_kept, raw.report.complete) == (2, 2, True)
+    assert (raw.report.events_in_file, raw.report.events_loaded, raw.report.complete) == (2, 2, True)
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
@@ -153,7 +153,7 @@ def test_what_is_cut_is_shown_as_far_as_it_goes(form: str, share: float) -> None
 def test_entries_that_are_none_are_counted() -> None:
     raw = read(dump([call(1), None, 7, [], {}, {"profiling_name": 5}, call(2)]))
     assert len(rows(raw)) == 2 and issues(raw) == {"bad_record": 5}
-    assert (raw.report.events_seen, raw.report.events_dropped) == (7, 5)
+    assert (raw.report.events_in_file, raw.report.events_dropped) == (7, 5)
 
 
 @pytest.mark.parametrize("key", sorted(call(1)))

@@ -36,7 +36,7 @@ def test_every_series_of_every_event_by_time() -> None:
         (20_000, "c", "value", "x", -1.0),
     ]
     assert table.counters.event.tolist() == [1, 0, 0, 2]
-    assert (table.report.events_kept, table.report.events_other, table.report.issues) == (4, 0, ())
+    assert (table.report.events_loaded, table.report.events_other, table.report.issues) == (4, 0, ())
 
 
 def test_ids_tell_counters_apart() -> None:
@@ -51,7 +51,7 @@ def test_what_is_no_number_is_left_out_and_counted(bad: Any) -> None:
     found = {issue.code: (issue.outcome, issue.count) for issue in table.report.issues}
     assert found == {"bad_counter": ("dropped", 2), "bad_counter_value": ("note", 1)}
     report = table.report
-    assert (report.events_seen, report.events_kept, report.events_dropped, report.events_other) == (5, 3, 2, 0)
+    assert (report.events_in_file, report.events_loaded, report.events_dropped, report.events_other) == (5, 3, 2, 0)
 
 
 @pytest.mark.parametrize("args", ["7", "null", "[1]", '"x"', "{}"])
@@ -79,7 +79,7 @@ def test_times_that_cannot_be_right_are_counted() -> None:
     found = {issue.code: issue.count for issue in table.report.issues}
     assert (found["impossible_time"], found["missing_time"]) == (4, 1)
     report = table.report
-    assert (report.events_seen, report.events_kept, report.events_dropped, report.events_quarantined) == (8, 3, 1, 4)
+    assert (report.events_in_file, report.events_loaded, report.events_dropped, report.events_quarantined) == (8, 3, 1, 4)
 
 
 def test_epoch_times_keep_their_nanoseconds() -> None:
@@ -111,8 +111,8 @@ def test_a_window_holds_those_inside() -> None:
     data = trace().op("a", 0, 100).counter(10, v=1).counter(20, v=2, w=0).counter(30, v=3).bytes()
     part, whole = window(data, 20_000, 30_000), model(data)
     assert [row[::4] for row in values(part)] == [(20_000, 2.0), (20_000, 0.0)]
-    assert (part.report.events_kept, part.report.events_outside) == (2, 2)
-    assert part.report.events_kept + part.report.events_outside == whole.report.events_kept
+    assert (part.report.events_loaded, part.report.events_outside) == (2, 2)
+    assert part.report.events_loaded + part.report.events_outside == whole.report.events_loaded
 
 
 numbers = st.one_of(st.integers(-(10**20), 10**20), st.floats(), st.text(max_size=3), st.none(), st.booleans())
@@ -146,5 +146,5 @@ def test_any_counters_in_any_chunks(events: list[tuple[Any, ...]], chunk_bytes: 
     raw = read(text.encode(), chunk_bytes)
     assert values(raw) == expected(events)
     report = raw.report
-    assert report.events_seen == 2 * len(events) == report.events_kept + report.events_dropped
+    assert report.events_in_file == 2 * len(events) == report.events_loaded + report.events_dropped
     assert isinstance(raw.counters, CounterEvents) and raw.counters.event.max(initial=-1) < len(events)

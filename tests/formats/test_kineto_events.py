@@ -172,7 +172,7 @@ def test_B11_memory_events_in_every_disguise(event):
         [0],
     )
     assert (texts(trace, memory.pid), texts(trace, memory.tid)) == (["1"], ["2"])
-    assert trace.report.events_kept == 2
+    assert trace.report.events_loaded == 2
 
 
 def test_B12_B13_distributed_info_is_optional_and_opaque():
@@ -354,7 +354,7 @@ def test_missing_times():
     assert names(trace) == ["a"]
     assert trace.dur_ns.tolist() == [0]
     assert issues(trace) == {"missing_duration": 1, "missing_time": 2}
-    assert (trace.report.events_seen, trace.report.events_kept, trace.report.events_dropped) == (3, 1, 2)
+    assert (trace.report.events_in_file, trace.report.events_loaded, trace.report.events_dropped) == (3, 1, 2)
 
 
 def test_process_names_and_labels():

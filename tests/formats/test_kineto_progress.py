@@ -32,7 +32,7 @@ def test_progress_counts_the_events_that_were_read_so_far():
     # What was decoded lags behind what was read by a block at most.
     assert 0 < middle.events < states[-1].events
     last = states[-1]
-    assert (last.fraction, last.events) == (1.0, raw.report.events_seen)
+    assert (last.fraction, last.events) == (1.0, raw.report.events_in_file)
     assert last.counts["kernel"] == last.counts["operator"] == 5000
 
 

@@ -47,7 +47,7 @@ def test_forms_of_the_list(text, complete, chunk_bytes):
 @pytest.mark.parametrize("text", ['{"traceEvents": null}', '{"traceEvents": [], "x": 1}', '{"traceEvents":[ ]}'])
 def test_no_events(text):
     trace = read(text)
-    assert (len(trace.name), trace.report.complete, trace.report.events_seen) == (0, True, 0)
+    assert (len(trace.name), trace.report.complete, trace.report.events_in_file) == (0, True, 0)
 
 
 def test_the_last_of_two_lists_wins():
@@ -55,7 +55,7 @@ def test_the_last_of_two_lists_wins():
     assert names(trace) == ["b"]
     assert trace.metadata == {"x": 1}
     assert issues(trace) == {"second_event_list": 2}
-    assert (trace.report.events_seen, trace.report.events_kept, trace.report.events_dropped) == (3, 1, 2)
+    assert (trace.report.events_in_file, trace.report.events_loaded, trace.report.events_dropped) == (3, 1, 2)
 
 
 @pytest.mark.parametrize("between", ["", "\n", ",\n", " \r\n\r\n"])

@@ -142,14 +142,14 @@ def test_a_window_is_the_rows_of_the_full_read_that_touch_it(name, one, other, c
 def test_nothing_is_lost_without_a_count(name):
     table, window = full(name), between(name, 10**7, 3 * 10**7)
     report, whole = read(content(name), window).report, table.report
-    assert report.events_seen == whole.events_seen
-    assert report.events_kept + report.events_outside == whole.events_kept, (
+    assert report.events_in_file == whole.events_in_file
+    assert report.events_loaded + report.events_outside == whole.events_loaded, (
         "the trace has as many events for any window"
     )
     assert report.events_other == whole.events_other
-    assert 0 < report.events_kept < whole.events_kept
+    assert 0 < report.events_loaded < whole.events_loaded
     moments = ((table.memory.time_ns >= 10**7) & (table.memory.time_ns < 3 * 10**7)).sum()
-    assert report.events_kept == expected_rows(table, window).sum() + moments
+    assert report.events_loaded == expected_rows(table, window).sum() + moments
 
 
 def test_a_row_that_crosses_the_edge_owns_only_what_is_inside():
@@ -195,7 +195,7 @@ def test_what_was_asked_for_bounds_the_window():
     assert steps_of(chosen("2-3")) == ("2", "3")
     some = chosen("2", sum(survey.cell_bytes) // 3)
     assert some.steps.label[0] == "2" and 0 < len(some.steps.label) < 4
-    assert (some.whole.need_bytes, some.whole.budget_bytes, some.whole.steps) == (7, 5, survey.label)
+    assert (some.whole.peak_memory_bytes, some.whole.budget_bytes, some.whole.steps) == (7, 5, survey.label)
     times = chosen("1000ns-90000000ns")
     assert (times.begin_ns, times.end_ns) == (1000, 90_000_000)
     assert chosen("1000ns", 10_000).end_ns < 90_000_000

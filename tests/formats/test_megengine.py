@@ -439,7 +439,7 @@ def test_odd_events_neither_end_the_read_nor_vanish(events: list[Json]) -> None:
     trace = assemble(read)
     assert "A" in of_kind(trace, EventKind.OPERATOR) and trace.base_time_ns is None
     report = trace.report
-    assert report.events_seen == report.events_kept + report.events_dropped + report.events_other
+    assert report.events_in_file == report.events_loaded + report.events_dropped + report.events_other
 
 
 @pytest.mark.parametrize("content", [b'{"traceEvents":null,"metadata":null}', b'{"traceEvents":[],"metadata":{}}'])

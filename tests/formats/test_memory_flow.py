@@ -49,7 +49,7 @@ def test_what_counts_are_the_attributes_not_the_drawing() -> None:
     raw = read(svg(*SMALL))
     assert tensors(raw) == [told(tensor) for tensor in SMALL]
     report = raw.report
-    assert (report.events_seen, report.events_kept, report.events_other, report.complete) == (3, 3, 0, True)
+    assert (report.events_in_file, report.events_loaded, report.events_other, report.complete) == (3, 3, 0, True)
     assert (report.records, report.issues) == ("tensors", ())
     drawn = re.sub(r' (?:x|y|width|height|fill)="[^"]*"', "", svg(*SMALL))
     assert tensors(read(drawn)) == tensors(raw)
@@ -121,7 +121,7 @@ def test_a_tensor_that_cannot_be_read_is_counted(field: str, value: str) -> None
     raw = read(HEAD + rect(SMALL[2]) + bad + TAIL)
     assert tensors(raw) == [told(SMALL[2])]
     assert issues(raw) == {"bad_tensor": 1}
-    assert (raw.report.events_seen, raw.report.events_kept, raw.report.events_dropped) == (2, 1, 1)
+    assert (raw.report.events_in_file, raw.report.events_loaded, raw.report.events_dropped) == (2, 1, 1)
     assert value in raw.report.issues[0].examples[0] or field == "erased"
 
 
@@ -151,7 +151,7 @@ def test_damage_costs_the_rectangle_that_it_is_in() -> None:
     raw = read(HEAD + rect(SMALL[0]) + broken + rect(SMALL[2]) + TAIL)
     assert tensors(raw) == [told(SMALL[0]), told(SMALL[2])]
     assert issues(raw) == {"bad_element": 1} and raw.report.complete
-    assert raw.report.events_seen == 3 and raw.report.events_dropped == 1
+    assert raw.report.events_in_file == 3 and raw.report.events_dropped == 1
     assert raw.report.issues[0].first_offset is not None
 
 
@@ -265,7 +265,7 @@ def test_mutants_are_read_or_refused() -> None:
         except UnreadableTrace:
             continue
         report = raw.report
-        assert report.events_kept == len(raw.address) and report.events_seen >= report.events_kept
+        assert report.events_loaded == len(raw.address) and report.events_in_file >= report.events_loaded
         assert (raw.size > 0).all() and (raw.address >= 0).all()
 
 

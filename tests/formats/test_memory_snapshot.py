@@ -53,7 +53,7 @@ def told(raw: RawSnapshot) -> dict[str, Any]:
         for column in fields(getattr(raw, part)):
             values = getattr(getattr(raw, part), column.name).tolist()
             found[f"{part}.{column.name}"] = [words[column.name][v] for v in values] if column.name in words else values
-    return {**found, "settings": raw.settings, "complete": raw.report.complete, "kept": raw.report.events_kept}
+    return {**found, "settings": raw.settings, "complete": raw.report.complete, "kept": raw.report.events_loaded}
 
 
 def test_an_event_of_each_kind() -> None:
@@ -302,7 +302,7 @@ def test_decoding_by_runs_is_decoding_one_by_one(history: list[Any], protocol: i
     assert told(fast) == told(slow)
     assert {i.code: i.count for i in fast.report.issues} == {i.code: i.count for i in slow.report.issues}
     known = [item for item in history if isinstance(item, dict)]
-    assert fast.report.events_kept + fast.report.events_dropped == len(history) + 2 and len(known) <= len(history)
+    assert fast.report.events_loaded + fast.report.events_dropped == len(history) + 2 and len(known) <= len(history)
 
 
 class TorchScript:

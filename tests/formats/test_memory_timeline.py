@@ -49,7 +49,7 @@ def test_raw() -> None:
         (T + 5, "gradient", 3, 512),
         (T + 9, "gradient", 4, -512),
     ]
-    assert (raw.report.events_seen, raw.report.events_kept, raw.report.complete) == (6, 6, True)
+    assert (raw.report.events_in_file, raw.report.events_loaded, raw.report.complete) == (6, 6, True)
     assert read(gzip.compress(json.dumps(RAW).encode())).bytes.tolist() == raw.bytes.tolist()
     assert rows(read(b"\xef\xbb\xbf\n" + json.dumps(RAW, indent=2).encode())) == rows(raw)
 

@@ -67,7 +67,7 @@ def test_where_packets_end_the_rest_is_left_and_told(damage: bytes, code: str) -
     raw = read(MAIN, GOOD, damage)
     assert names(raw) == ["good"] and issues(raw) == {code: 1} and not raw.report.complete
     assert raw.report.issues[0].first_offset == len(MAIN + GOOD)
-    assert raw.report.events_seen == raw.report.events_kept + raw.report.events_dropped + raw.report.events_other
+    assert raw.report.events_in_file == raw.report.events_loaded + raw.report.events_dropped + raw.report.events_other
 
 
 def nested(depth: int) -> bytes:
@@ -165,8 +165,8 @@ def test_mutants_are_read_or_refused() -> None:
         assemble(raw)
         report = raw.report
         assert report.complete or report.issues
-        counted = report.events_kept + report.events_dropped + report.events_other
-        assert report.events_seen <= counted + sum(issue.count for issue in report.issues if issue.outcome == "note")
+        counted = report.events_loaded + report.events_dropped + report.events_other
+        assert report.events_in_file <= counted + sum(issue.count for issue in report.issues if issue.outcome == "note")
 
 
 @pytest.mark.parametrize("empty", [packet(), b"\x0a\x80\x00", b"\x0a" + 9 * b"\x80" + b"\x00"])
@@ -274,8 +274,8 @@ def test_what_lies_behind_the_name_decides_who_reads_it(tmp_path) -> None:
 
 
 def test_its_need_grows_with_what_it_holds() -> None:
-    one = PERFETTO.need_bytes({"a": FileSize(1_000_000)})
-    assert one < PERFETTO.need_bytes({"a": FileSize(1_000_000, is_packed=True)})
+    one = PERFETTO.peak_memory_bytes({"a": FileSize(1_000_000)})
+    assert one < PERFETTO.peak_memory_bytes({"a": FileSize(1_000_000, is_packed=True)})
 
 
 @pytest.mark.parametrize("is_name", [True, False])

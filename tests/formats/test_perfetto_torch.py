@@ -237,4 +237,4 @@ def test_the_way_over_text_gives_the_same(name: str) -> None:
     one, other = read(content), slowly(content)
     assert _told(assemble(one)) == _told(assemble(other))
     assert by_event(one) == by_event(other)
-    assert one.thread_names == other.thread_names and one.report.events_kept == other.report.events_kept
+    assert one.thread_names == other.thread_names and one.report.events_loaded == other.report.events_loaded

@@ -66,7 +66,7 @@ def test_lines_that_are_none_are_counted() -> None:
     profile = stack_profile("a;b 3\nno number\nc;d 1.5\nx;y 1e300\n5\ne;f -3\n")
     assert stacks(profile) == {"a;b": 3, "c;d": 2}
     assert issues(profile) == {"odd_number": 1, "unreadable_event": 4}
-    assert (profile.report.events_seen, profile.report.events_kept, profile.report.events_dropped) == (6, 2, 4)
+    assert (profile.report.events_in_file, profile.report.events_loaded, profile.report.events_dropped) == (6, 2, 4)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_speedscope() -> None:
     assert stacks(profile) == {
         "0:a": 2_000_000, "0:a;x.py(3): b": 4_000_000, "1:a": 6500, "1:a;x.py(3): b": 3000, "1:a;c": 500,
     }  # fmt: skip
-    assert (profile.report.events_seen, profile.report.events_dropped, profile.report.complete) == (9, 0, True)
+    assert (profile.report.events_in_file, profile.report.events_dropped, profile.report.complete) == (9, 0, True)
     counted = stack_profile(speedscope(["a"], samples_of([[0], [0]], [], "none")))
     assert counted.counted == "samples" and stacks(counted) == {"a": 2}
 
@@ -191,7 +191,7 @@ def test_frames_that_are_opened_and_closed(events: list[Any], expected: dict[str
 def test_samples_that_are_none(samples: Any, weights: Any, expected: dict[str, int], lost: int) -> None:
     profile = stack_profile(speedscope(["a", "b"], samples_of(samples, weights)))
     assert stacks(profile) == expected and sum(issues(profile).values()) == lost
-    assert profile.report.events_kept == len(samples) - lost
+    assert profile.report.events_loaded == len(samples) - lost
 
 
 def test_profiles_that_are_none() -> None:

@@ -176,7 +176,7 @@ def test_bytes_per_event(name: str, tmp_path: Path) -> None:
         pytest.skip("tables that a profile states lie beside its events")
     MODEL.write(table, str(tmp_path / "t.arrow"))
     size = (tmp_path / "t.arrow").stat().st_size
-    assert size <= FIXED_BYTES + MOST_BYTES_PER_EVENT * max(table.report.events_kept, FEWEST_EVENTS)
+    assert size <= FIXED_BYTES + MOST_BYTES_PER_EVENT * max(table.report.events_loaded, FEWEST_EVENTS)
 
 
 def test_a_file_without_events_takes_next_to_nothing(tmp_path: Path) -> None:

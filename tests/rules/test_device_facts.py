@@ -66,7 +66,7 @@ def test_kernels_on_fallback_cores(ranks: list[Rank]) -> None:
             "fallback_operator": "aclnnNonzeroV2",
         }
         (found,) = [each for each in rank.findings.found if each.rule.id == "fallback_cores"]
-        assert found.shown_by == len(planted) == STEPS
+        assert found.event_count == len(planted) == STEPS
 
 
 def test_conversions(ranks: list[Rank]) -> None:

@@ -25,7 +25,7 @@ from tests.service.fakes import catalog_of
 def opened(logs: Path, share: float) -> Workspace:
     """With so much of the memory that reading all of it takes."""
     sizes = {str(path): FileSize(path.stat().st_size) for path in logs.rglob("*") if path.is_file()}
-    budget = PROCESS_BYTES + int(share * AscendReader().need_bytes(sizes))
+    budget = PROCESS_BYTES + int(share * AscendReader().peak_memory_bytes(sizes))
     workspace = Workspace(catalog_of(logs), InlineWorkers(budget=budget), FileStore(logs.parent / "cache"))
     workspace.catalog.scan()
     return workspace
@@ -47,7 +47,7 @@ def test_a_repeated_training_is_opened_as_its_first_steps(tmp_path: Path) -> Non
     window = part.profile(Place()).window
     assert window is not None and (window.first_step, window.trace_steps) == ("12", len(labels))
     assert 0.2 * len(labels) < window.steps < 0.4 * len(labels)
-    assert window.need_bytes > window.budget_bytes and window.events < window.trace_events
+    assert window.peak_memory_bytes > window.budget_bytes and window.events < window.trace_events
     answers = []
     for workspace in (whole, part):
         answer = workspace.view(Place(), "kernels", Params(limit=1000), "13")

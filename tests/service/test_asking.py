@@ -45,9 +45,9 @@ class Held:
         return job.stopped is None
 
 
-def job(asked_at=0.0, running_since=None, **more):
+def job(queued_at=0.0, running_since=None, **more):
     made = Job(Echo(1), about="/logs/x.json", **more)
-    made.asked_at, made.running_since = asked_at, running_since
+    made.queued_at, made.running_since = queued_at, running_since
     return made
 
 

@@ -98,7 +98,7 @@ def test_a_trailer_that_cannot_be_right_is_not_believed(tmp_path):
 )
 def test_a_trailer_is_believed_within_ten_times_of_what_is_likely(stated, believed):
     """100 bytes that pack 20 times are likely 2,000: from 200 to 20,000 the archive may say what it holds."""
-    assert FileSize(100, is_packed=True, stated_bytes=stated).text_bytes(20) == (stated if believed else 2000)
+    assert FileSize(100, is_packed=True, declared_bytes=stated).text_bytes(20) == (stated if believed else 2000)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def pool():
 
 
 def test_parses_that_do_not_fit_together_wait(pool):
-    large, other, small = (pool.submit(Slow(0.6), heavy=True, need_bytes=need) for need in (700, 400, 100))
+    large, other, small = (pool.submit(Slow(0.6), heavy=True, peak_memory_bytes=need) for need in (700, 400, 100))
     assert until(lambda: large.fraction > 0)
     time.sleep(0.2)
     assert (other.process, small.process) == (None, None), "nor does a small one overtake: the next would, too"
@@ -121,8 +121,8 @@ def test_parses_that_do_not_fit_together_wait(pool):
 
 @deep
 def test_one_that_needs_more_than_everything_runs_alone(pool):
-    running = pool.submit(Slow(0.3), heavy=True, need_bytes=1)
-    huge, after = (pool.submit(Slow(0.3), heavy=True, need_bytes=need) for need in (5000, 1))
+    running = pool.submit(Slow(0.3), heavy=True, peak_memory_bytes=1)
+    huge, after = (pool.submit(Slow(0.3), heavy=True, peak_memory_bytes=need) for need in (5000, 1))
     assert until(lambda: huge.process is not None)
     assert running.future.done() and after.process is None
     huge.future.result(20)
@@ -131,9 +131,9 @@ def test_one_that_needs_more_than_everything_runs_alone(pool):
 
 @deep
 def test_cancelling_what_others_wait_behind(pool):
-    running = pool.submit(Slow(60.0), heavy=True, need_bytes=600)
+    running = pool.submit(Slow(60.0), heavy=True, peak_memory_bytes=600)
     assert until(lambda: running.fraction > 0)
-    huge, small = (pool.submit(Slow(0.1), heavy=True, need_bytes=need) for need in (5000, 100))
+    huge, small = (pool.submit(Slow(0.1), heavy=True, peak_memory_bytes=need) for need in (5000, 100))
     time.sleep(0.1)
     assert small.process is None
     pool.cancel(huge)
@@ -158,6 +158,6 @@ def test_the_loader_says_what_a_parse_needs(tmp_path):
     try:
         workspace.catalog.scan()
         workspace.profile(Place())
-        assert workspace.catalog.find(Place()).job.need_bytes == need_of(path) > PROCESS_BYTES
+        assert workspace.catalog.find(Place()).job.peak_memory_bytes == need_of(path) > PROCESS_BYTES
     finally:
         workspace.close()

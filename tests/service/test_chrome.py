@@ -57,7 +57,7 @@ def test_counters_go_along(tmp_path: Path) -> None:
     original = builder.raw(ph="C", name="n", id=1, pid=1, ts=20, args={"v": 1}).table()
     write_window(original, None, None, str(tmp_path / "all.json.gz"))
     everything = _load(tmp_path / "all.json.gz")
-    assert everything.report.issues == () and everything.report.events_kept == original.report.events_kept
+    assert everything.report.issues == () and everything.report.events_loaded == original.report.events_loaded
     assert _counters(everything) == _counters(original)
     write_window(original, 15_000, 35_000, str(tmp_path / "some.json.gz"))
     assert _counters(_load(tmp_path / "some.json.gz")) == _counters(original)[2:4]

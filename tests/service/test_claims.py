@@ -86,7 +86,7 @@ def test_a_folder_is_opened_and_its_main_file_is_the_original(logs, tmp_path, mo
         catalog.scan()
         (span,) = workspace.runs().runs[0].workers[0].spans
         assert len(span.files) == 13
-        assert workspace.load(Place()).summary.read.events_seen == 4
+        assert workspace.load(Place()).summary.read.events_in_file == 4
         original = workspace.original(Place())
         assert (original.name, b"".join(original.chunks).decode()) == ("timeline.json", trace_text())
         assert workspace.window(Place()).name == "w0.window.json"

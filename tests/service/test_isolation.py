@@ -272,7 +272,7 @@ def test_savings_that_fail_leave_the_findings(file, monkeypatch):
 
 
 def test_what_is_made_ahead_may_fail(file, monkeypatch, capsys):
-    monkeypatch.setattr("tb_plugin.model_kinds.trace.TraceModel.open_beside", boom, raising=True)
+    monkeypatch.setattr("tb_plugin.model_kinds.trace.TraceModel.open_companion", boom, raising=True)
     assert cli.main(["report", str(file), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["profiles"][0]["facts"]["overview.steps"] == 2
 

@@ -602,7 +602,7 @@ def test_parts_in_the_cache_take_no_more_than_the_workers_may(logs, opened, monk
     view(workspace)
     ((question, more),) = [each for each in asked if isinstance(each[0], WriteMergedPart)]
     size = sum(Path(path).stat().st_size for _, path in question.parts)
-    assert more["heavy"] and more["need_bytes"] == multi_questions.PROCESS_BYTES + 6 * size
+    assert more["heavy"] and more["peak_memory_bytes"] == multi_questions.PROCESS_BYTES + 6 * size
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size)
     assert question.answer(workspace._workers._models, None) == {}
     monkeypatch.setattr(multi_questions, "budget_bytes", lambda: size - 1)

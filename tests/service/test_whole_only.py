@@ -47,7 +47,7 @@ class LinesReader:
     def sniff(self, head: bytes) -> bool:
         return False
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         return 1000 * sum(size.stored_bytes for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:

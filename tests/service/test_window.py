@@ -88,11 +88,11 @@ def test_a_trace_that_cannot_fit_is_opened_as_its_first_steps(part):
     window = profile.window
     assert (window.first_step, window.last_step, window.steps, window.trace_steps) == ("0", "2", 3, 6)
     assert 0 < window.start_ns < window.end_ns < window.trace_ns
-    assert window.need_bytes > window.budget_bytes > PROCESS_BYTES
+    assert window.peak_memory_bytes > window.budget_bytes > PROCESS_BYTES
     assert 0 < window.events < window.trace_events
     read = profile.read
     assert read.events_outside == window.trace_events - window.events
-    assert read.events_kept + read.events_outside + read.events_other == read.events_seen
+    assert read.events_loaded + read.events_outside + read.events_other == read.events_in_file
 
 
 def test_a_trace_that_fits_is_whole(whole):

@@ -36,7 +36,7 @@ parse = Parse("kineto", (("x.json", path),), target, target + ".json", limits)
 found = parse.answer(OpenModels(), lambda progress: None)
 # Not ru_maxrss: that begins with the peak of the process that started this one, the test runner.
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-print(json.dumps([int(status["VmHWM"].split()[0]) * 1024, [step.label for step in found.steps], found.read.events_seen]))
+print(json.dumps([int(status["VmHWM"].split()[0]) * 1024, [step.label for step in found.steps], found.read.events_in_file]))
 """
 
 
@@ -45,7 +45,7 @@ class Recording(InlineWorkers):
 
     def submit(self, question: Any, **more: Any) -> Job[Any]:
         self.limits: Any = question.limits
-        self.need_bytes = more["need_bytes"]
+        self.peak_memory_bytes = more["peak_memory_bytes"]
         return Job(question, **more)
 
 
@@ -58,8 +58,8 @@ def test_five_gigabytes_on_a_machine_with_little_memory(tmp_path, name):
     workspace = Workspace(catalog_of(tmp_path / "logs"), workers, FileStore(tmp_path / "cache"))
     workspace.catalog.scan()
     workspace.profile(Place())
-    assert workers.limits.budget_bytes == workers.need_bytes == 2_000_000_000, "it runs alone, within the budget"
-    assert workers.limits.need_bytes == need_of(path) > 10_000_000_000
+    assert workers.limits.budget_bytes == workers.peak_memory_bytes == 2_000_000_000, "it runs alone, within the budget"
+    assert workers.limits.peak_memory_bytes == need_of(path) > 10_000_000_000
     assert room_bytes(KinetoReader(), workers.limits.budget_bytes) < 1_000_000_000
     workers.budget = 64_000_000_000
     whole = Workspace(catalog_of(tmp_path / "logs"), workers, FileStore(tmp_path / "cache"))

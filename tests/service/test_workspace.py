@@ -96,7 +96,7 @@ def test_found_loading_ready(tmp_path, opened):
     assert until(lambda: 0 < workspace.profile(Place()).fraction < 1)
     assert until(lambda: state(workspace) == "ready")
     ready = workspace.profile(Place())
-    assert ready.fraction == 1 and ready.read.events_seen == 4
+    assert ready.fraction == 1 and ready.read.events_in_file == 4
     assert [step.label for step in ready.steps] == ["5", "6"]
     views = {view.id: view for view in ready.views}
     assert views["overview"].available
@@ -232,7 +232,7 @@ def test_half_written_file_is_read_again_when_it_is_whole(tmp_path, opened):
     path.write_bytes(whole)
     workspace.catalog.scan()
     read = workspace.load(Place()).summary.read
-    assert read.complete and read.events_kept > half.events_kept
+    assert read.complete and read.events_loaded > half.events_loaded
 
 
 def test_unreadable_file_fails_and_recovers(tmp_path, opened):
@@ -360,7 +360,7 @@ def test_memory_files_are_copied_first(tmp_path, opened, workers):
     fs.pipe("/work/w.1.pt.trace.json.gz", gzip.compress(trace_text().encode()))
     try:
         workspace = opened("memory://work", workers)
-        assert workspace.load(Place()).summary.read.events_seen == 4
+        assert workspace.load(Place()).summary.read.events_in_file == 4
         assert b"".join(workspace.original(Place()).chunks) == fs.cat("/work/w.1.pt.trace.json.gz")
     finally:
         fs.rm("/work", recursive=True)

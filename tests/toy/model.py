@@ -57,5 +57,5 @@ class NumbersModel:
     def outline(self, made: Numbers) -> Outline:
         return Outline(made.report)
 
-    def open_beside(self, made: Numbers, path: str) -> None:
+    def open_companion(self, made: Numbers, path: str) -> None:
         """Nothing is kept beside them."""

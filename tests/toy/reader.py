@@ -30,7 +30,7 @@ class ToyReader:
     def sniff(self, head: bytes) -> bool:
         return head.startswith(b'{"numbers"')
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         return 10 * sum(size.stored_bytes for size in sizes.values())
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> ReadNumbers:

@@ -27,7 +27,7 @@ def figures(payload: Any) -> dict[str, Any]:
 def test_all_events_are_counted_and_the_first_are_listed() -> None:
     found = part(waiting(EVENTS + 50).table(), "findings")
     (notice,) = found.payloads["findings"].notices  # type: ignore[union-attr]
-    assert (notice.shown_by, len(notice.events)) == (EVENTS + 50, EVENTS)
+    assert (notice.event_count, len(notice.events)) == (EVENTS + 50, EVENTS)
     assert found.frames["savings"].data["evidence"].to_pylist() == [EVENTS + 50]
     assert found.frames["finding_events"].data.num_rows == EVENTS
 

@@ -129,7 +129,7 @@ def test_the_picture_leaves_gaps_out_and_keeps_addresses() -> None:
     drawn: Any = ask(flow(*SMALL)).payloads["flow"]
     assert drawn.region_address == ["0x3e8", hex(5 * GIB)] and drawn.region_bytes == [150, 8]
     assert drawn.region_offset == [0, 151] and drawn.extent_bytes == 159
-    assert list(zip(drawn.row, drawn.offset, drawn.made_ns, drawn.released_ns, strict=True)) == [
+    assert list(zip(drawn.row, drawn.offset, drawn.created_ns, drawn.released_ns, strict=True)) == [
         (0, 151, 0, 60),
         (1, 0, 10, 60),
         (2, 0, 20, 50),

@@ -135,7 +135,7 @@ def test_operations_are_in_no_time_of_threads() -> None:
     assert isinstance(tree, Tree) and [row["name"] for row in tree.rows] == ["a"]
     assert part(trace, "phases").frames["phases"].data["phase"].to_pylist() == ["a"]
     head = part(trace, "timeline").payloads["timeline"]
-    assert isinstance(head, Timeline) and head.only_ranges and not head.busy_is_device
+    assert isinstance(head, Timeline) and head.is_range_trace and not head.busy_is_device
     assert sum(head.busy) / len(head.busy) == pytest.approx(0.2, abs=0.01)
 
 

@@ -97,7 +97,7 @@ def test_several_failures_are_counted_and_the_first_one_is_described() -> None:
     assert first_sentence(builder).startswith("Out of memory at 1.11 ms: 2.00 GiB requested")
     assert first_sentence(builder).endswith("3 requests failed in total.")
     notice = findings_of(builder.table(), None).notices[0]
-    assert notice.shown_by == 3
+    assert notice.event_count == 3
     marks = payload(builder, "memory", "out_of_memory")
     assert (marks.x, marks.lines[0].values) == ([1_110_000, 1_200_000, 1_290_000], [2 * GIB, 3 * GIB, GIB])
 

@@ -94,7 +94,7 @@ AROUND = (
 )  # fmt: skip
 
 
-def only_ranges(table: TraceTable) -> bool:
+def is_range_trace(table: TraceTable) -> bool:
     return not np.isin(table.kind, TREE).any() and not table.devices and not table.steps.recorded
 
 
@@ -151,7 +151,7 @@ def recount(table: TraceTable, start: int, end: int) -> pd.DataFrame:
             own[row] = left
     there = (data["start"] < end) & ((data["end"] > start) | (data["start"] >= start))
     own[np.isin(table.kind, AROUND)] = 0
-    if only_ranges(table):
+    if is_range_trace(table):
         own = latest(table, np.flatnonzero(there & np.isin(table.kind, (*PYTHON, EventKind.ANNOTATION))), start, end)
     data["self"] = own
     data["inside"] = once(data.assign(track=table.track)[there], start, end)
@@ -174,7 +174,7 @@ def assert_recounted(table: TraceTable, start: int, end: int) -> None:
         other = expected.loc[(row["name"], row["kind"])]
         for key in ("events", "inside_ns", "inside_self_ns", "min_ns", "max_ns"):
             assert (row[key] or 0) == other[key], (row, key)
-        no_own = {kind.name.lower() for kind in AROUND} - ({"annotation"} if only_ranges(table) else set())
+        no_own = {kind.name.lower() for kind in AROUND} - ({"annotation"} if is_range_trace(table) else set())
         assert (row["inside_self_ns"] is None) == (row["kind"] in no_own)
         assert row["mean_ns"] == pytest.approx(other["mean_ns"])
         assert row["inside_ratio"] == row["inside_ns"] / (end - start)

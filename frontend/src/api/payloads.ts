@@ -176,12 +176,12 @@ export interface ReadInfo {
   complete: boolean
   cut_files: string[]
   events_dropped: number
-  events_kept: number
+  events_loaded: number
   events_other: number
   events_outside: number
   events_quarantined: number
   events_repaired: number
-  events_seen: number
+  events_in_file: number
   events_unknown: number
   file_bytes: number
   format: string
@@ -223,7 +223,7 @@ export interface WindowInfo {
   events: number
   first_step: string | null
   last_step: string | null
-  need_bytes: number
+  peak_memory_bytes: number
   start_ns: number
   steps: number
   trace_events: number

@@ -78,8 +78,8 @@ function Files({ span: { files, format: what, size_bytes } }: { span: SpanInfo }
 }
 
 const COUNTS: [keyof ReadInfo, string, string][] = [
-  ['events_seen', 'Read', 'All events in the file'],
-  ['events_kept', 'Used', 'Events used for the numbers'],
+  ['events_in_file', 'Read', 'All events in the file'],
+  ['events_loaded', 'Used', 'Events used for the numbers'],
   ['events_repaired', 'Repaired', 'Used after a repair'],
   ['events_dropped', 'Dropped', 'Unusable events'],
   ['events_quarantined', 'Quarantined', 'Impossible times: counted and listed, but in no window'],

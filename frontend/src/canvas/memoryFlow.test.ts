@@ -20,7 +20,7 @@ function flowOf(...tensors: [number, number, number, number][]): MemoryFlowMap {
     region_bytes: [200, 190],
     region_offset: [0, 210],
     row: tensors.map((_, i) => 10 + i),
-    made_ns: column(0),
+    created_ns: column(0),
     released_ns: column(1),
     is_released: tensors.map(() => true),
     offset: column(2),

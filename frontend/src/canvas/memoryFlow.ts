@@ -72,7 +72,7 @@ export class FlowAxes {
 
   rectangle(i: number): Rectangle {
     const { flow } = this.frame
-    const [x, end] = [this.x(flow.made_ns[i]), this.x(flow.released_ns[i])]
+    const [x, end] = [this.x(flow.created_ns[i]), this.x(flow.released_ns[i])]
     const [y, low] = [this.y(flow.offset[i]), this.y(flow.offset[i] + flow.size_bytes[i])]
     return { x, y, width: Math.max(LEAST, end - x), height: Math.max(LEAST, low - y) }
   }
@@ -110,7 +110,7 @@ export function neighbour(flow: MemoryFlowMap, from: number, key: string): numbe
   const down = key === 'ArrowDown'
   let best = from
   for (let i = 0; i < count; i++) {
-    const together = flow.made_ns[i] < flow.released_ns[from] && flow.released_ns[i] > flow.made_ns[from]
+    const together = flow.created_ns[i] < flow.released_ns[from] && flow.released_ns[i] > flow.created_ns[from]
     if (i === from || !together) continue
     const [ahead, of] = [before(flow, down ? from : i, down ? i : from), best === from]
     if (ahead && (of || before(flow, down ? i : best, down ? best : i))) best = i
@@ -174,7 +174,7 @@ export function drawFlow(context: CanvasRenderingContext2D, scene: FlowScene): v
   for (const i of order) {
     const at = axes.rectangle(i)
     const color = byLife
-      ? boxColors('kernel', strengthOf(flow.released_ns[i] - flow.made_ns[i]), theme)
+      ? boxColors('kernel', strengthOf(flow.released_ns[i] - flow.created_ns[i]), theme)
       : boxColors(operatorColor(flow.operator[i]), 0.875, theme)
     const isRoomy = at.width > 4 && at.height > 4
     const label = labels.has(i) ? flow.tensors[flow.tensor[i]] || '(no name)' : ''

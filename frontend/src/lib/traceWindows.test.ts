@@ -15,7 +15,7 @@ function window(change: Partial<WindowInfo>): WindowInfo {
     trace_steps: 0,
     events: 1,
     trace_events: 2,
-    need_bytes: 2,
+    peak_memory_bytes: 2,
     budget_bytes: 1,
     ...change,
   }

@@ -137,7 +137,7 @@ function boxOf(drag: { from: Point; to: Point }): CSSProperties {
 const nameOf = (flow: MemoryFlowMap, at: number) => flow.tensors[flow.tensor[at]] || '(no name)'
 
 function Tip({ flow, at, x, y }: { flow: MemoryFlowMap; at: number; x: number; y: number }) {
-  const [made, released] = [flow.made_ns[at], flow.released_ns[at]]
+  const [made, released] = [flow.created_ns[at], flow.released_ns[at]]
   const lines: [string, string][] = [
     ['Size', format(flow.size_bytes[at], 'bytes')],
     ['Layout', flow.layouts[flow.layout[at]]],

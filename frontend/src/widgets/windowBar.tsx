@@ -42,11 +42,11 @@ function windowText(window: WindowInfo): string {
   return window.steps > 0 ? `${steps} open, ${window.steps} of ${window.trace_steps} (${times}).` : `${times} open.`
 }
 
-function reasonText({ events, trace_events, need_bytes, budget_bytes }: WindowInfo): string {
+function reasonText({ events, trace_events, peak_memory_bytes, budget_bytes }: WindowInfo): string {
   const counts = `${format(events, 'count')} of ${format(trace_events, 'count')} events are loaded; numbers use these only.`
-  if (need_bytes <= budget_bytes) return counts
+  if (peak_memory_bytes <= budget_bytes) return counts
   return (
-    `${counts} The full trace needs about ${format(need_bytes, 'bytes')} of memory; the limit is ${format(budget_bytes, 'bytes')}. ` +
+    `${counts} The full trace needs about ${format(peak_memory_bytes, 'bytes')} of memory; the limit is ${format(budget_bytes, 'bytes')}. ` +
     'Raise TORCH_TRACE_MEMORY_MB to load it all.'
   )
 }

@@ -92,7 +92,7 @@ def name_in(trace: TraceTable, kind: int, number: int) -> str:
     A vendor without a device type in PyTorch renames the private-use type (npu:0).
     """
     meant = [device for device in trace.devices if device.ordinal == number and kind != HOST_TYPE]
-    own = [device.id for device in meant if device.is_named]
+    own = [device.id for device in meant if device.has_name]
     vendors = {device.vendor for device in meant if device.vendor and kind == PRIVATE_TYPE}
     return own[0] if own else f"{vendors.pop()}:{number}" if vendors else device_name(kind, number)
 

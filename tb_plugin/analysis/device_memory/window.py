@@ -24,7 +24,7 @@ class MemoryRange:
     start_ns: int
     end_ns: int
     parts: Ranges
-    is_end_known: bool = True
+    is_end_recorded: bool = True
     """Whether events after the end were read; False for a trace that was opened as a window."""
 
     def holds(self, times: Int64) -> Bool:

@@ -199,13 +199,13 @@ class ProfileFiles(OpenedFiles):
             report,
             file_bytes=report.file_bytes + self.file_bytes + unread,
             text_bytes=report.text_bytes + self.text_bytes + unread,
-            events_seen=report.events_seen + more + dropped - report.events_dropped,
-            events_kept=report.events_kept + more,
+            events_in_file=report.events_in_file + more + dropped - report.events_dropped,
+            events_loaded=report.events_loaded + more,
             events_dropped=dropped,
             complete=report.complete and not any(issue.code in _INCOMPLETE for issue in self.issues),
             issues=tuple(self.issues),
         )
-        self._progress(ReadState(1.0, summary.events_seen, {"other": summary.events_seen}))
+        self._progress(ReadState(1.0, summary.events_in_file, {"other": summary.events_in_file}))
         return summary
 
 

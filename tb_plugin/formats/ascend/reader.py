@@ -63,7 +63,7 @@ _VENDOR_TABLES = (files.MODULES, *files.STATED)
 class AscendReader(DeclaredReader, entry=PROFILE):
     """Reads ``*_ascend_pt`` and ``*_ascend_ms`` folders of torch_npu and MindSpore."""
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return needed(sizes)
 

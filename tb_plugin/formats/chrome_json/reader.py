@@ -22,7 +22,7 @@ from tb_plugin.model.trace.table import RawTrace
 class ChromeJsonReader(DeclaredReader, entry=FORMATS[0]):
     """Reads any Chrome trace (docs/formats/chrome.md); phases that are not displayed are counted."""
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return peak_memory_bytes(sizes)
 

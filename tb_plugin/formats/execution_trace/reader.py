@@ -32,7 +32,7 @@ _NEXT = re.compile(r"[\s,]{0,256}(?=\{)")
 class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
     """Reads execution traces of PyTorch as a whole."""
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
@@ -52,8 +52,8 @@ class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=nodes.kept + nodes.dropped + truncated,
-            events_kept=nodes.kept,
+            events_in_file=nodes.kept + nodes.dropped + truncated,
+            events_loaded=nodes.kept,
             events_dropped=nodes.dropped + truncated,
             complete=is_complete and not is_packed_badly(issues),
             issues=issues,

@@ -31,7 +31,7 @@ _BLOCK_BYTES = 1024 * 1024
 class FlightRecorderReader(DeclaredReader, entry=FORMATS[0]):
     """Reads flight recorder dumps of ``torch.distributed``, written per rank when a collective hangs."""
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
@@ -40,7 +40,7 @@ class FlightRecorderReader(DeclaredReader, entry=FORMATS[0]):
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             made = _read(stream, log)
-        count = made.report.events_kept
+        count = made.report.events_loaded
         progress(ReadState(1.0, count, {"other": count} if count else {}))
         return made
 
@@ -72,8 +72,8 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=records.kept + records.dropped + truncated,
-            events_kept=records.kept,
+            events_in_file=records.kept + records.dropped + truncated,
+            events_loaded=records.kept,
             events_dropped=records.dropped + truncated,
             complete=is_complete and not is_packed_badly(issues),
             issues=issues,

@@ -41,7 +41,7 @@ class KinetoReader(DeclaredReader, entry=FORMATS[0]):
         """Returns rank and job, from the first bytes of the file."""
         return identify(head(names[0]))
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return peak_memory_bytes(sizes)
 

@@ -27,7 +27,7 @@ from tb_plugin.profilers import MEGENGINE
 class MegEngineReader(DeclaredReader, entry=FORMATS[0]):
     """Reads ``<pid>.chrome_timeline.json`` and the output of ``merge_trace_events``."""
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return peak_memory_bytes(sizes)
 

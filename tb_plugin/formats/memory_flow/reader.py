@@ -38,7 +38,7 @@ _AGAIN = "Record a new one: Profiler(..., formats=['memory_flow.svg'])."
 class MemoryFlowReader(DeclaredReader, entry=FORMATS[0]):
     """Reads what MegEngine's profiler draws as ``memory_flow.svg``, packed or not, in bounded memory."""
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
@@ -131,8 +131,8 @@ class _Tensors:
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=self.seen + unreadable,
-            events_kept=self._loaded,
+            events_in_file=self.seen + unreadable,
+            events_loaded=self._loaded,
             events_repaired=sum(issue.count for issue in issues if issue.code == "raw_markup"),
             events_dropped=dropped,
             complete=not is_packed_badly(issues) and not any(issue.code == "truncated_tail" for issue in issues),

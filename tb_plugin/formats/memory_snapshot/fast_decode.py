@@ -151,7 +151,7 @@ class Runs:
         rows = self._rows
         rows.spend(good)
         rows.kept += good
-        rows.events_kept += good
+        rows.events_loaded += good
         unknown = columns["action"][:good] == Action.UNKNOWN
         if unknown.any():
             for text, count in zip(*np.unique(columns["text"][:good][unknown], return_counts=True), strict=True):

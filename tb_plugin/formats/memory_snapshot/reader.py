@@ -39,7 +39,7 @@ class MemorySnapshotReader(DeclaredReader, entry=FORMATS[0]):
     def __init__(self, is_fast: bool = True) -> None:
         self._is_fast = is_fast  # False: the opcode machine reads every event, with the same result
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return int(PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
@@ -60,7 +60,7 @@ class _Reading:
         self._is_fast = is_fast
 
     def state(self, fraction: float) -> ReadState:
-        return ReadState(fraction, self.rows.events_kept, {"memory": self.rows.events_kept})
+        return ReadState(fraction, self.rows.events_loaded, {"memory": self.rows.events_loaded})
 
     def read(self, stream: TextStream) -> Any:
         head = stream.read(64 * 1024)
@@ -138,8 +138,8 @@ class _Reading:
                 format=READER_ID,
                 file_bytes=stream.file_bytes,
                 text_bytes=stream.text_bytes,
-                events_seen=rows.kept + rows.dropped,
-                events_kept=rows.kept,
+                events_in_file=rows.kept + rows.dropped,
+                events_loaded=rows.kept,
                 events_dropped=rows.dropped,
                 events_unknown=sum(issue.count for issue in issues if issue.outcome == "unknown"),
                 complete=self.is_complete and not is_packed_badly(issues),

@@ -93,7 +93,7 @@ class Rows(Store):
         rows = [row for row in (self._event(device, item) for item in items) if row is not None]
         self.dropped += len(items) - len(rows)
         self.kept += len(rows)
-        self.events_kept += len(rows)
+        self.events_loaded += len(rows)
         self.events.add_rows(rows)
 
     def _event(self, device: int, item: object) -> tuple[int, ...] | None:

@@ -37,7 +37,7 @@ class Store:
         self.events = Columns(Events)
         self.kept = 0
         self.dropped = 0
-        self.events_kept = 0
+        self.events_loaded = 0
         self._budget = 1 << 16
         self._actions: dict[int, int] = {}
 

@@ -38,7 +38,7 @@ _EMPTY = "export_memory_timeline got a device without allocations. Pass the devi
 class MemoryTimelineReader(DeclaredReader, entry=FORMATS[0]):
     """Reads JSON and raw JSON of ``export_memory_timeline``, of any size in bounded memory."""
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return int(PER_TEXT_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values()))
 
@@ -159,8 +159,8 @@ class _Rows:
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_seen=self.count + unread,
-            events_kept=max(0, self.count + unread - dropped),
+            events_in_file=self.count + unread,
+            events_loaded=max(0, self.count + unread - dropped),
             events_dropped=dropped,
             events_unknown=sum(issue.count for issue in issues if issue.outcome == "unknown"),
             complete=not is_packed_badly(issues) and not any(issue.code in _CUT for issue in issues),

@@ -44,10 +44,10 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         self._of_torch = of_torch
         self._of_tools = of_tools
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         text = {name: FileSize(TEXT * size.text_bytes(PACKED)) for name, size in sizes.items()}
-        return self._of_torch.need_bytes(text)
+        return self._of_torch.peak_memory_bytes(text)
 
     def read(self, source: Source, options: ReadOptions, progress: Progress) -> RawTrace:
         """Returns the file, or a window of it. Raises UnreadableTrace, StorageError and what ``progress`` raises."""
@@ -100,7 +100,7 @@ def _report(report: ReadReport, translated: Translated) -> ReadReport:
         format=READER_ID,
         file_bytes=translated.file_bytes,
         text_bytes=translated.text_bytes,
-        events_seen=report.events_seen + lost,
+        events_in_file=report.events_in_file + lost,
         events_dropped=report.events_dropped + lost,
         complete=report.complete and translated.complete and not is_packed_badly(ours),
         issues=tuple(sorted(issues, key=lambda issue: (issue.code, issue.text))),

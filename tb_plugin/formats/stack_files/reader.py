@@ -42,7 +42,7 @@ _BLOCK_BYTES = 1024 * 1024
 class StackFilesReader(DeclaredReader, entry=FORMATS[0]):
     """Reads folded stacks of any tool, and speedscope's sampled and evented profiles."""
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
@@ -51,7 +51,7 @@ class StackFilesReader(DeclaredReader, entry=FORMATS[0]):
         log = IssueLog()
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             profile = _read(source.names()[0], stream, options.chunk_bytes, log)
-        count = profile.report.events_kept
+        count = profile.report.events_loaded
         progress(ReadState(1.0, count, {"other": count} if count else {}))
         return profile
 
@@ -135,15 +135,15 @@ def _profile(
         format=READER_ID,
         file_bytes=stream.file_bytes,
         text_bytes=stream.text_bytes,
-        events_seen=total + outside,
-        events_kept=total + outside - dropped,
+        events_in_file=total + outside,
+        events_loaded=total + outside - dropped,
         events_repaired=sum(issue.count for issue in issues if issue.outcome == "repaired"),
         events_dropped=dropped,
         complete=is_complete and not is_packed_badly(issues),
         issues=issues,
         records="stacks",
     )
-    return StackProfile(names, places, threads, report.events_kept, counted, what, report)
+    return StackProfile(names, places, threads, report.events_loaded, counted, what, report)
 
 
 # issues of items that were dropped before they were counted

@@ -58,7 +58,7 @@ class DeviceInfo:
     """The vendor's word for a multiprocessor (SM, CU, Xe core), "" when it has none."""
 
     @property
-    def is_named(self) -> bool:
+    def has_name(self) -> bool:
         """Returns whether its id is a word with its number (gpu0), as informative as cuda:0."""
         return not self.id.isdecimal() and self.id.rstrip("0123456789") + str(self.ordinal) == self.id
 

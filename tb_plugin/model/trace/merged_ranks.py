@@ -184,12 +184,12 @@ def _one_process(
     arrows = _taken(arrows, pids[arrows.start_pid] & pids[arrows.end_pid])
     others = len(process) - len(place) + int((~memory).sum())
     others += len(np.unique(raw.counters.event)) - len(np.unique(counters.event))
-    kept = raw.report.events_kept - others
+    kept = raw.report.events_loaded - others
     devices, device = _devices(raw, raw.device[place])
     report = replace(
         raw.report,
-        events_kept=kept,
-        events_seen=raw.report.events_seen - others,
+        events_loaded=kept,
+        events_in_file=raw.report.events_in_file - others,
         issues=(*raw.report.issues, *issues),
     )
     return replace(

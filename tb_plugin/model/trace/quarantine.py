@@ -30,7 +30,7 @@ def set_aside(report: ReadReport, code: str, quarantined: int, partly: int = 0) 
     issue = Issue(code, "quarantined", _IMPOSSIBLE[code], quarantined + partly)
     return replace(
         report,
-        events_kept=report.events_kept - quarantined,
+        events_loaded=report.events_loaded - quarantined,
         events_quarantined=report.events_quarantined + quarantined,
         issues=(*report.issues, issue),
     )

@@ -38,8 +38,8 @@ class ReadReport:
     format: str
     file_bytes: int
     text_bytes: int
-    events_seen: int = 0
-    events_kept: int = 0
+    events_in_file: int = 0
+    events_loaded: int = 0
     events_repaired: int = 0
     events_dropped: int = 0
     events_quarantined: int = 0

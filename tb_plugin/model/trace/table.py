@@ -387,7 +387,7 @@ class FullTrace:
     end_ns: int
     steps: tuple[str, ...]
     """Labels of all its recorded steps."""
-    need_bytes: int
+    peak_memory_bytes: int
     """Estimated memory for opening it."""
     budget_bytes: int
     """Memory that the readers may take."""

@@ -101,10 +101,10 @@ class Survey:
         )
 
 
-def choose(survey: Survey, asked: WindowRequest, room_bytes: int, need_bytes: int, budget_bytes: int) -> Window:
+def choose(survey: Survey, asked: WindowRequest, room_bytes: int, peak_memory_bytes: int, budget_bytes: int) -> Window:
     """Returns the longest window with at most ``room_bytes`` of text from the requested start.
 
-    It has whole steps if at least one fits, otherwise a time range. ``need_bytes`` (of the whole trace) and
+    It has whole steps if at least one fits, otherwise a time range. ``peak_memory_bytes`` (of the whole trace) and
     ``budget_bytes`` are shown to the user. Raises BadRequest for an unknown step, or a time outside the trace.
     """
     if asked.times_ns is not None:
@@ -118,7 +118,7 @@ def choose(survey: Survey, asked: WindowRequest, room_bytes: int, need_bytes: in
         raise BadRequest("The trace has no steps.", "window", "Use times from its start, such as 0ns-500ns.")
     else:
         begin, end = 0, _fitting(survey, 0, None, room_bytes)
-    whole = FullTrace(survey.end_ns, survey.label, need_bytes, budget_bytes, survey.first_work_ns)
+    whole = FullTrace(survey.end_ns, survey.label, peak_memory_bytes, budget_bytes, survey.first_work_ns)
     return Window(survey.origin_ns, begin, end, survey.lag_ns, survey.steps_in(begin, end), whole)
 
 
@@ -190,12 +190,12 @@ def _end(window: Window) -> int:
 
 def without_outside(report: ReadReport, outside: int) -> ReadReport:
     """Returns the report after ``outside`` of the kept events turned out to be outside the window."""
-    return replace(report, events_kept=report.events_kept - outside, events_outside=report.events_outside + outside)
+    return replace(report, events_loaded=report.events_loaded - outside, events_outside=report.events_outside + outside)
 
 
 def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage:
     """Returns the coverage of a trace whose last row ends at ``end_ns`` (ns from its start)."""
     if window is None:
         return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
-    fraction = report.events_kept / max(1, report.events_kept + report.events_outside)
+    fraction = report.events_loaded / max(1, report.events_loaded + report.events_outside)
     return Coverage(window.begin_ns, _end(window), fraction, complete=False, whole=window.whole)

@@ -188,7 +188,7 @@ class MultiProfileAnswers:
                 with self._store.held(*(Path(summary.file.path) for summary in summaries)):
                     # The worker that makes it is asked about it, too: it has it at hand.
                     question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
-                    refused = self._desk.ask(question, str(target), about, heavy=True, need_bytes=question.need_bytes())
+                    refused = self._desk.ask(question, str(target), about, heavy=True, peak_memory_bytes=question.peak_memory_bytes())
             except CacheRefused as error:
                 if not self._store.leave(error):
                     raise
@@ -249,8 +249,8 @@ def _joined_key(
 
 
 def _run_key(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
-    told_by = (place.capture, place.worker or "") if place.capture else ()
-    return (analysis.id, entry.found.run, entry.found.span, place.window, *told_by)
+    captures_key = (place.capture, place.worker or "") if place.capture else ()
+    return (analysis.id, entry.found.run, entry.found.span, place.window, *captures_key)
 
 
 def _source_key(source: Source) -> str:

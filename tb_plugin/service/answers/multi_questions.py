@@ -85,7 +85,7 @@ class WriteMergedPart:
     view_id: str
     target: str
 
-    def need_bytes(self) -> int:
+    def peak_memory_bytes(self) -> int:
         """Returns the estimated peak memory, from the current sizes of files."""
         return PROCESS_BYTES + _MERGE_MEMORY_FACTOR * sum(
             _unpacked_bytes(source) for _, source in (*self.parts, *self.beside)

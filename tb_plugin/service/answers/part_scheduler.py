@@ -130,7 +130,7 @@ class PartScheduler:
         if not isinstance(summary, str):
             state.ready.append((entry.found.worker, summary))
             state.fraction += 1.0
-        elif entry.found.is_here:
+        elif entry.found.is_present:
             state.refused.append((entry.found.worker, f"its summary {summary}"))
             self._advance(asked, state, wait, several)
         else:
@@ -139,7 +139,7 @@ class PartScheduler:
     def _advance(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         try:
-            if not entry.found.is_here:
+            if not entry.found.is_present:
                 raise missing_trace_error(entry.found)
             path = self._computed(asked, state, wait, several)
         except UserError as error:

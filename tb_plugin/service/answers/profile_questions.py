@@ -87,19 +87,19 @@ class Numbers(msgspec.Struct, frozen=True):
 class AskNumbers:
     """Asks for facts and whole tables of views, and for their sentences.
 
-    ``told_ids``: sentences only; ``counted_ids``: facts only, for views about several profiles.
+    ``sentence_ids``: sentences only; ``counted_ids``: facts only, for views about several profiles.
     """
 
     file: ModelFile
     view_ids: tuple[str, ...]
-    told_ids: tuple[str, ...]
+    sentence_ids: tuple[str, ...]
     counted_ids: tuple[str, ...]
     params: Params
 
     def answer(self, models: OpenModels, report: Report) -> bytes:
         """Returns the JSON of ``Numbers``. Raises NotFoundError, BadRequest."""
         views, parts = _Views(), Isolation()
-        for view_id in dict.fromkeys((*self.told_ids, *self.view_ids, *self.counted_ids)):
+        for view_id in dict.fromkeys((*self.sentence_ids, *self.view_ids, *self.counted_ids)):
             analysis = analysis_by_id(view_id)
             found = parts.run(analysis.title, partial(self._numbers, models, analysis), _Views())
             views.facts |= found.facts

@@ -152,7 +152,7 @@ class Summaries:
         known = self._known.get(found)
         if known is None or (known.settings, known.folder) != (settings, self._store.folder):
             # A summary whose trace is not here may be of any size; that the trace has its name, says its place.
-            wanted = Wanted.of(found.files if found.is_here else None, settings)
+            wanted = Wanted.of(found.files if found.is_present else None, settings)
             named = tuple(self._rank_summary(file, wanted) for file in found.summaries)
             known = self._known[found] = _ProfileSummaries(settings, self._store.folder, named)
         return known.summaries

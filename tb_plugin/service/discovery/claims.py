@@ -20,7 +20,7 @@ class Draft:
     reader: Reader[Any]
     candidate: Candidate
     files: list[StoredFile]
-    is_here: bool = True
+    is_present: bool = True
     """False if only its rank summary exists."""
     is_chosen: bool = False
     """Whether the user chose this file: its content decides, whatever its name."""
@@ -99,7 +99,7 @@ def _profile_files(run: str, worker: str, span: str, draft: Draft) -> ProfileFil
         reader=draft.reader,
         stage=draft.candidate.stage,
         place=draft.candidate.place,
-        is_here=draft.is_here,
+        is_present=draft.is_present,
     )
 
 

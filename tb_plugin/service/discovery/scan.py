@@ -186,7 +186,7 @@ class Scanner:
                 refused[draft] = why
         away = {main: file for main, file in summaries.items() if main not in files}
         for reader, candidate in summary_only_candidates(self.readers, away):
-            taken.add(Draft(root, reader, candidate, [away[candidate.names[0]]], is_here=False))
+            taken.add(Draft(root, reader, candidate, [away[candidate.names[0]]], is_present=False))
         left = {draft.candidate: why for draft, why in refused.items() if taken.leaves(draft)}
         shown = {candidate.place: why for candidate, why in left.items() if not candidate.is_quiet}
         told, looked, is_all = self._others(
@@ -356,7 +356,7 @@ def _ask(one: ProfileFiles) -> JobInfo | UserError | None:
 
     A rank summary repeats it, so that the trace need not be touched.
     """
-    if one.summaries or not one.is_here:
+    if one.summaries or not one.is_present:
         return reported_job(one)
     reader = identifying(one.reader)
     files = {file.path: file for file in one.files}

@@ -62,7 +62,7 @@ class ListedSummaries:
     def with_summary(self, found: ProfileFiles, beside: Mapping[str, StoredFile]) -> ProfileFiles:
         """Returns a profile with its up-to-date summaries: next to the trace first, then of the tree."""
         main = found.files[0]
-        if not found.is_here:
+        if not found.is_present:
             return replace(found, summaries=(SummaryFile(found.root.folder, main),))
         here = beside.get(main.path)
         listed = [SummaryFile(found.root.folder, here)] if here is not None else []

@@ -36,7 +36,7 @@ def in_pool(jobs: Iterable[RankJob], workers: int) -> Iterator[Outcome]:
             for job in coming:
                 question = Summarize(job)
                 need = min(memory_estimate(job), pool.budget)
-                asked = pool.submit(question, key=job.name, heavy=True, need_bytes=need, about=job.name)
+                asked = pool.submit(question, key=job.name, heavy=True, peak_memory_bytes=need, about=job.name)
                 running[asked.future] = asked
                 if len(running) >= _QUEUED_PER_WORKER * workers:
                     break

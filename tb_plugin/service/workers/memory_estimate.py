@@ -17,7 +17,7 @@ _EMPTY_ARCHIVE_BYTES = 18
 
 def peak_memory_bytes(reader: Reader[Any], sizes: Mapping[str, FileSize]) -> int:
     """Returns the estimated peak memory of a read, from the files' sizes."""
-    return PROCESS_BYTES + reader.need_bytes(sizes)
+    return PROCESS_BYTES + reader.peak_memory_bytes(sizes)
 
 
 def room_bytes(reader: Windowed, budget: int) -> int:

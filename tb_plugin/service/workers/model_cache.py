@@ -44,7 +44,7 @@ class ModelFile:
     """Captures of its replayed graphs, if it is a trace."""
     names: tuple[str, ...] = ()
     """Their names for users."""
-    told_by: str = ""
+    captures_key: str = ""
     """One name for all of them."""
 
     @property
@@ -81,7 +81,7 @@ class OpenModels:
     def _with_captures(self, file: ModelFile) -> TraceTable:
         """A trace with what its captures tell. Raises NotFoundError, CacheFileLost."""
         told = (_captured(self.made(each), name) for each, name in zip(file.captures, file.names, strict=True))
-        return self.typed(file.alone, TraceTable).with_captured(told, file.told_by)
+        return self.typed(file.alone, TraceTable).with_captured(told, file.captures_key)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
         """Returns the model in a file, which must have that type. Raises NotFoundError, CacheFileLost."""

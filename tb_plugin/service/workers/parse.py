@@ -214,11 +214,11 @@ def _window(
         except WindowUnsupported as error:
             raise _refused(paths, limits, error.what) from error
         put_atomically(limits.survey_target, lambda partial: partial.write_bytes(sealed(msgspec.json.encode(found))))
-    return choose(survey, asked, room_bytes(able, limits.budget_bytes), limits.need_bytes, limits.budget_bytes)
+    return choose(survey, asked, room_bytes(able, limits.budget_bytes), limits.peak_memory_bytes, limits.budget_bytes)
 
 
 def _refused(paths: Mapping[str, str | Located], limits: Limits, why: str) -> UserError:
-    return window_unsupported_error(next(iter(paths)), limits.window, limits.need_bytes, limits.budget_bytes, why)
+    return window_unsupported_error(next(iter(paths)), limits.window, limits.peak_memory_bytes, limits.budget_bytes, why)
 
 
 def _cached_survey(path: str) -> Survey | None:
@@ -233,7 +233,7 @@ def _nothing(failure: PartFailed) -> None:
 
 
 def _open_beside(model: Model[Any, Any], made: Any, path: str) -> None:
-    isolated("Timeline", lambda: model.open_beside(made, path), _nothing)
+    isolated("Timeline", lambda: model.open_companion(made, path), _nothing)
 
 
 def missing_of(analysis: Analysis[Any], made: Any) -> Missing | None:

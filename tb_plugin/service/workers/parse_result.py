@@ -18,7 +18,7 @@ class Limits(NamedTuple):
     """A window (``model/trace/window.py``) and the memory it must fit into."""
 
     window: str
-    need_bytes: int
+    peak_memory_bytes: int
     """Memory for the whole trace."""
     budget_bytes: int
     survey_target: str

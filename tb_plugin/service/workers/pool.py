@@ -47,11 +47,11 @@ class Workers(Protocol):
     """Bytes that parses may use together; a larger one opens a window."""
 
     def submit(
-        self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+        self, question: Question[Answer], *, key: str = "", heavy: bool = False, peak_memory_bytes: int = 0, about: str = ""
     ) -> Job[Answer]:
         """Asks a question.
 
-        ``key`` identifies the file it uses, ``heavy`` marks a parse; ``need_bytes`` is its estimated peak memory;
+        ``key`` identifies the file it uses, ``heavy`` marks a parse; ``peak_memory_bytes`` is its estimated peak memory;
         ``about`` is the address of the trace, for messages.
         """
         ...
@@ -86,7 +86,7 @@ class InlineWorkers:
         self._models: OpenModels = OpenModels()
 
     def submit(
-        self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+        self, question: Question[Answer], *, key: str = "", heavy: bool = False, peak_memory_bytes: int = 0, about: str = ""
     ) -> Job[Answer]:
         """Answers at once; the returned job is done."""
         job = Job(question, key, heavy)
@@ -149,10 +149,10 @@ class Pool:
             self.submit(Ready())
 
     def submit(
-        self, question: Question[Answer], *, key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+        self, question: Question[Answer], *, key: str = "", heavy: bool = False, peak_memory_bytes: int = 0, about: str = ""
     ) -> Job[Answer]:
         """Queues a question. See Workers."""
-        job = Job(question, key, heavy, need_bytes, about)
+        job = Job(question, key, heavy, peak_memory_bytes, about)
         with self._changed:
             if self._closed:
                 raise Cancelled("The worker pool is closed.")
@@ -278,11 +278,11 @@ class Pool:
     def _next(self, seat: _Seat) -> Job[Any] | None:
         running = [other.job for other in self._seats if other.job is not None]
         slow = [job for job in running if not job.is_short]
-        left = self.budget - sum(job.need_bytes for job in running if job.heavy)
+        left = self.budget - sum(job.peak_memory_bytes for job in running if job.heavy)
         full = bool(slow) and len(slow) >= self.heavy
         # Only the first parse of the queue: small ones that pass it by would keep a large one out for ever.
         parse = next((job for job in self._pending if job.heavy), None)
-        if parse is not None and (full or (parse.need_bytes > left and any(job.heavy for job in running))):
+        if parse is not None and (full or (parse.peak_memory_bytes > left and any(job.heavy for job in running))):
             parse = None
         allowed = [job for job in self._pending if job is parse or job.is_short or (job.long and not full)]
         for job in allowed:

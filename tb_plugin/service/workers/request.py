@@ -21,12 +21,12 @@ class Job(Generic[Answer]):
     """A submitted question. ``progress`` is the last report of its worker; ``future`` carries the answer."""
 
     def __init__(
-        self, question: Question[Answer], key: str = "", heavy: bool = False, need_bytes: int = 0, about: str = ""
+        self, question: Question[Answer], key: str = "", heavy: bool = False, peak_memory_bytes: int = 0, about: str = ""
     ) -> None:
         self.question = question
         self.key = key
         self.heavy = heavy
-        self.need_bytes = need_bytes
+        self.peak_memory_bytes = peak_memory_bytes
         self.about = about or key
         self.long = False
         """Whether it once had to give way: like a read, it may not occupy the last free worker."""
@@ -34,7 +34,7 @@ class Job(Generic[Answer]):
         """Why it ends without an answer."""
         self.gives_way = False
         """Whether its worker is ended and it goes back to the queue."""
-        self.asked_at = time.monotonic()
+        self.queued_at = time.monotonic()
         self.running_since: float | None = None
         self.unwanted_since: float | None = None
         """Since when it is not needed."""

@@ -46,12 +46,12 @@ class Desk:
         self._lock = threading.RLock()  # leaving a waiting job lands it at once
         self._flights: dict[Question[Any], _Flight] = {}
 
-    def ask(self, question: Question[Answer], key: str, about: str, heavy: bool = False, need_bytes: int = 0) -> Answer:
+    def ask(self, question: Question[Answer], key: str, about: str, heavy: bool = False, peak_memory_bytes: int = 0) -> Answer:
         """Returns the answer. Raises its error, and Cancelled when the client disconnected.
 
-        ``key``, ``about``, ``heavy`` and ``need_bytes`` are those of ``Workers.submit``.
+        ``key``, ``about``, ``heavy`` and ``peak_memory_bytes`` are those of ``Workers.submit``.
         """
-        flight = self._join(question, key, about, heavy, need_bytes)
+        flight = self._join(question, key, about, heavy, peak_memory_bytes)
         try:
             return cast(Answer, _wait(flight.job.future))
         finally:
@@ -60,11 +60,11 @@ class Desk:
                 if not flight.waiting and not flight.job.future.done():
                     self._workers.leave(flight.job)
 
-    def _join(self, question: Question[Any], key: str, about: str, heavy: bool, need_bytes: int) -> _Flight:
+    def _join(self, question: Question[Any], key: str, about: str, heavy: bool, peak_memory_bytes: int) -> _Flight:
         with self._lock:
             flight = self._flights.get(question)
             if flight is None or flight.job.future.done() or not self._workers.wanted(flight.job):
-                job = self._workers.submit(question, key=key, heavy=heavy, need_bytes=need_bytes, about=about)
+                job = self._workers.submit(question, key=key, heavy=heavy, peak_memory_bytes=peak_memory_bytes, about=about)
                 flight = _Flight(job)
                 if not flight.job.future.done():
                     self._flights[question] = flight

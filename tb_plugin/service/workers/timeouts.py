@@ -47,7 +47,7 @@ def late(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | 
     if limit_seconds is None or job.heavy:
         return None
     if job.running_since is None:
-        if job.process is None and now - job.asked_at > limit_seconds:
+        if job.process is None and now - job.queued_at > limit_seconds:
             what = f"All workers were busy for {limit_seconds:g} s."
             return TookTooLong(what, job.about, "Try again later, or allow more of them with TORCH_TRACE_WORKERS.")
         return None
@@ -70,7 +70,7 @@ def giving_way(waiting: Iterable[Job[Any]], running: Iterable[Job[Any]], now: fl
 
     Call it when no worker is free. Reads never occupy all of them.
     """
-    if not any(job.is_short and now - job.asked_at > GIVE_WAY_SECONDS for job in waiting):
+    if not any(job.is_short and now - job.queued_at > GIVE_WAY_SECONDS for job in waiting):
         return None
     slow = [job for job in running if job.is_short and now - (job.running_since or now) > GIVE_WAY_SECONDS]
     return min(slow, key=lambda job: job.running_since or now, default=None)

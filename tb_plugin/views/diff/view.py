@@ -91,14 +91,14 @@ class _Sides:
         return unlike_devices.compares_devices(self.base, self.exp)
 
     @property
-    def only_ranges(self) -> bool:
+    def are_range_traces(self) -> bool:
         """Returns whether both sides contain only ranges."""
         return are_range_traces(self.base, self.exp)
 
     @property
     def slower(self) -> bool:
         """Returns whether the experiment's step is longer or unknown; for ranges, whether total time is larger."""
-        if self.only_ranges:
+        if self.are_range_traces:
             return own_ns(self.exp) >= own_ns(self.base)
         return self.base_step is None or self.exp_step is None or self.exp_step.total_ns >= self.base_step.total_ns
 
@@ -239,7 +239,7 @@ def _coverage(sides: _Sides) -> CoverageInfo:
 def _payloads(sides: _Sides) -> dict[str, Payload]:
     base, exp = sides.base_step, sides.exp_step
     payloads: dict[str, Payload] = {}
-    if sides.only_ranges:
+    if sides.are_range_traces:
         payloads["headline"] = recordings(sides.base, sides.exp)
     elif base is not None and exp is not None:
         payloads["headline"] = _headline(sides, base, exp)
@@ -262,7 +262,7 @@ def _payloads(sides: _Sides) -> dict[str, Payload]:
 
 
 def _leading(sides: _Sides, tree: Tree) -> Sequence[Notice]:
-    if sides.only_ranges:
+    if sides.are_range_traces:
         return changed_most(sides.base, sides.exp)
     if missing := missing_kernels(sides.base, sides.exp):
         return missing

@@ -41,7 +41,7 @@ VIEW = ViewEntry(
             "For traces. `summary` (Figures: step time, number of findings), `together` (Figures: total "
             "saving, number of rules that ran, missing data, device utilization), `findings` (Notices, "
             "largest saving first; each with `title`, `why`, `confidence`, `saving`, the first `events` and "
-            "their number `shown_by`), `dismissed`, `ignored` (Notices about `answer`: findings excluded by "
+            "their number `event_count`), `dismissed`, `ignored` (Notices about `answer`: findings excluded by "
             "`without`, or by the file `torch_trace_ignore` of the log directory; absent without any), "
             "`data_quality` (Notices; absent unless that file contains unknown rules)."
         ),

@@ -175,7 +175,7 @@ def _table(findings: Findings) -> Frame:
         "saving_ratio": pa.array(
             [saving.high_ns / step if saving and step else None for saving in savings], pa.float64()
         ),
-        "evidence": pa.array([each.shown_by for each in findings.found], pa.int64()),
+        "evidence": pa.array([each.event_count for each in findings.found], pa.int64()),
     }
     return Frame("savings", "Savings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
 

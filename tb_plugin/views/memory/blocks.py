@@ -54,7 +54,7 @@ def block_frame(window: MemoryRange, origins: Origins, blocks: pa.Table, devices
     state = np.select([~paired, begins & ends, ends, has_release], [UNPAIRED, RELEASED, OLDER, LATER], KEPT)
     ours = pc.is_in(blocks["device"], pa.array([device.name for device in devices], pa.string()))
     chosen = np.flatnonzero((begins | ends) & ours.to_numpy())
-    states = pa.array(STATES if window.is_end_known else STATES_OF_PART, pa.string())
+    states = pa.array(STATES if window.is_end_recorded else STATES_OF_PART, pa.string())
     table = blocks if len(chosen) == blocks.num_rows else blocks.take(chosen)
     table = table.append_column("block_state", states.take(pa.array(state[chosen])))
     return Frame(

@@ -101,7 +101,7 @@ def _first(steps: int) -> int:
 def growth_of(scene: Scene, device: Device, of: StepBlocks) -> list[Notice]:
     """Returns the findings on leaks and caches; none if there are too few steps."""
     steps = _whole_steps(scene)
-    if len(steps) < MIN_STEPS or not of.stays.any() or not scene.window.is_end_known:
+    if len(steps) < MIN_STEPS or not of.stays.any() or not scene.window.is_end_recorded:
         return []
     kept = _remaining(scene, device, of, steps)
     leaks = _leaks(kept)

@@ -138,4 +138,4 @@ def _span(components: Sequence[Totals], params: Params, window: MemoryRange) -> 
         return window
     times = np.concatenate([one.time_ns for one in components])
     start, end = int(times.min()), int(times.max())
-    return MemoryRange(start, end, union(np.array([start]), np.array([end + 1])), window.is_end_known)
+    return MemoryRange(start, end, union(np.array([start]), np.array([end + 1])), window.is_end_recorded)

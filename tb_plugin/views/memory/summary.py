@@ -58,7 +58,7 @@ def facts_of(device: Device, window: MemoryRange, peak: Peak) -> Mapping[str, Nu
         "peak_reserved_bytes": reserved.value if reserved else None,
         "peak_time_ns": peak.time_ns if device.has_totals else None,
         "allocations": allocations,
-        "unreleased_bytes": unreleased if device.has_addresses and window.is_end_known else None,
+        "unreleased_bytes": unreleased if device.has_addresses and window.is_end_recorded else None,
     }
     return {f"memory.{device.name}.{key}": value for key, value in facts.items()}
 

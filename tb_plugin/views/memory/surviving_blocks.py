@@ -105,7 +105,7 @@ def _survivors(scene: Scene, device: Device, of: StepBlocks, schema: pa.Schema) 
     event, step = of.event[kept][groups.first], of.step[kept][groups.first]
     stays = of.stays[kept].astype(np.int64)
     # Steps after the last one, or after a part of a trace, may release it.
-    unknown = (step == len(scene.trace.steps.label) - 1) | (not scene.window.is_end_known)
+    unknown = (step == len(scene.trace.steps.label) - 1) | (not scene.window.is_end_recorded)
     data = {
         "allocation_step": scene.origins.step.texts_of(step),
         "name": owner_names(scene.trace, scene.owners, event, np.ones(len(groups), np.bool_)),

@@ -84,7 +84,7 @@ def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
         region_bytes=flow.region_size.tolist(),
         region_offset=flow.region_offset.tolist(),
         row=rows.tolist(),
-        made_ns=flow.start_ns[rows].tolist(),
+        created_ns=flow.start_ns[rows].tolist(),
         released_ns=flow.end_ns[rows].tolist(),
         is_released=flow.is_released[rows].tolist(),
         offset=offset[rows].tolist(),

@@ -82,7 +82,7 @@ def _reading(trace: TraceTable) -> list[Notice]:
                     "Wait until the job has written the whole file, or record again. Numbers cover only the written "
                     "part."
                 ),
-                _count(trace.report.events_kept, "Events read"),
+                _count(trace.report.events_loaded, "Events read"),
             )
         )
     return notices
@@ -112,10 +112,10 @@ def _window(trace: TraceTable) -> list[Notice]:
         what = "Only steps {first_step} to {last_step} of {trace_steps} were opened"
         figures += [METRICS.figure("first_step", window.first_step), METRICS.figure("last_step", window.last_step)]
         figures.append(METRICS.figure("trace_steps", window.trace_steps))
-    if window.need_bytes > window.budget_bytes:
-        why = " The whole trace needs about {need_bytes} of memory; {budget_bytes} are allowed."
+    if window.peak_memory_bytes > window.budget_bytes:
+        why = " The whole trace needs about {peak_memory_bytes} of memory; {budget_bytes} are allowed."
         figures += [
-            METRICS.figure("need_bytes", window.need_bytes),
+            METRICS.figure("peak_memory_bytes", window.peak_memory_bytes),
             METRICS.figure("budget_bytes", window.budget_bytes),
         ]
     times = "from {window_start_ns} to {window_end_ns} of {trace_ns}, {window_events} of {trace_events} events."
@@ -293,7 +293,7 @@ def _device_numbers(trace: TraceTable) -> list[Notice]:
     used = [device for i, device in enumerate(trace.devices) if (trace.device == i).any()]
     memory = trace.memory
     allocating = np.unique(memory.device_id[(memory.device_type != HOST_TYPE) & (memory.device_id >= 0)])
-    other = [d for d in used if d.ordinal is not None and d.id != str(d.ordinal) and not d.is_named]
+    other = [d for d in used if d.ordinal is not None and d.id != str(d.ordinal) and not d.has_name]
     unknown = [d for d in used if d.ordinal is None]
     notices = [
         _notice(

@@ -128,7 +128,7 @@ METRICS = OF_RULES.adding(
         "",
         "bytes",
         {
-            "need_bytes": ("Memory needed", "Estimated memory for the full trace."),
+            "peak_memory_bytes": ("Memory needed", "Estimated memory for the full trace."),
             "budget_bytes": ("Memory allowed", "TORCH_TRACE_MEMORY_MB, by default half of the machine's memory."),
         },
     ),

@@ -71,6 +71,6 @@ def head_of(pyramid: Pyramid) -> Timeline:
         has_modules=pyramid.module is not None,
         busy=share.tolist(),
         busy_is_device=is_device,
-        only_ranges=is_range_trace(trace),
+        is_range_trace=is_range_trace(trace),
         total_events=len(trace),
     )

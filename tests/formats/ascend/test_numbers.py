@@ -69,7 +69,7 @@ class TestAlexnet:
 
     def test_the_trace_view(self) -> None:
         raw = raw_of(folder(ALEXNET))
-        assert raw.report.events_seen == 10_112 and len(raw.flows.start_time_ns) == 27
+        assert raw.report.events_in_file == 10_112 and len(raw.flows.start_time_ns) == 27
 
 
 @needs_recorded

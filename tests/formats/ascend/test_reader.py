@@ -234,7 +234,7 @@ def test_packed_files_say_what_plain_ones_do() -> None:
     assert identities(one) == identities(other) and len(one) == len(other)
     assert [table.name for table in one.stated] == [table.name for table in other.stated]
     both = raw_of(Files({**packed, **plain}))
-    assert codes(both) == {"second_file"} and both.report.events_kept == one.report.events_kept
+    assert codes(both) == {"second_file"} and both.report.events_loaded == one.report.events_loaded
 
 
 def test_settings_that_are_empty_say_nothing() -> None:

@@ -35,9 +35,9 @@ def test_every_event_is_accounted_for(trace: TraceTable) -> None:
     """Of the trace view: rows, counters, and what is neither (names, ends of arrows)."""
     report = trace.report
     events = json.loads((ALEXNET / OUTPUT / "trace_view.json").read_bytes())
-    assert report.events_seen == len(events) and report.complete
+    assert report.events_in_file == len(events) and report.complete
     assert [issue.code for issue in report.issues] == ["links_in_group"], "nobody states who the ranks are"
-    assert report.events_kept == sum(event["ph"] in "XC" for event in events)
+    assert report.events_loaded == sum(event["ph"] in "XC" for event in events)
     assert report.events_dropped == report.events_repaired == 0
     assert [*trace.steps.label] == ["50"] and trace.metadata["distributedInfo"]["rank"] == 0
 

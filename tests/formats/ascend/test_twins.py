@@ -138,7 +138,7 @@ def test_text_and_database_in_one_folder_agree() -> None:
     assert not raw.report.issues and raw.report.complete
     # Kernels, their time, operators; what four allocators have given and reserved, and the process; eight times of two steps.
     assert raw.metadata[COMPARED] == f"{3 + 9 + 16} numbers agree"
-    assert len(raw.start_ns) == len(alone.start_ns) and raw.report.events_kept == alone.report.events_kept
+    assert len(raw.start_ns) == len(alone.start_ns) and raw.report.events_loaded == alone.report.events_loaded
 
 
 def test_what_differs_is_told_with_both_numbers() -> None:

@@ -102,7 +102,7 @@ def test_the_survey_counts_the_tables_that_are_cut() -> None:
         size for name, size in sizes.items() if name.endswith(("kernel_details.csv", "_memory.csv", "_record.csv"))
     )
     view = sizes[f"{OUTPUT}trace_view.json"]
-    need = AscendReader().need_bytes(
+    need = AscendReader().peak_memory_bytes(
         {name: FileSize(size) for name, size in sizes.items() if not name.endswith("info_1.json")}
     )
     assert view + cut <= sum(known().cell_bytes) * 1.05 and 2 * sum(known().cell_bytes) <= need * 1.05
@@ -137,8 +137,8 @@ def test_a_step_alone_has_its_kernels_memory_and_counters() -> None:
     held = (table.blocks.start_ns < end) & ((table.blocks.end_ns == MISSING) | (table.blocks.end_ns >= begin))
     assert part.blocks.bytes.tolist() == table.blocks.bytes[held].tolist() != table.blocks.bytes.tolist()
     report, whole = part.report, table.report
-    assert report.events_seen == whole.events_seen
-    assert report.events_kept + report.events_outside == whole.events_kept and report.events_outside > 0
+    assert report.events_in_file == whole.events_in_file
+    assert report.events_loaded + report.events_outside == whole.events_loaded and report.events_outside > 0
 
 
 def test_what_is_asked_by_an_operator_inside_has_it() -> None:
@@ -170,14 +170,14 @@ def test_a_database_beside_a_window_is_named() -> None:
 
 def test_what_each_kind_of_file_needs() -> None:
     def need(**sizes: int) -> int:
-        return AscendReader().need_bytes({name.replace("__", "."): FileSize(size) for name, size in sizes.items()})
+        return AscendReader().peak_memory_bytes({name.replace("__", "."): FileSize(size) for name, size in sizes.items()})
 
     assert need(trace_view__json=1000) == 2000
     assert need(kernel_details__csv=1000) == need(operator_memory__csv=1000) == need(l2_cache__csv=1000) == 4000
     assert need(ascend_pytorch_profiler__db=1000) == need(analysis__db=1000) == 6000
     assert need(trace_view__json=1000, operator_details__csv=1000) == 2000, "calls are not read where the view has them"
     assert need(kernel_details__csv=1000, operator_details__csv=1000) == 8000
-    packed = AscendReader().need_bytes(
+    packed = AscendReader().peak_memory_bytes(
         {"trace_view.json.gz": FileSize(1000, True), "kernel_details.csv.gz": FileSize(10, True)}
     )
     assert packed == 15 * (2000 + 40)

@@ -21,7 +21,7 @@ const HEAD: Timeline = {
   has_modules: false,
   busy: [],
   busy_is_device: true,
-  only_ranges: false,
+  is_range_trace: false,
   total_events: 6,
 }
 

@@ -146,10 +146,10 @@ function Events({ notice, base }: { notice: Notice; base: Query }) {
   if (notice.events.length === 0) return null
   if (pages.problem) return <ProblemPanel problem={pages.problem} />
   if (!pages.table) return <p className={textCss.none}>Loading events</p>
-  const [listed, all] = [notice.events.length, counted(notice.shown_by, 'event')]
+  const [listed, all] = [notice.events.length, counted(notice.event_count, 'event')]
   return (
     <>
-      <h4 className={css.count}>{listed < notice.shown_by ? `The first ${listed} of ${all}` : all}</h4>
+      <h4 className={css.count}>{listed < notice.event_count ? `The first ${listed} of ${all}` : all}</h4>
       <SmallTable
         table={pages.table}
         without={['rule']}

@@ -115,7 +115,7 @@ function Size({ profile: { read, window: part } }: { profile: Profile }) {
   if (!read) return null
   return (
     <>
-      , {read.events_kept.toLocaleString('en-US')} events{' '}
+      , {read.events_loaded.toLocaleString('en-US')} events{' '}
       <span className={textCss.mute}>
         ({part && 'of a '}file of {format(read.file_bytes, 'bytes')}, {format(read.text_bytes, 'bytes')} of text)
       </span>

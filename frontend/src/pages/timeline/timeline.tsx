@@ -153,7 +153,7 @@ function Page(props: {
   const [text, setText] = useState(false)
   const range = rangeOf(route.from_ns, route.to_ns)
   const event = route.event === undefined ? null : Number(route.event)
-  const usual = defaultColors(model.head.only_ranges)
+  const usual = defaultColors(model.head.is_range_trace)
   const wish = useColors(usual)
   // CPU events have no class.
   const colors = wish === 'class' && !model.head.busy_is_device ? 'kind' : wish

@@ -47,7 +47,7 @@ _INCOMPLETE_CODES = frozenset({"file_lost", "truncated_tail", "database_cut", "d
 class AscendClusterReader(DeclaredReader, entry=CLUSTER):
     """Reads the output of ``msprof-analyze cluster`` (formerly ``cluster_analysis.py``) about all ranks of a job."""
 
-    def need_bytes(self, sizes: Mapping[str, FileSize]) -> int:
+    def peak_memory_bytes(self, sizes: Mapping[str, FileSize]) -> int:
         """Returns the estimated peak memory of a read, bytes."""
         return PER_BYTE * sum(size.text_bytes(PACKED) for size in sizes.values())
 
@@ -84,8 +84,8 @@ class _Reading:
             READER_ID,
             self._opened.file_bytes,
             self._opened.text_bytes,
-            events_seen=rows + dropped,
-            events_kept=rows,
+            events_in_file=rows + dropped,
+            events_loaded=rows,
             events_dropped=dropped,
             complete=not any(issue.code in _INCOMPLETE_CODES for issue in self._opened.issues),
             issues=tuple(self._opened.issues),
