@@ -38,7 +38,7 @@ def main() -> None:
             generator.write(generator.Job(ranks=8, steps=steps, layers=12, tp=2), Path(folder) / "job", [0])
             catalog = ProfileCatalog(Scanner([Root(Folder(folder))], readers()))
             catalog.scan()
-            found = catalog.entries()[0].found
+            found = catalog.entries()[0].files
             begun = time.process_time()
             outcome = summarize_rank(job_of(found, None, None))
             computed = time.process_time() - begun

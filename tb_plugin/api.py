@@ -95,7 +95,7 @@ def open(
         workspace.load(Place())
     if (first := _first_of_job(catalog, asked)) is not None:
         return Job(workspace, Place(*first.key, window, capture))
-    found = catalog.find(asked, strict=True).found
+    found = catalog.find(asked, strict=True).files
     profile = OpenProfile(workspace, Place(found.run, found.worker, found.span, window, capture), found.url)
     _ = profile.read
     return profile
@@ -110,8 +110,8 @@ def _first_of_job(catalog: ProfileCatalog, place: Place) -> Entry | None:
         return None
     kind = analysis_by_id(_OF_JOBS).model
     every = catalog.matching(place)
-    ranks = [each for each in every if model_of(each.found.reader).type is kind] or every
-    places = {(each.found.run, each.found.span) for each in ranks}
+    ranks = [each for each in every if model_of(each.files.reader).type is kind] or every
+    places = {(each.files.run, each.files.span) for each in ranks}
     return ranks[0] if len(places) == 1 and len(ranks) > 1 else None
 
 
@@ -275,7 +275,7 @@ class OpenProfile:
 
     def _made(self) -> object:
         entry = self._workspace.load(self._place)
-        return model_of(entry.found.reader).read(entry.path)
+        return model_of(entry.files.reader).read(entry.path)
 
     def table(self, view: str, name: str, steps: str = "", phase: str = "", pattern: str = "") -> pd.DataFrame:
         """Returns any table of any view (see docs/http.md), for selected steps such as ``5,7-9``, or for a phase.
@@ -336,7 +336,7 @@ class Job:
     def __init__(self, workspace: Workspace, place: Place) -> None:
         self._workspace = workspace
         self._place = replace(place, worker=None)
-        self.workers = [entry.found.worker for entry in workspace.catalog.workers(self._place)]
+        self.workers = [entry.files.worker for entry in workspace.catalog.workers(self._place)]
         """Names of the workers: all traces of the run and span.
 
         Workers that are not compared (findings ``no_rank``, ``same_rank``, ``other_time``) are in no table of the job.
@@ -408,7 +408,7 @@ class Job:
     def worker(self, name: str) -> OpenProfile:
         """Reads the profile of one worker. Raises NotFoundError."""
         place = replace(self._place, worker=name)
-        profile = OpenProfile(self._workspace, place, self._workspace.catalog.find(place).found.url)
+        profile = OpenProfile(self._workspace, place, self._workspace.catalog.find(place).files.url)
         _ = profile.read
         return profile
 

@@ -184,7 +184,9 @@ def test_the_sizes_are_what_they_say() -> None:
 
 def test_reading_an_event_calls_one_function_at_most() -> None:
     prepared("read")
-    calls = more(lambda events: called(lambda: STAGES["read"](events)).total(), lambda n: raw_of(n).report.events_in_file)
+    calls = more(
+        lambda events: called(lambda: STAGES["read"](events)).total(), lambda n: raw_of(n).report.events_in_file
+    )
     assert calls < 1.3
 
 

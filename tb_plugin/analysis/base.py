@@ -46,19 +46,19 @@ class Traits:
     """A picture has no facts, so reports omit it unless named. A detail needs a selection: rows lead to it, the navigation
     does not.
     """
-    kept: bool = False
+    cached: bool = False
     """Its numbers for all steps are cached on disk, because every start needs them."""
     hidden: bool = False
     """Hidden instead of disabled if a profile lacks its data."""
-    whole: str = "Its numbers are not limited to a phase."
+    phase_note: str = "Its numbers are not limited to a phase."
     """Sentence on why the phase filter does not apply; empty if it does."""
     tables: tuple[str, ...] = ()
     """Tables that a JSON report always contains, if necessary empty."""
-    where_stated: tuple[str, ...] = ()
+    reported_tables: tuple[str, ...] = ()
     """Tables about workers that a report contains for profiles that report them."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Facts per worker in a report -> columns of the table ``workers``; for views about workers."""
-    beside: str = ""
+    companion: str = ""
     """A view of another kind of profiles in the same run, whose parts ``Joining.join`` also gets."""
 
 
@@ -80,7 +80,7 @@ class Params:
     offset: int = 0
     limit: int | None = 100
     """None = all rows."""
-    whole: bool = False
+    as_columns: bool = False
     """True to get a table as columns (``Whole``), for other programs."""
     extra: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class ColumnTable(Table, frozen=True, kw_only=True):
     """A table to send: its columns, and the requested rows in order."""
 
     data: pa.Table
-    found: Int64
+    matching: Int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +227,7 @@ class Joining(Protocol):
 
 def view_params(analysis: Analysis[M], params: Params) -> Params:
     """Returns the parameters for a view, without a phase if it does not apply."""
-    return replace(params, phase="", pattern="") if analysis.traits.whole else params
+    return replace(params, phase="", pattern="") if analysis.traits.phase_note else params
 
 
 def answer_view(analysis: Analysis[M], part: Part, params: Params) -> View | Table:
@@ -256,7 +256,7 @@ def page(frame: Frame, params: Params) -> Table:
     Requests for a full table return ``Whole``.
     """
     rows, sort = matching(frame, params)
-    if params.whole:
+    if params.as_columns:
         return ColumnTable(
             name=frame.name,
             title=frame.title,
@@ -270,7 +270,7 @@ def page(frame: Frame, params: Params) -> Table:
             limit=len(rows),
             sort=sort,
             data=frame.data,
-            found=rows,
+            matching=rows,
         )
     stop = len(rows) if params.limit is None else params.offset + params.limit
     cut = rows[params.offset : max(params.offset, stop)]

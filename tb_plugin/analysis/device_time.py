@@ -186,7 +186,7 @@ def _recorded_cycles(steps: Steps, places: list[int]) -> Ranges:
     The profiler numbers every step, so a gap in numbers means that it paused.
     """
     apart = np.diff(places) != 1
-    if steps.found == PROFILER:
+    if steps.source == PROFILER:
         numbers = [int(label[:18]) if label.isdecimal() else -1 for label in steps.label]
         apart |= np.diff(numbers) != 1
     first, last = np.append(True, apart), np.append(apart, True)

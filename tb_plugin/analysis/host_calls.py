@@ -51,7 +51,7 @@ class HostCalls:
     """Rows of the trace, -1 for replayed calls."""
     is_replayed: Bool
     """True for calls that only exist in a capture."""
-    held: InReplays
+    enclosed: InReplays
     name: Int32
     """String id."""
     spans: Spans
@@ -66,7 +66,7 @@ class HostCalls:
     backward_host: Int64
     operators: Int64
     in_backward: Bool
-    apart: UnmatchedBackward
+    unmatched: UnmatchedBackward
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
     return HostCalls(
         row=also(rows, nowhere.astype(np.int64)),
         is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
-        held=replayed.held,
+        enclosed=replayed.enclosed,
         name=also(trace.name[rows], scopes.name[replayed.scope]),
         spans=Spans(also(trace.track[rows], nowhere), also(trace.start_ns[rows]), also(end)),
         parent=also(nesting.parent, replayed.parent),
@@ -141,7 +141,7 @@ def host_calls(trace: TraceTable, selection: Selection, called: Called) -> HostC
         backward_host=sum_by(host_owner, host_ns, count),
         operators=sum_by(position[trace.parent[direct]], np.ones(len(direct), np.int64), count),
         in_backward=also(every.of[trace.operator[rows]] != MISSING, scopes.is_backward[replayed.scope]),
-        apart=UnmatchedBackward(
+        unmatched=UnmatchedBackward(
             len(apart), int((every.tie[apart] == Tie.NONE).sum()), int(host_times(trace)[apart].sum())
         ),
     )
@@ -170,7 +170,7 @@ def sums_of(calls: HostCalls, groups: Groups) -> dict[str, Int64]:
 
     return {
         "calls": groups.sum((~calls.is_replayed).astype(np.int64)),
-        "replayed_calls": calls.held.count(groups.of, len(groups)),
+        "replayed_calls": calls.enclosed.count(groups.of, len(groups)),
         "host_self_ns": groups.sum(calls.host_self_ns),
         "host_total_ns": total(calls.host_total_ns),
         "device_self_ns": groups.sum(calls.device),

@@ -42,7 +42,7 @@ class Calls:
     """Rows of the trace, -1 for reported calls without events and for replayed ones."""
     is_replayed: Bool
     """True for calls that only exist in a capture."""
-    held: InReplays
+    enclosed: InReplays
     texts: StringTable
     """Texts of the ids in ``name`` and ``shape``."""
     spans: Spans
@@ -102,7 +102,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
     return Calls(
         row=also(rows, nowhere),
         is_replayed=also(np.zeros(len(rows), np.bool_), np.ones(len(replayed), np.bool_)),
-        held=replayed.held,
+        enclosed=replayed.enclosed,
         texts=trace.strings,
         # Replayed calls have no time, so ``outermost_of`` uses the tree.
         spans=Spans(
@@ -136,7 +136,7 @@ def reported_calls(trace: TraceTable) -> Calls | None:
 
     Nesting is unknown, so totals also count calls nested in one of the same name.
     """
-    table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else reported_operators(trace.stated)
+    table = None if of_kind(trace.kind, EventKind.OPERATOR).any() else reported_operators(trace.reported_tables)
     if table is None or not table.num_rows:
         return None
     columns = {key: table[key].combine_chunks().dictionary_encode() for key in ("name", "input_shape", "call_stack")}
@@ -151,7 +151,7 @@ def reported_calls(trace: TraceTable) -> Calls | None:
     return Calls(
         row=nobody.astype(np.int64),
         is_replayed=none > 0,
-        held=InReplays(),
+        enclosed=InReplays(),
         texts=texts,
         spans=Spans(nobody, apart, apart + 1),
         parent=nobody,

@@ -40,7 +40,7 @@ def kernels_recorded(trace: TraceTable) -> float:
     It ends at the last launch with work, because work queued at the end is usually missing. Captured launches (which run
     nothing) and those of a window are excluded.
     """
-    if trace.coverage.whole is not None:
+    if trace.coverage.full is not None:
         return 1.0
     calls = np.flatnonzero(trace.calls_that(CallRole.LAUNCH))
     calls = calls[~np.isin(calls, captures(trace).source)]

@@ -142,7 +142,7 @@ class Repeated:
         return sum(self.alike.values())
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         """Returns the replicated states as a text template."""
         return ", ".join(f"{TITLES[name].lower()} {{repeated_{name}_bytes}}" for name in STATES if self.alike[name])
 

@@ -34,7 +34,7 @@ RECORDED = 0.9
 
 def reported_steps(trace: TraceTable, chosen: Sequence[str] | None) -> pa.Table:
     """Returns the reported step times, of the selected steps if the profile names steps."""
-    table = reported_table(trace.stated, STEP_TIMES)
+    table = reported_table(trace.reported_tables, STEP_TIMES)
     if table is None:
         return job_table(STEP_TIMES, {})
     table = table.filter(pc.is_null(table["stage_ranks"]))
@@ -61,7 +61,7 @@ def missing_computation(trace: TraceTable) -> tuple[int, int] | None:
 
     Idle time and overlap are then unknown.
     """
-    if not trace.stated:
+    if not trace.reported_tables:
         return None
     stated = pc.sum(reported_steps(trace, None)["computing_ns"]).as_py() or 0
     if not stated:

@@ -76,13 +76,13 @@ def _device_idle(trace: TraceTable, calls: Int64) -> Int64 | None:
     Unknown for truncated files, which may lack device events of any time.
     """
     busy = device_occupied(trace)
-    if not busy or not (trace.coverage.complete or trace.coverage.whole):
+    if not busy or not (trace.coverage.complete or trace.coverage.full):
         return None
     # Direct children are all that self time excludes.
     inside = (trace.parent != MISSING) & (trace.kind[trace.parent] == EventKind.RUNTIME)
     members = np.flatnonzero(inside | (trace.kind == EventKind.RUNTIME))
     low, high = trace.coverage.start_ns, trace.coverage.end_ns
-    if trace.coverage.whole is None:  # in a window, only the time inside counts
+    if trace.coverage.full is None:  # in a window, only the time inside counts
         high = max(high, int(trace.ends(members).max(initial=0)))
     start, end = (np.clip(times[members], low, high) for times in (trace.start_ns, trace.end_ns))
     fed = _devices_of_tracks(trace)

@@ -57,7 +57,7 @@ def chosen_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> list[int]:
 
 def steps_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Steps:
     """Returns the steps with these labels, None = all. Raises BadRequest for unknown ones."""
-    return trace.steps.only(chosen_steps(trace, chosen))
+    return trace.steps.take(chosen_steps(trace, chosen))
 
 
 def select_rows(trace: TraceTable, steps: tuple[str, ...] | None, phase: str = "", pattern: str = "") -> Selection:
@@ -88,7 +88,7 @@ def _of_phase(trace: TraceTable, calls: Int64) -> Bool:
 
 
 def _of_steps(trace: TraceTable, steps: tuple[str, ...] | None) -> Selection:
-    if steps is None and trace.coverage.whole is None:
+    if steps is None and trace.coverage.full is None:
         window = trace.coverage.end_ns - trace.coverage.start_ns
         everything = np.ones(len(trace), np.bool_)
         return Selection(everything, _coverage(trace, window, None), None)
@@ -112,7 +112,7 @@ def _coverage(trace: TraceTable, window_ns: int, steps: list[str] | None) -> Cov
 
 def window_info(trace: TraceTable) -> WindowInfo | None:
     """Returns the note about an opened window; None if the whole trace was opened."""
-    covered, whole, report = trace.coverage, trace.coverage.whole, trace.report
+    covered, whole, report = trace.coverage, trace.coverage.full, trace.report
     if whole is None:
         return None
     labels = trace.steps.label if trace.steps.recorded else ()

@@ -56,7 +56,7 @@ class ServedSteps:
 
 def is_served(trace: TraceTable) -> bool:
     """Returns whether steps have modes or were inferred from repetition."""
-    return trace.steps.found == INFERRED or bool((trace.steps.served.mode != Mode.UNKNOWN).any())
+    return trace.steps.source == INFERRED or bool((trace.steps.served.mode != Mode.UNKNOWN).any())
 
 
 def in_mode(trace: TraceTable, mode: Mode) -> Bool:

@@ -19,7 +19,7 @@ class LeftOut(NamedTuple):
 
     failed: tuple[tuple[str, str], ...] = ()
     """(worker, reason) pairs."""
-    away: tuple[str, ...] = ()
+    summary_only: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, params: Params) -> LeftOut:
@@ -29,7 +29,7 @@ class LeftOut(NamedTuple):
     def params(self) -> tuple[tuple[str, str], ...]:
         """Returns them as parameters, as ``of`` reads them."""
         failures = tuple((key, text) for failed in self.failed for key, text in zip((FAILED, WHY), failed, strict=True))
-        return (*failures, *((AWAY, worker) for worker in self.away))
+        return (*failures, *((AWAY, worker) for worker in self.summary_only))
 
 
 def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
@@ -43,9 +43,9 @@ def left_out(params: Params, metrics: Metrics, more: str = "") -> list[Notice]:
         text = f"Skipped because unreadable: {named}.{more}"
         todo = "Open {worker} to see where its file is damaged and how to fix it."
         notices.append(Notice("worker_failed", "high", text, todo, [metrics.figure("worker", worker)]))
-    if out.away:
-        one = len(out.away) == 1
-        text = f"Skipped: {_listed(out.away)}. "
+    if out.summary_only:
+        one = len(out.summary_only) == 1
+        text = f"Skipped: {_listed(out.summary_only)}. "
         text += "Only its summary is available" if one else "Only their summaries are available"
         text += ", which only Distributed can use."
         todo = f"Open the log directory that has the {'trace' if one else 'traces'}."

@@ -126,7 +126,7 @@ def stack_frames(trace: TraceTable, of: str, fold: str) -> Frames:
     if fold == "framework":
         kept = np.flatnonzero(~_folded(trace, row, parent))
         row, thread, start, end, parent = row[kept], thread[kept], start[kept], end[kept], parents_among(parent, kept)
-    if trace.coverage.whole is not None:
+    if trace.coverage.full is not None:
         # As everywhere, only the time inside the window counts.
         start, end = (np.clip(time, trace.coverage.start_ns, trace.coverage.end_ns) for time in (start, end))
     return Frames(row, parent, thread, own_times(thread, start, end))

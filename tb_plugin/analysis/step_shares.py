@@ -40,7 +40,7 @@ class StepShares:
     total: Int64
 
     @property
-    def shown(self) -> list[str]:
+    def categories(self) -> list[str]:
         """Returns the categories; unrecorded work only if present."""
         return [each for each in CATEGORIES if each != UNRECORDED or self.parts[each].any()]
 

@@ -153,7 +153,7 @@ def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool
 def _recording_began(trace: TraceTable) -> Int64:
     """Start of the recording, and its resumption after each pause: the profiler numbers all steps, recorded or not."""
     began, steps = np.array([trace.coverage.start_ns]), trace.steps
-    if steps.found != PROFILER or not all(label.isdecimal() for label in steps.label):
+    if steps.source != PROFILER or not all(label.isdecimal() for label in steps.label):
         return began
     numbers = np.array([int(label[:18]) for label in steps.label], np.int64)
     after = np.flatnonzero(np.diff(numbers) > 1) + 1

@@ -102,7 +102,7 @@ def diff(arguments: argparse.Namespace) -> int:
         raise problem
     workspace = Workspace(catalog, workers_for(2), open_store())
     try:
-        each = ([entry for entry in catalog.entries() if entry.found.root is root] for root in catalog.roots)
+        each = ([entry for entry in catalog.entries() if entry.files.root is root] for root in catalog.roots)
         read_first(workspace, [entries[0] for entries in each if len(entries) == 1])
         base = _find(catalog, 0, arguments.base, Place(arguments.base_run, arguments.base_worker, arguments.base_span))
         exp = _find(catalog, 1, arguments.exp, Place(arguments.run, arguments.worker, arguments.span))
@@ -113,7 +113,7 @@ def diff(arguments: argparse.Namespace) -> int:
         for entry in (base, exp):
             workspace.profile(place_of(entry))
         for entry in (base, exp):
-            with progress_bar.shown(entry.found.names[0]):
+            with progress_bar.display(entry.files.names[0]):
                 workspace.load(place_of(entry), progress_bar.update)
         steps = (arguments.base_steps, arguments.steps)
         pair = _Pair(workspace, base, exp, *steps, *captures, arguments.per, view_id)
@@ -131,21 +131,21 @@ def diff(arguments: argparse.Namespace) -> int:
 
 def _view(base: Entry, exp: Entry) -> str:
     """The view that compares two profiles of their model. Raises BadRequest for two models, or one without such a view."""
-    one, other = (registry.model_of(entry.found.reader) for entry in (base, exp))
+    one, other = (registry.model_of(entry.files.reader) for entry in (base, exp))
     if one is not other:
         what = f"The baseline is {one.noun} and the experiment is {other.noun}: these cannot be compared."
-        raise BadRequest(what, exp.found.url, "Choose two profiles of the same kind.")
+        raise BadRequest(what, exp.files.url, "Choose two profiles of the same kind.")
     for analysis in registry.views_of(one):
         if analysis.scope == "pair":
             return analysis.id
-    raise BadRequest(f"No view compares two profiles of this kind ({one.noun}).", exp.found.url, "Use report on each.")
+    raise BadRequest(f"No view compares two profiles of this kind ({one.noun}).", exp.files.url, "Use report on each.")
 
 
 def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry:
     """The one profile of a side. Raises NotFoundError, BadRequest where several fit."""
     title = _SIDES[side]
     root = catalog.roots[side]
-    entries = [entry for entry in catalog.entries() if entry.found.root is root]
+    entries = [entry for entry in catalog.entries() if entry.files.root is root]
     if not entries:
         reasons = [reason for where, reason in catalog.skipped() if where.startswith(root.name)]
         raise NotFoundError(f"The {title} contains no profile.", path, " ".join(reasons[:1]) or "Check the path.")
@@ -163,8 +163,8 @@ def _find(catalog: ProfileCatalog, side: int, path: str, wanted: Place) -> Entry
 
 
 def _name(entry: Entry, which: str) -> str:
-    name = str(getattr(entry.found, which))
-    return name.removeprefix(entry.found.root.name).lstrip("/") if which == "run" else name
+    name = str(getattr(entry.files, which))
+    return name.removeprefix(entry.files.root.name).lstrip("/") if which == "run" else name
 
 
 def _print(pair: _Pair, verdicts: Sequence[Verdict], top: int, printer: Printer) -> None:
@@ -239,7 +239,7 @@ def _print_json(pair: _Pair, sides: tuple[Numbers, Numbers], verdicts: Sequence[
 
 
 def _side(entry: Entry, steps: str, numbers: Numbers, capture: CaptureInfo | None) -> dict[str, Any]:
-    found = entry.found
+    found = entry.files
     named = {which: _name(entry, which) for which in ("run", "worker", "span")}
     said = {"findings": findings(numbers.notices), "data_notices": data_notices(numbers.notices)}
     of_file = {"path": found.url, "steps": steps, "capture": capture}
@@ -288,4 +288,4 @@ def _change(verdict: Verdict) -> str:
 
 
 def _described(entry: Entry, steps: str) -> str:
-    return f"{entry.found.url}{f' (steps {steps})' if steps else ''}"
+    return f"{entry.files.url}{f' (steps {steps})' if steps else ''}"

@@ -78,7 +78,7 @@ def _failures_of_groups(workspace: Workspace, entries: list[Entry], printer: Pri
         for view in workspace.offered(place_of(entry)) if entry.summary is not None else ():
             found = multi_profile_view(view.id)
             if view.available and found is not None and found.scope == "workers":
-                asked[view.id, Place(entry.found.run, None, entry.found.span)] = None
+                asked[view.id, Place(entry.files.run, None, entry.files.span)] = None
     answers = (partial(workspace.group, place, view, Params(limit=1)) for view, place in asked)
     return _print_failures(answers, printer)
 
@@ -113,7 +113,7 @@ def _not_taken(found: int, readable: int, rows: int) -> str:
 
 
 def _diagnose(workspace: Workspace, entry: Entry, printer: Printer) -> None:
-    found, summary = entry.found, entry.summary
+    found, summary = entry.files, entry.summary
     if summary is None:
         return
     read = summary.read

@@ -67,7 +67,7 @@ def _report_json(
             continue
         tables = [name for analysis in _views_of(entry, arguments.view) for name in analysis.traits.tables]
         always = dict.fromkeys(tables, msgspec.Raw(b"[]"))
-        found, summary = entry.found, entry.summary
+        found, summary = entry.files, entry.summary
         keep_failed_parts(found.url, notices, failed)
         profiles.append(
             {
@@ -79,7 +79,9 @@ def _report_json(
                 "window": summary.window if summary else None,
                 "capture": workspace.profile(place, start=False).capture,
                 "phase": arguments.phase or None,
-                "not_limited": [a.id for a in _views_of(entry, arguments.view) if arguments.phase and a.traits.whole],
+                "not_limited": [
+                    a.id for a in _views_of(entry, arguments.view) if arguments.phase and a.traits.phase_note
+                ],
                 "findings": findings(numbers.notices),
                 "data_notices": notices,
                 "dismissed": numbers.dismissed,
@@ -107,7 +109,7 @@ def _groups(
             view = msgspec.json.decode(workspace.group(place, analysis.id, Params(limit=1), arguments.steps), type=View)
             # Of a worker alone nobody can say who is late: that table is not there.
             tables = {name: ask(name) if name in view.payloads else [] for name in analysis.traits.tables}
-            tables |= {name: ask(name) for name in analysis.traits.where_stated if name in view.payloads}
+            tables |= {name: ask(name) for name in analysis.traits.reported_tables if name in view.payloads}
         except TorchTraceError as error:
             keep_failure_of_group(analysis.title, place, error, failed, errors)
             continue
@@ -132,7 +134,7 @@ def _group_places(
         if analysis.scope != "workers" or not is_asked:
             continue
         with_it = (e for e in entries if analysis.id in _available_views(workspace, e, arguments))
-        places = dict.fromkeys(Place(e.found.run, None, e.found.span, e.window, arguments.capture) for e in with_it)
+        places = dict.fromkeys(Place(e.files.run, None, e.files.span, e.window, arguments.capture) for e in with_it)
         found += [(analysis, place) for place in places]
     return found
 
@@ -152,7 +154,7 @@ def _report_text(
     reported = 0
     errors: list[UserError] = []
     loaded: Iterable[Entry] = load_all(workspace, entries, failed, errors)
-    ranks = Counter((entry.found.run, entry.found.span) for entry in entries)
+    ranks = Counter((entry.files.run, entry.files.span) for entry in entries)
     if several := max(ranks.values(), default=0) > 1:
         loaded = list(loaded)  # what they did together comes first: nobody finds it behind a thousand ranks
         _print_groups(workspace, entries, failed, errors, arguments, printer)
@@ -168,7 +170,7 @@ def _report_text(
         absent = _absent(workspace, entry, arguments)
         if arguments.view and not views and not absent:
             continue  # all that was asked for is about all workers
-        found = entry.found
+        found = entry.files
         when = f", {format_time(found.time_unix_ms)}" if found.time_unix_ms else ""
         printer.heading(f"{found.run} / {found.worker} / span {found.span}{when}", 1)
         printer.line(found.url)
@@ -222,7 +224,7 @@ def _view_or_failure(workspace: Workspace, entry: Entry, view: str, arguments: a
 
 
 def _not_limited(view: str, arguments: argparse.Namespace) -> str:
-    why = registry.analysis_by_id(view).traits.whole if arguments.phase else ""
+    why = registry.analysis_by_id(view).traits.phase_note if arguments.phase else ""
     return f"Not limited to the phase {arguments.phase}. {why}" if why else ""
 
 
@@ -244,7 +246,7 @@ def _check_views(wanted: list[str] | None) -> None:
 
 
 def _views_of(entry: Entry, wanted: list[str] | None) -> list[Analysis[Any]]:
-    pages = [a for a in registry.views_of(registry.model_of(entry.found.reader)) if a.traits.place == "page"]
+    pages = [a for a in registry.views_of(registry.model_of(entry.files.reader)) if a.traits.place == "page"]
     return [a for a in pages if a.scope == "profile" and (wanted is None or a.id in wanted)]
 
 
@@ -265,6 +267,6 @@ def _absent(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -
 
 def _text_views(workspace: Workspace, entry: Entry, arguments: argparse.Namespace) -> list[str]:
     there, wanted = _available_views(workspace, entry, arguments), arguments.view
-    known = registry.views_of(registry.model_of(entry.found.reader))
+    known = registry.views_of(registry.model_of(entry.files.reader))
     asked = [a for a in known if a.scope == "profile" and wanted and a.id in wanted and a.traits.place == "picture"]
     return [analysis.id for analysis in (*_views_of(entry, wanted), *asked) if analysis.id in there]

@@ -40,7 +40,7 @@ class ProgressBar:
         self._progress: Progress | None = None
 
     @contextmanager
-    def shown(self, title: str) -> Iterator[None]:
+    def display(self, title: str) -> Iterator[None]:
         """Shows the bar while the block runs."""
         if not sys.stderr.isatty():
             yield
@@ -57,7 +57,7 @@ class ProgressBar:
                 self._progress = None
 
     @property
-    def is_shown(self) -> bool:
+    def is_visible(self) -> bool:
         """Returns whether the bar is visible now."""
         return self._progress is not None
 
@@ -90,7 +90,7 @@ def open_workspace(
     wanted = Place(arguments.run, arguments.worker, arguments.span)
     store = open_store()
     catalog.ranks = partial(merged_ranks, store)
-    catalog.split_known()
+    catalog.split_merged_files()
     if len(catalog.entries()) == 1 and not window:
         workspace = Workspace(catalog, workers_for(1), store)
         read_first(workspace, catalog.entries())
@@ -137,7 +137,7 @@ def read_first(workspace: Workspace, entries: Sequence[Entry]) -> None:
     for entry in entries:
         workspace.profile(place_of(entry))
     for entry in entries:
-        with suppress(TorchTraceError), progress_bar.shown(entry.found.names[0]):
+        with suppress(TorchTraceError), progress_bar.display(entry.files.names[0]):
             workspace.load(place_of(entry), progress_bar.update)
 
 
@@ -154,12 +154,12 @@ def load_all(
     every = list(entries)
     for number, entry in enumerate(every, 1):
         try:
-            with progress_bar.shown(f"[{number}/{len(every)}] {entry.found.names[0]}"):
+            with progress_bar.display(f"[{number}/{len(every)}] {entry.files.names[0]}"):
                 loaded = workspace.load(place_of(entry), progress_bar.update)
         except TorchTraceError as error:
             keep_failure(entry, error, failed, errors)
             continue
-        if loaded.found.rank == entry.found.rank:
+        if loaded.files.rank == entry.files.rank:
             yield loaded
             continue
         ranks = [each.at(entry.window) for each in workspace.catalog.matching(place_of(entry))]
@@ -171,7 +171,7 @@ def load_all(
 def keep_failure(entry: Entry, error: TorchTraceError, failed: list[dict[str, str]], errors: list[UserError]) -> None:
     """Records why a profile is not reported."""
     reason = f"{error.what} {error.do}".rstrip() if isinstance(error, UserError) else str(error)
-    _keep(entry.found.url, reason, error, failed, errors)
+    _keep(entry.files.url, reason, error, failed, errors)
 
 
 def keep_failed_parts(path: str, notices: Sequence[Finding], failed: list[dict[str, str]]) -> None:

@@ -29,7 +29,7 @@ def stacks(arguments: argparse.Namespace) -> int:
     workspace.captures.allow(arguments.capture, scanned)
     place = place_of(entry, arguments.capture)
     try:
-        with progress_bar.shown(entry.found.names[0]):
+        with progress_bar.display(entry.files.names[0]):
             workspace.load(place, progress_bar.update)
         chosen = tuple((key, str(getattr(arguments, key))) for key in ("of", "weight", "fold"))
         chosen += tuple(("thread", thread) for thread in arguments.thread)
@@ -38,7 +38,7 @@ def stacks(arguments: argparse.Namespace) -> int:
         for line in capture_message(workspace, place):
             complain(f"torch-trace: {line}")
         if isinstance(answer, Profile):
-            raise StorageError("The file changed while it was read.", entry.found.url, "Try again.")
+            raise StorageError("The file changed while it was read.", entry.files.url, "Try again.")
         _write(answer.plain(), arguments.output)
     finally:
         workspace.close()

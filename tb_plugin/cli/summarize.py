@@ -47,7 +47,7 @@ def summarize(arguments: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
     size_bytes = incomplete = 0
     told = time.monotonic()
-    with progress_bar.shown(f"{counted(len(jobs), 'rank')} of {arguments.path}"):
+    with progress_bar.display(f"{counted(len(jobs), 'rank')} of {arguments.path}"):
         for outcome in _computed(jobs, scheduler, arguments.workers):
             outcomes[outcome.kind] += 1
             size_bytes += outcome.size_bytes
@@ -60,7 +60,7 @@ def summarize(arguments: argparse.Namespace) -> int:
                     f"{outcome.name}: Incomplete: the file is damaged or truncated. The summary covers "
                     "the part that was read."
                 )
-            if not progress_bar.is_shown and time.monotonic() - told >= LINE_SECONDS:
+            if not progress_bar.is_visible and time.monotonic() - told >= LINE_SECONDS:
                 told = time.monotonic()
                 complain(f"{outcomes.total():,} of {counted(len(jobs), 'rank')}, {outcomes['failed']:,} failed")
     where = arguments.to or "next to their traces"
@@ -90,7 +90,7 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
     try:
         ranks: dict[Place, list[str | None]] = {}
         for entry in workspace.catalog.entries():
-            found = entry.found
+            found = entry.files
             if found.reader.raw is RawTrace:
                 summary = found.summaries[0].file.path if found.summaries else None
                 ranks.setdefault(Place(found.run, None, found.span), []).append(summary)
@@ -99,7 +99,7 @@ def _join(path: str, summaries: AbstractSet[str]) -> None:
             for place, listed in ranks.items()
             if len(listed) > 1 and None not in listed and not summaries.isdisjoint(listed)
         ]
-        with progress_bar.shown(f"Combining the ranks of {counted(len(places), 'run')}"):
+        with progress_bar.display(f"Combining the ranks of {counted(len(places), 'run')}"):
             for done, place in enumerate(places, 1):
                 view = msgspec.json.decode(workspace.group(place, VIEW, Params()), type=View)
                 for finding in findings(view.payloads.values()):
@@ -130,7 +130,7 @@ def _chosen(arguments: argparse.Namespace) -> list[ProfileFiles]:
     """The traces that are meant. Raises NotFoundError."""
     catalog = scanned(arguments.path)
     entries = catalog.matching(Place(arguments.run, arguments.worker, arguments.span))
-    found = [entry.found for entry in entries if entry.found.reader.raw is RawTrace and entry.found.is_present]
+    found = [entry.files for entry in entries if entry.files.reader.raw is RawTrace and entry.files.is_present]
     if not found:
         reasons = [reason for _, reason in catalog.skipped()]
         raise NotFoundError("No trace was found.", arguments.path, " ".join(reasons[:1]) or "Check the path.")

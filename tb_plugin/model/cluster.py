@@ -17,7 +17,7 @@ class Cluster:
 
     tables: Mapping[str, pa.Table]
     """Columns of ``trace.job_tables.SCHEMAS`` by name."""
-    about: Mapping[str, str]
+    profile_info: Mapping[str, str]
     """Metadata of the job: sizes of parallel groups, versions."""
     report: ReadReport
 

@@ -32,7 +32,7 @@ class Outline:
     """The window, if only a part of the source was opened."""
     clock: ClockInfo | None = None
     """Wall time of the recording, if known."""
-    whole_steps: Sequence[str] = ()
+    all_steps: Sequence[str] = ()
     """Labels of all steps of the source, if it is a window."""
     has_replays: bool = False
     """Whether captured graphs are launched, which another recording may describe."""

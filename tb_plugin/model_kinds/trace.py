@@ -42,7 +42,7 @@ class TraceModel:
 
     def outline(self, made: TraceTable) -> Outline:
         """Returns its report, recorded steps, window and wall time."""
-        found, whole = made.steps, made.coverage.whole
+        found, whole = made.steps, made.coverage.full
         times = (found.start_ns, found.end_ns, found.host_start_ns, found.host_end_ns)
         steps = [
             StepInfo(label, *bounds)

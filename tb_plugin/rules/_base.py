@@ -246,7 +246,7 @@ class Scene:
 
     def covered(self, rows: Int64) -> Ranges:
         """Returns when any of these rows is open, in the time that the steps take on the host and the profiler does not."""
-        return subtract(self.open(rows), self.held)
+        return subtract(self.open(rows), self.profiler_waits)
 
     def open(self, rows: Int64) -> Ranges:
         """Returns when any of these rows is open, in the time that the steps take on the host."""
@@ -260,7 +260,7 @@ class Scene:
         return subtract(set_up, join(EMPTY, *(each[Cause.COMPILATION] for each in doing)))
 
     @cached_property
-    def held(self) -> Ranges:
+    def profiler_waits(self) -> Ranges:
         """Returns when the host waits for the profiler alone, in the time that the steps take on it."""
         return intersect(profiler_waits(self.trace), self.host)
 

@@ -44,7 +44,7 @@ class Products:
     odd: Int64
     """A dimension of the product that is no multiple of 8."""
 
-    def only(self, of: npt.NDArray[np.bool_]) -> Products:
+    def take(self, of: npt.NDArray[np.bool_]) -> Products:
         """Returns the chosen ones."""
         return Products(self.row[of], self.bits[of], self.flops[of], self.numbers[of], self.odd[of])
 
@@ -125,7 +125,7 @@ def on_units(scene: Scene) -> bool:
 def plain_products(scene: Scene) -> Products:
     """Returns those of the steps whose kernels are known not to use matrix units."""
     trace, every = scene.trace, products(scene.trace)
-    return every.only(scene.rows[every.row] & (trace.uses_matrix_unit[every.row] == MatrixUse.NO))
+    return every.take(scene.rows[every.row] & (trace.uses_matrix_unit[every.row] == MatrixUse.NO))
 
 
 def peaks_of(trace: TraceTable, rows: Int64, of: str) -> tuple[Float64, Float64]:

@@ -62,8 +62,8 @@ class Finding:
 class Findings:
     """All findings of some steps, most to save first, and what mending all of them would save a step (nanoseconds)."""
 
-    found: tuple[Finding, ...]
-    together: Saving
+    all: tuple[Finding, ...]
+    combined: Saving
     step_ns: float
     left_out: tuple[Finding, ...] = ()
     """Those that apply and that a person does not want to hear of: without savings, and in no sum."""
@@ -87,7 +87,7 @@ class Findings:
     @property
     def notices(self) -> list[Notice]:
         """Returns what is told, in order."""
-        return [replace(each.notice, events=each.events.tolist(), event_count=each.event_count) for each in self.found]
+        return [replace(each.notice, events=each.events.tolist(), event_count=each.event_count) for each in self.all]
 
 
 @remembered

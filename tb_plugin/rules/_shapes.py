@@ -96,7 +96,7 @@ class Extents:
     numbers: Int64
     inputs: Int64
 
-    def only(self, of: Bool) -> Extents:
+    def take(self, of: Bool) -> Extents:
         """Returns those of the chosen ones."""
         return Extents(self.numbers[of], self.inputs[of])
 

@@ -89,7 +89,7 @@ def verdict_of(trace: TraceTable, chosen: tuple[str, ...] | None) -> Verdict | N
 
     if not trace.report.complete:
         return found(Limit.TRUNCATED)
-    unmatched = _unmatched(trace) if trace.coverage.whole is None else 0.0
+    unmatched = _unmatched(trace) if trace.coverage.full is None else 0.0
     work = of_kind(trace.kind, *DEVICE_WORK)
     if unmatched and not work.any():
         return found(Limit.GPU_NOT_RECORDED)

@@ -41,7 +41,7 @@ def _look(s: Scene) -> Detection | None:
     if not len(mine):
         return None
     call = broken.call[mine]
-    cost = subtract(intersect(cost_ranges(s.trace, call), s.host), s.held)
+    cost = subtract(intersect(cost_ranges(s.trace, call), s.host), s.profiler_waits)
     breaks, of, count = np.unique(broken.function[mine], return_inverse=True, return_counts=True)
     most = call[of.ravel() == int(count.argmax())]
     line = place_of(s.trace, int(regions.code[most[0]]))

@@ -47,15 +47,15 @@ METRICS = OF_RULES.adding(
 
 def _look(s: Scene) -> Detection | None:
     trace, every = s.trace, products(s.trace)
-    some = every.only((every.bits == 16) & (every.flops > 0) & s.rows[every.row])
-    odd = some.only(some.odd > 0)
+    some = every.take((every.bits == 16) & (every.flops > 0) & s.rows[every.row])
+    odd = some.take(some.odd > 0)
     if not len(odd.row):
         return None
-    aligned = some.only((some.odd == 0) & (trace.uses_matrix_unit[some.row] != MatrixUse.NO))
+    aligned = some.take((some.odd == 0) & (trace.uses_matrix_unit[some.row] != MatrixUse.NO))
     outside = trace.uses_matrix_unit[odd.row] == MatrixUse.NO
     usual = _usual(trace.dur_ns, aligned)
     slow = outside if usual is None else outside | (trace.dur_ns[odd.row] > SLOW * odd.flops * usual[1])
-    odd = odd.only(slow & (trace.dur_ns[odd.row] >= SHORT_NS))
+    odd = odd.take(slow & (trace.dur_ns[odd.row] >= SHORT_NS))
     time = int(trace.dur_ns[odd.row].sum())
     if not time or time < ALIGNMENT_SHARE * int(trace.dur_ns[s.kernels].sum()):
         return None
@@ -85,7 +85,7 @@ def _look(s: Scene) -> Detection | None:
 
 def _usual(dur: Int64, aligned: Products) -> tuple[float, float] | None:
     """Nanoseconds for an operation of aligned products, of the fastest and of most of them; None without any."""
-    long = aligned.only(dur[aligned.row] >= SHORT_NS)
+    long = aligned.take(dur[aligned.row] >= SHORT_NS)
     if not len(long.row):
         return None
     cost = np.sort(dur[long.row] / long.flops)

@@ -96,7 +96,7 @@ def _look(s: Scene) -> Detection | None:
     )
     if share < OVERHEAD_SHARE:
         return Detection(notice, NO_SAVING)
-    least = join(_holding(s, own), intersect(s.held, own))
+    least = join(_holding(s, own), intersect(s.profiler_waits, own))
     there = rows[measure_within(s.host, s.trace.start_ns[rows], s.trace.ends(rows)) > 0]
     return Detection(notice, Bounds(Change(least), Change(own)), s.by_length(there), measure(own))
 

@@ -70,7 +70,7 @@ def _look(s: Scene) -> Detection | None:
     without = Change(s.covered(operators), rows, trace.dur_ns[rows])
     whole = intersect(union(found.start[chosen], found.end[chosen]), s.host)
     inner = found.passes[s.rows[found.passes]]
-    host_time = subtract(subtract(whole, s.open(inner)), s.held)
+    host_time = subtract(subtract(whole, s.open(inner)), s.profiler_waits)
     return Detection(
         notice, Bounds(without, Change(host_time, rows, trace.dur_ns[rows])), s.by_length(rows if device else operators)
     )

@@ -59,7 +59,7 @@ METRICS = OF_RULES.adding(
 def states_packets(trace: TraceTable) -> bool:
     """Returns whether a trace states the sizes of packets."""
     facts = facts_of(trace)
-    return facts is not None and bool(facts.packets) and any(table.name == PACKETS for table in trace.stated)
+    return facts is not None and bool(facts.packets) and any(table.name == PACKETS for table in trace.reported_tables)
 
 
 def _packets(s: Scene) -> pa.Table | None:
@@ -67,7 +67,7 @@ def _packets(s: Scene) -> pa.Table | None:
     facts = facts_of(s.trace)
     if facts is None or not states_packets(s.trace):
         return None
-    table = reported_table(s.trace.stated, PACKETS)
+    table = reported_table(s.trace.reported_tables, PACKETS)
     if table is None:
         return None
     known = pc.is_in(table["band"], pa.array([link for link, _ in facts.packets]))

@@ -35,7 +35,7 @@ def _look(s: Scene) -> Detection | None:
     if not has.any():
         return None
     plain = plain_products(s)
-    single = plain.only((plain.bits == 32) & has[trace.device[plain.row]])
+    single = plain.take((plain.bits == 32) & has[trace.device[plain.row]])
     time, total = int(trace.dur_ns[single.row].sum()), matrix_time(trace, s.kernels)
     if not on_units(s) or time < TF32_SHARE * total.total_ns:  # where none is used the rule matrix_units speaks
         return None

@@ -161,8 +161,8 @@ def _products(s: Scene, all_of: Streams, softmax: Int64, before: Int64, after: I
         found.append(next_one[is_more])
     row = np.unique(all_of.row[np.concatenate(found)])
     at = places_of(every.row, len(trace))[row]
-    some = every.only(at[at != MISSING])
-    some = some.only((some.flops > 0) & (some.bits == 16))
+    some = every.take(at[at != MISSING])
+    some = some.take((some.flops > 0) & (some.bits == 16))
     peak, _ = peaks_of(trace, some.row, "fp16")
     least, most = (np.nan_to_num(np.maximum(trace.dur_ns[some.row] - by * some.flops / peak, 0)) for by in (USUAL, 1))
     return Change(row=some.row, less_ns=least.astype(np.int64)), Change(row=some.row, less_ns=most.astype(np.int64))

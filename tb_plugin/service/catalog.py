@@ -107,7 +107,7 @@ class ProfileCatalog:
                 if not self._entries:  # only then it is told
                     self.changes.note()
                 return
-        self._merged.ask(discovery.found, self.ranks)
+        self._merged.ask(discovery.profiles, self.ranks)
         self._take(discovery)
         self._last_scan_unix_ms = time.time_ns() // 1_000_000
         self._first.set()
@@ -117,36 +117,36 @@ class ProfileCatalog:
         self._merged.tell(found, ranks)
         self._take()
 
-    def split_known(self) -> None:
+    def split_merged_files(self) -> None:
         """Does the same for the files whose ranks ``ranks`` knows."""
-        if self._discovery.found:
+        if self._discovery.profiles:
             self._merged = Merged()
-            self._merged.ask(self._discovery.found, self.ranks)
+            self._merged.ask(self._discovery.profiles, self.ranks)
             self._take()
 
     def _take(self, scanned: Discovery | None = None) -> None:
         with self._lock:
             discovery = scanned or self._discovery
             unread = {error.where for error in discovery.problems}
-            every = self._merged.split(discovery.found)
+            every = self._merged.split(discovery.profiles)
             fresh = {(found.run, found.worker, found.span): found for found in every}
             gone = []
-            listed = {(found.root, found.names) for found in discovery.found}
+            listed = {(found.root, found.names) for found in discovery.profiles}
             for key, entry in list(self._entries.items()):
                 found = fresh.get(key)
-                if found is not None and _same(found, entry.found) and not entry.gone:
+                if found is not None and _same(found, entry.files) and not entry.gone:
                     entry.appear(found)
-                elif found is None and entry.found.root.folder.url in unread and self._entries:
+                elif found is None and entry.files.root.folder.url in unread and self._entries:
                     # The storage failed for a moment; what was known stays until it answers again.
                     continue
-                elif found is None and entry.state == "ready" and (entry.found.root, entry.found.names) not in listed:
+                elif found is None and entry.state == "ready" and (entry.files.root, entry.files.names) not in listed:
                     entry.vanish()
                 else:
                     gone.append(self._entries.pop(key))
             added = [Entry(found, changes=self.changes) for key, found in fresh.items() if key not in self._entries]
             if added:
                 entries = [*self._entries.values(), *added]
-                self._entries = {entry.key: entry for entry in sorted(entries, key=lambda entry: _place(entry.found))}
+                self._entries = {entry.key: entry for entry in sorted(entries, key=lambda entry: _place(entry.files))}
             self._discovery = discovery
         self.changes.note()
         for entry in gone:
@@ -186,7 +186,7 @@ class ProfileCatalog:
 
     def ignored(self, entry: Entry) -> tuple[str, ...]:
         """Returns ids of the rules that the log directory of a profile excludes."""
-        root, run = entry.found.root, entry.found.run
+        root, run = entry.files.root, entry.files.run
         with self._lock:
             told = self._discovery.ignored.get(root, Ignore())
         # As the picker names it, and as the directory alone would.
@@ -208,10 +208,10 @@ class ProfileCatalog:
         if place.names_nothing and not strict:
             return entries[0].at(place.window)
         entries = self.matching(place)
-        if place.worker not in (None, entries[0].found.worker):  # it stood for a merged file: its first rank
-            entries = [entry for entry in entries if entry.found.worker == entries[0].found.worker]
+        if place.worker not in (None, entries[0].files.worker):  # it stood for a merged file: its first rank
+            entries = [entry for entry in entries if entry.files.worker == entries[0].files.worker]
         for which in PARTS:
-            names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
+            names = list(dict.fromkeys(getattr(entry.files, which) for entry in entries))
             if len(names) > 1:
                 raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
         return entries[0].at(place.window)
@@ -222,14 +222,14 @@ class ProfileCatalog:
         place = self._renamed(place, entries)
         for which in PARTS:
             wanted = getattr(place, which)
-            names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
+            names = list(dict.fromkeys(getattr(entry.files, which) for entry in entries))
             if wanted is not None and wanted not in names:
-                by_file = [entry for entry in entries if which == "worker" and entry.found.file_worker == wanted]
+                by_file = [entry for entry in entries if which == "worker" and entry.files.file_worker == wanted]
                 if not by_file:
                     raise NotFoundError(f"There is no {which} {wanted}.", wanted, f"There are: {_few(names)}.")
                 entries = by_file
                 continue
-            entries = [entry for entry in entries if wanted in (None, getattr(entry.found, which))]
+            entries = [entry for entry in entries if wanted in (None, getattr(entry.files, which))]
         return entries
 
     def workers(self, place: Place) -> list[Entry]:
@@ -243,7 +243,7 @@ class ProfileCatalog:
         place = self._renamed(place, self.entries())
         entries = self.matching(Place(place.run, None, place.span))
         for which in ("run", "span"):
-            names = list(dict.fromkeys(getattr(entry.found, which) for entry in entries))
+            names = list(dict.fromkeys(getattr(entry.files, which) for entry in entries))
             if len(names) > 1:
                 raise BadRequest(f"There are {len(names)} {which}s.", which, f"Choose one: {_few(names)}.")
         if not entries:
@@ -262,9 +262,9 @@ class ProfileCatalog:
         """Returns the answer of ``GET runs``."""
         runs: dict[str, dict[str, list[SpanInfo]]] = {}
         entries = self.entries()
-        why = {entry.found.run: entry.found.grouped_by for entry in entries}
+        why = {entry.files.run: entry.files.grouped_by for entry in entries}
         for entry in entries:
-            found = entry.found
+            found = entry.files
             runs.setdefault(found.run, {}).setdefault(found.worker, []).append(_span_info(entry))
         return Catalog(
             logdir=_displayed_roots(self.roots),
@@ -316,7 +316,7 @@ def _is_left(entry: Entry) -> bool:
 
 
 def _fits(place: Place, entry: Entry) -> bool:
-    return all(getattr(place, which) in (None, getattr(entry.found, which)) for which in PARTS)
+    return all(getattr(place, which) in (None, getattr(entry.files, which)) for which in PARTS)
 
 
 def _same(new: ProfileFiles, old: ProfileFiles) -> bool:
@@ -345,7 +345,7 @@ def _is_empty(read: ReadInfo) -> bool:
 
 
 def _span_info(entry: Entry) -> SpanInfo:
-    found = entry.found
+    found = entry.files
     problem = problem_of(entry.problem) if entry.problem is not None else None
     if entry.vanished:
         problem = Problem(

@@ -44,7 +44,7 @@ class Choice:
     entries: tuple[Entry, ...] = ()
     how: How = "none"
     problem: UserError | None = None
-    beside: tuple[Entry, ...] = ()
+    companions: tuple[Entry, ...] = ()
     """All recordings next to it that could be captures."""
 
 
@@ -90,7 +90,7 @@ class Captures:
         if known or any(self._entries_with_name(root, text) for root in self._catalog.roots):
             return
         found = scanned(text)
-        if not any(_tells(entry.found) for entry in found.entries()):
+        if not any(_tells(entry.files) for entry in found.entries()):
             reasons = [reason for _, reason in found.skipped()]
             do = " ".join(reasons[:1]) or "Name it by its path or URL, or as RUN/WORKER/SPAN; or none."
             raise NotFoundError("There is no capture.", text, do)
@@ -98,17 +98,17 @@ class Captures:
 
     def of(self, entry: Entry, text: str) -> Choice:
         """Returns the captures of a profile: those named by ``text``, or for "" those next to it."""
-        beside = tuple(self._neighbours(entry.found))
+        beside = tuple(self._neighbours(entry.files))
         if text == NONE:
-            return Choice(beside=beside)
+            return Choice(companions=beside)
         if not text:
             clear = tuple(each for kind in _by_model(beside) if _is_clear(kind) for each in kind)
-            return Choice(clear, "beside" if clear else "none", beside=beside)
+            return Choice(clear, "beside" if clear else "none", companions=beside)
         entries = (
-            self._other(self._others[text]) if text in self._others else self._entries_with_name(entry.found.root, text)
+            self._other(self._others[text]) if text in self._others else self._entries_with_name(entry.files.root, text)
         )
-        fitting = _same_process(entry.found, [one for one in entries if _tells(one.found)])
-        taken = tuple(one for one in fitting if one.found.url != entry.found.url)
+        fitting = _same_process(entry.files, [one for one in entries if _tells(one.files)])
+        taken = tuple(one for one in fitting if one.files.url != entry.files.url)
         return Choice(taken, "named", None if taken else _no_capture_error(text, entries, fitting), beside)
 
     def info(self, entry: Entry, text: str) -> CaptureInfo | None:
@@ -120,7 +120,7 @@ class Captures:
         return CaptureInfo(
             names=[name_of(each) for each in choice.entries],
             how=choice.how,
-            beside=[name_of(each) for each in choice.beside],
+            beside=[name_of(each) for each in choice.companions],
             problem=None if problem is None else problem_of(problem),
             own=entry.summary.has_captures,
         )
@@ -155,7 +155,7 @@ class Captures:
                 return _with(entry, asked)
             except Cancelled:
                 time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
-        raise Cancelled(f"A capture of {entry.found.url} keeps changing.")
+        raise Cancelled(f"A capture of {entry.files.url} keeps changing.")
 
     def key(self, entry: Entry, text: str) -> str:
         """Returns a text that identifies the captures of a profile; "" for none."""
@@ -169,7 +169,7 @@ class Captures:
         """
         if text == NONE or text in self._others or workers == 1:
             return lambda entry: text
-        return lambda entry: text if entry.found.worker == worker else ""
+        return lambda entry: text if entry.files.worker == worker else ""
 
     def _asked(self, entry: Entry, text: str) -> tuple[Entry, ...]:
         if entry.summary is None or not entry.summary.has_replays:
@@ -178,7 +178,7 @@ class Captures:
 
     def _entries_with_name(self, root: Root, text: str) -> list[Entry]:
         entries = self._catalog.entries()
-        mine = [entry for entry in entries if entry.found.root is root] if root.name else []
+        mine = [entry for entry in entries if entry.files.root is root] if root.name else []
         return _under(entries, text) or _under(mine, f"{root.name}/{text}")
 
     @staticmethod
@@ -206,7 +206,7 @@ def name_of(entry: Entry) -> str:
 def _source(captures: Sequence[Entry]) -> str:
     if len(captures) < 2:
         return "".join(map(name_of, captures))
-    runs = ", ".join(dict.fromkeys(capture.found.run for capture in captures))
+    runs = ", ".join(dict.fromkeys(capture.files.run for capture in captures))
     return f"{runs} ({len(captures)} recordings)"
 
 
@@ -221,13 +221,13 @@ def _refused(capture: Entry) -> UserError | None:
             "The capture is too large to be opened completely.",
             f"Raise {MEMORY_VARIABLE}, or name a smaller one.",
         )
-        return UserError(what, capture.found.url, do)
+        return UserError(what, capture.files.url, do)
     return now.problem
 
 
 def _is_clear(entries: Sequence[Entry]) -> bool:
-    workers = {(entry.found.run, entry.found.worker) for entry in entries}
-    like = {(entry.found.run, _NUMBER.sub("#", entry.found.worker), _rank(entry.found.worker)) for entry in entries}
+    workers = {(entry.files.run, entry.files.worker) for entry in entries}
+    like = {(entry.files.run, _NUMBER.sub("#", entry.files.worker), _rank(entry.files.worker)) for entry in entries}
     return len(workers) == len(entries) and len(like) == 1
 
 
@@ -238,9 +238,9 @@ def _no_capture_error(text: str, entries: Sequence[Entry], fitting: Sequence[Ent
         return BadRequest(
             "A trace cannot be the capture of its own graphs.", text, "Captures inside the trace are used anyway."
         )
-    if any(_tells(each.found) for each in entries):
+    if any(_tells(each.files) for each in entries):
         return BadRequest("The captures belong to other workers.", text, "Name one of them.")
-    noun = model_of(entries[0].found.reader).noun
+    noun = model_of(entries[0].files.reader).noun
     return BadRequest(f"The capture is {noun}; it contains no graphs.", text, "Name a trace.")
 
 
@@ -257,7 +257,7 @@ def _tells(found: ProfileFiles) -> bool:
 def _by_model(entries: Iterable[Entry]) -> list[list[Entry]]:
     kinds: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
-        kinds[model_of(entry.found.reader).id].append(entry)
+        kinds[model_of(entry.files.reader).id].append(entry)
     return list(kinds.values())
 
 
@@ -268,13 +268,13 @@ def _folder(found: ProfileFiles) -> PurePosixPath:
 def _by_folder(entries: Iterable[Entry]) -> dict[tuple[Root, str], list[Entry]]:
     found: dict[tuple[Root, str], list[Entry]] = defaultdict(list)
     for entry in entries:
-        if not _tells(entry.found):
+        if not _tells(entry.files):
             continue
-        where = _folder(entry.found)
+        where = _folder(entry.files)
         if _SAYS_SO.search(where.name):
-            found[entry.found.root, str(where.parent)].append(entry)
-        elif _SAYS_SO.search(entry.found.stem):
-            found[entry.found.root, str(where)].append(entry)
+            found[entry.files.root, str(where.parent)].append(entry)
+        elif _SAYS_SO.search(entry.files.stem):
+            found[entry.files.root, str(where)].append(entry)
     return dict(found)
 
 
@@ -287,11 +287,11 @@ def _same_process(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _of_worker(found: ProfileFiles, entries: Sequence[Entry]) -> list[Entry]:
-    same = [entry for entry in entries if entry.found.worker == found.worker]
+    same = [entry for entry in entries if entry.files.worker == found.worker]
     rank = _rank(found.worker)
     if same or len(entries) < 2 or rank is None:
         return same or list(entries)
-    ranks = [_rank(entry.found.worker) for entry in entries]
+    ranks = [_rank(entry.files.worker) for entry in entries]
     wanted = rank if rank in ranks else None
     return [entry for entry, of in zip(entries, ranks, strict=True) if of == wanted]
 

@@ -93,7 +93,7 @@ class Loader:
         with self._lock:
             if entry.problem is not None:
                 raise entry.problem
-            known = entry.summary if entry.found.is_present else None
+            known = entry.summary if entry.files.is_present else None
             lost = entry.state == "ready" and known is not None and not _has_columns(entry.path, known)
         if lost:
             # The cache may have dropped the columns to make room for others, or somebody cleared it.
@@ -112,7 +112,7 @@ class Loader:
         while self.ready(entry).state != "ready":
             job = entry.job
             if entry.gone:
-                raise Cancelled(f"{entry.found.url} changed while it was read.")
+                raise Cancelled(f"{entry.files.url} changed while it was read.")
             if job is None:
                 time.sleep(0.02)
                 watch(entry.fraction)
@@ -143,16 +143,16 @@ class Loader:
             self._workers.cancel(load.job)
 
     def _read(self, entry: Entry, load: Load) -> None:
-        if entry.found.root.folder.is_local:
-            paths = {file.path: entry.found.root.folder.located(file) for file in entry.found.files}
+        if entry.files.root.folder.is_local:
+            paths = {file.path: entry.files.root.folder.located(file) for file in entry.files.files}
             self._parse(entry, load, paths, ExitStack())
         else:
             threading.Thread(target=self._fetch, args=(entry, load), daemon=True).start()
 
     def _cached_files(self, entry: Entry) -> tuple[Path, Path] | None:
-        if not entry.found.is_present:
+        if not entry.files.is_present:
             return None
-        key, rank = self._file_key(entry), entry.found.rank
+        key, rank = self._file_key(entry), entry.files.rank
         columns, summary = (self._store.get(key, rank_ending(rank, ending)) for ending in (_COLUMNS, _SUMMARY))
         return None if columns is None or summary is None else (columns, summary)
 
@@ -164,13 +164,13 @@ class Loader:
             if known is not None:
                 _settle(entry, load, known, str(columns))
                 return
-            log.warning("The cached data of %s is missing or damaged; the file is read again.", entry.found.url)
+            log.warning("The cached data of %s is missing or damaged; the file is read again.", entry.files.url)
             self._store.remove(columns)
             self._store.remove(summary)
             self._read(entry, load)
 
     def _fetch(self, entry: Entry, load: Load) -> None:
-        found, local, before = entry.found, dict[str, Located](), 0
+        found, local, before = entry.files, dict[str, Located](), 0
         load.copying(Progress(WAITING, since=time.monotonic()))
         with ExitStack() as held:
             try:
@@ -179,7 +179,7 @@ class Loader:
                     load.copying(copy)
                     for file in found.files:
                         # Until it is parsed: the copies of other workers must not push it out meanwhile.
-                        held.enter_context(self._store.held(self._store.path(*_copy_key(found, file))))
+                        held.enter_context(self._store.pinned(self._store.path(*_copy_key(found, file))))
                         local[file.path] = Located(str(self._copy(entry, load, file, before, copy)))
                         before += file.size
                 load.copying(copy._replace(fraction=1.0))
@@ -193,7 +193,7 @@ class Loader:
 
     def _copy(self, entry: Entry, load: Load, file: StoredFile, before_bytes: int, progress: Progress) -> Path:
         """The local copy of one file. Raises StorageError, Cancelled when the load was abandoned."""
-        found = entry.found
+        found = entry.files
 
         def watch(done_bytes: int) -> None:
             if entry.load is not load:
@@ -213,56 +213,56 @@ class Loader:
         return self._store.get(*_copy_key(found, file))
 
     def _parse(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
-        if not entry.found.is_present:
+        if not entry.files.is_present:
             self._open_summary(entry, load, paths, held)
             return
         key, need, limits = self._file_key(entry), self._need_bytes(entry), self._limits(entry)
         target, summary = str(self._store.path(key, _COLUMNS)), str(self._store.path(key, _SUMMARY))
         job = self._workers.submit(
             Parse(
-                entry.found.reader.id,
+                entry.files.reader.id,
                 tuple(paths.items()),
                 target,
                 summary,
                 limits,
                 class_rules(),
                 own_steps(),
-                entry.found.rank,
+                entry.files.rank,
             ),
             key=target,
             heavy=True,
             peak_memory_bytes=need if limits is None else min(need, limits.budget_bytes),
-            about=entry.found.url,
+            about=entry.files.url,
         )
-        load.reading(job, str(self._store.path(key, rank_ending(entry.found.rank, _COLUMNS))), limits is not None)
+        load.reading(job, str(self._store.path(key, rank_ending(entry.files.rank, _COLUMNS))), limits is not None)
         job.future.add_done_callback(lambda future: held.close())
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
     def _open_summary(self, entry: Entry, load: Load, paths: dict[str, Located], held: ExitStack) -> None:
         (file,) = paths.values()
-        question = OpenSummary(file, model_of(entry.found.reader).id, entry.found.url)
-        job = self._workers.submit(question, key=os.fspath(file), about=entry.found.url)
+        question = OpenSummary(file, model_of(entry.files.reader).id, entry.files.url)
+        job = self._workers.submit(question, key=os.fspath(file), about=entry.files.url)
         load.reading(job, "", False)
         job.future.add_done_callback(lambda future: held.close())
         job.future.add_done_callback(lambda future: self._finish(entry, load, future))
 
     def key(self, entry: Entry) -> str:
         """Returns the cache key of an entry: the whole profile, or a window for this budget."""
-        key, rank = self._file_key(entry), entry.found.rank
+        key, rank = self._file_key(entry), entry.files.rank
         return f"{key}|{rank}" if rank else key
 
     def _file_key(self, entry: Entry) -> str:
-        limits, key = self._limits(entry), cache_key(entry.found)
+        limits, key = self._limits(entry), cache_key(entry.files)
         return key if limits is None else f"{key}|window {limits.window}|{limits.budget_bytes}"
 
     def _limits(self, entry: Entry) -> Limits | None:
         need, budget = self._need_bytes(entry), self._workers.budget
         if not entry.window and need <= budget:
             return None
-        return Limits(entry.window, need, budget, str(self._store.path(cache_key(entry.found), _SURVEY)))
+        return Limits(entry.window, need, budget, str(self._store.path(cache_key(entry.files), _SURVEY)))
 
     def _need_bytes(self, entry: Entry) -> int:
-        found, folder = entry.found, entry.found.root.folder
+        found, folder = entry.files, entry.files.root.folder
 
         def estimate() -> int:
             if folder.is_local:
@@ -277,7 +277,7 @@ class Loader:
         error = future.exception()
         ranks = [] if error is not None else future.result().ranks
         # Also after a failure: what was swapped or half written is another file now.
-        replaced = _was_replaced(entry.found)
+        replaced = _was_replaced(entry.files)
         with self._lock:
             if entry.load is not load:
                 return
@@ -288,12 +288,12 @@ class Loader:
                     self._store.remove(Path(load.path))
             elif ranks:
                 with suppress(OSError):  # without it they are found again
-                    self._store.put(cache_key(entry.found), _RANKS, partial(_write_ranks, ranks))
+                    self._store.put(cache_key(entry.files), _RANKS, partial(_write_ranks, ranks))
             elif error is None:
                 _settle(entry, load, future.result(), load.path)
                 if load.path and self._need_bytes(entry) > _LARGE_BYTES:
                     # The worker that read it has grown so much that it is replaced; the next one starts ahead of the page.
-                    self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.found.url)
+                    self._workers.submit(Open(file_of(entry)), key=entry.path, about=entry.files.url)
             elif isinstance(error, Cancelled | CacheFileLost):
                 entry.release(load)  # lost: another process evicted what was just written; whoever asks begins again
             elif isinstance(error, CacheRefused) and self._store.leave(error):
@@ -304,7 +304,7 @@ class Loader:
         if replaced:
             self._catalog.rescan()
         elif ranks:
-            self._catalog.split(entry.found, ranks)
+            self._catalog.split(entry.files, ranks)
         for path in [self._store.path(self._file_key(entry), rank_ending(rank, _COLUMNS)) for rank in ranks]:
             self._store.count(path)
         if load.path and not ranks:
@@ -314,8 +314,8 @@ class Loader:
 def _fail(entry: Entry, load: Load, error: BaseException) -> None:
     if not isinstance(error, UserError):
         if not isinstance(error, TorchTraceError):
-            log.error("Loading %s failed.", entry.found.url, exc_info=error)
-        error = UserError("An internal error happened.", entry.found.url, f"Please report it: {error}")
+            log.error("Loading %s failed.", entry.files.url, exc_info=error)
+        error = UserError("An internal error happened.", entry.files.url, f"Please report it: {error}")
     entry.fail(load, error)
 
 
@@ -324,12 +324,12 @@ def _settle(entry: Entry, load: Load, summary: Summary, path: str) -> None:
     if summary.window is not None and not entry.window:
         need, budget = (size / 1e6 for size in (summary.window.peak_memory_bytes, summary.window.budget_bytes))
         text = "%s needs about %.0f MB of memory and %s=%.0f: only a window of it was opened."
-        log.warning(text, entry.found.url, need, MEMORY_VARIABLE, budget)
+        log.warning(text, entry.files.url, need, MEMORY_VARIABLE, budget)
 
 
 def file_of(entry: Entry) -> ModelFile:
     """Returns the column file of a loaded entry, with its model."""
-    return ModelFile(entry.path, model_of(entry.found.reader).id)
+    return ModelFile(entry.path, model_of(entry.files.reader).id)
 
 
 @cache

@@ -120,7 +120,7 @@ class Entry:
         self._polled = 0.0
 
     @property
-    def found(self) -> ProfileFiles:
+    def files(self) -> ProfileFiles:
         """Returns its name in the picker and its files, as of the last scan."""
         return self._found
 

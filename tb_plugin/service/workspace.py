@@ -89,7 +89,7 @@ class Workspace:
         self._several = MultiProfileAnswers(catalog, self._loader, self.captures, self._team, self._desk, store)
         self._offered: dict[str, list[ViewInfo]] = {}
         catalog.ticked = self._tick
-        catalog.split_known()
+        catalog.split_merged_files()
 
     def runs(self) -> Catalog:
         """Returns the content of the log directories."""
@@ -112,7 +112,7 @@ class Workspace:
         if profile.state != "ready":
             return profile
         run, _, span = entry.key
-        beside = [each for each in self.catalog.entries() if (each.found.run, each.found.span) == (run, span)]
+        beside = [each for each in self.catalog.entries() if (each.files.run, each.files.span) == (run, span)]
         return with_others(profile, entry, beside)
 
     def _with_captures(self, profile: Profile, entry: Entry, place: Place, start: bool) -> Profile:
@@ -127,17 +127,17 @@ class Workspace:
         return replace_struct(profile, state="loading", fraction=loaded / count)
 
     def _summarised(self, entry: Entry) -> Profile | None:
-        if entry.state != "found" or not entry.found.is_present:
+        if entry.state != "found" or not entry.files.is_present:
             return None
-        model = registry.model_of(entry.found.reader).id
+        model = registry.model_of(entry.files.reader).id
         for summary in self._team.summaries.all_of(entry):
             if self._team.summaries.coming([summary]):
                 return progress(entry, 1, 0.0)
             if self._team.summaries.refusal(summary):
                 continue
-            question = OpenSummary(summary.file, model, entry.found.url, summary.wanted)
+            question = OpenSummary(summary.file, model, entry.files.url, summary.wanted)
             try:
-                return by_summary(entry, self._desk.ask(question, summary.file.path, entry.found.url))
+                return by_summary(entry, self._desk.ask(question, summary.file.path, entry.files.url))
             except UserError:
                 continue
         return None
@@ -173,7 +173,7 @@ class Workspace:
                 if not entry.gone:
                     raise
                 time.sleep(_PAUSE_SECONDS)  # until the scan has seen the new file
-        raise Cancelled(f"{entry.found.url} keeps changing.")
+        raise Cancelled(f"{entry.files.url} keeps changing.")
 
     def view(self, place: Place, view_id: str, params: Params, steps: str = "", known: bool = False) -> bytes | Profile:
         """Returns the JSON of a view, or of one page of a table; the Profile when it is not loaded yet. Raises
@@ -183,7 +183,7 @@ class Workspace:
         """
         analysis = multi_profile_view(view_id) if known else None
         if analysis is not None and analysis.scope == "workers":
-            return self._several.known(AskMultiView, place, analysis, params, steps)
+            return self._several.cached_answer(AskMultiView, place, analysis, params, steps)
         return self._ask((AskView, AskMultiView), place, view_id, params, steps)
 
     def tiles(self, place: Place, level: int, wanted: Sequence[Tile]) -> bytes | Profile:
@@ -254,7 +254,7 @@ class Workspace:
         path = self._written(Opened(entry), key, ".json.gz", write, heavy=True)
         if path is None:
             return later(entry)
-        return Download(f"{entry.found.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
+        return Download(f"{entry.files.stem}.window.json", path.stat().st_size, chunks_of(path), gzipped=True)
 
     def stacks(self, place: Place, params: Params, form: str, steps: str = "") -> Download | Profile:
         """Returns merged stacks as a file of that form; the Profile when it is not loaded yet. Raises UserError."""
@@ -273,7 +273,7 @@ class Workspace:
         path = self._written(opened, key, ".stacks.gz", partial(WriteStacks, opened.file, params, form))
         if path is None:
             return later(entry)
-        name = f"{entry.found.stem}.{choice.weight}{SUFFIXES[form]}"
+        name = f"{entry.files.stem}.{choice.weight}{SUFFIXES[form]}"
         return Download(name, path.stat().st_size, chunks_of(path), gzipped=True)
 
     def _written(
@@ -302,9 +302,9 @@ class Workspace:
         entry = self._loader.ready(self.catalog.find(place))
         if entry.summary is None:
             return later(entry)
-        if not entry.found.is_present:
-            raise missing_trace_error(entry.found)
-        found, file = entry.found, entry.found.files[0]
+        if not entry.files.is_present:
+            raise missing_trace_error(entry.files)
+        found, file = entry.files, entry.files.files[0]
         # What was loaded stays usable while its store is away.
         copy = None if found.root.folder.is_local else self._loader.copied(found, file)
         stream = copy.open("rb") if copy is not None else found.root.folder.open(file)
@@ -335,7 +335,7 @@ class Workspace:
         if analysis := multi_profile_view(view_id):
             return self._several.ask(ask[1], place, analysis, params, steps)
         entry = self.catalog.find(place)
-        registry.analysis_by_id(view_id, registry.model_of(entry.found.reader))
+        registry.analysis_by_id(view_id, registry.model_of(entry.files.reader))
         if self._loader.ready(entry).summary is None:
             return later(entry)
         opened = self.captures.ready(entry, place.capture)
@@ -356,10 +356,10 @@ class Workspace:
 
         Raises what the answer raised.
         """
-        if not opened.entry.found.is_present:
-            raise missing_trace_error(opened.entry.found)
+        if not opened.entry.files.is_present:
+            raise missing_trace_error(opened.entry.files)
         try:
-            return self._desk.ask(question, opened.entry.path, opened.entry.found.url, heavy)
+            return self._desk.ask(question, opened.entry.path, opened.entry.files.url, heavy)
         except CacheFileLost as error:
             lost = opened.lost(error)
             self._loader.lose(lost)

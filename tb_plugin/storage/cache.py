@@ -126,7 +126,7 @@ class FileStore:
         return True
 
     @contextmanager
-    def held(self, *paths: Path) -> Iterator[None]:
+    def pinned(self, *paths: Path) -> Iterator[None]:
         """Protects files from eviction by this process, including files that are created meanwhile."""
         with self._lock:
             self._held.update(paths)

@@ -79,7 +79,12 @@ def test_times_that_cannot_be_right_are_counted() -> None:
     found = {issue.code: issue.count for issue in table.report.issues}
     assert (found["impossible_time"], found["missing_time"]) == (4, 1)
     report = table.report
-    assert (report.events_in_file, report.events_loaded, report.events_dropped, report.events_quarantined) == (8, 3, 1, 4)
+    assert (report.events_in_file, report.events_loaded, report.events_dropped, report.events_quarantined) == (
+        8,
+        3,
+        1,
+        4,
+    )
 
 
 def test_epoch_times_keep_their_nanoseconds() -> None:

@@ -35,7 +35,7 @@ class Blocks:
         alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
         return alive
 
-    def told(self, at: int) -> Bool:
+    def live_at(self, at: int) -> Bool:
         """Returns whether each block was allocated in the trace and is live at a position."""
         # A block without an address may have been released, so it is not listed.
         told: Bool = self.live(at) & (self.allocation != MISSING) & (self.paired | (self.end != MISSING))
@@ -107,7 +107,7 @@ def allocators_of(trace: TraceTable) -> list[Device]:
 
     The framework's allocator comes first (accelerators by type and number, the host), then others by name.
     """
-    memory, stated = trace.memory, trace.stated_memory.allocator
+    memory, stated = trace.memory, trace.reported_memory.allocator
     number = np.where(memory.device_type == HOST_TYPE, MISSING, memory.device_id).astype(np.int64)
     kind = memory.device_type.astype(np.int64)
     key = (kind << 32) + number + 1

@@ -55,4 +55,4 @@ def window_of(trace: TraceTable, params: Params) -> MemoryRange:
         raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
     # The last moment counts, and with it the last event of a trace; a step ends before the next one starts.
     parts = union(np.array([start]), np.array([end + 1]))
-    return MemoryRange(start, end, parts if steps is None else intersect(parts, steps), trace.coverage.whole is None)
+    return MemoryRange(start, end, parts if steps is None else intersect(parts, steps), trace.coverage.full is None)

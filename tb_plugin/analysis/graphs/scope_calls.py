@@ -60,7 +60,7 @@ class ReplayedCalls:
     scope: Int64
     """Position among the scopes of the origins."""
     parent: Int32
-    held: InReplays
+    enclosed: InReplays
     """The replays with work of each virtual call."""
     owner: Int32
     """The call of each piece of work: a virtual one, or the real call around its launch; -1 = none."""
@@ -123,7 +123,7 @@ def replayed_calls(
     return ReplayedCalls(
         scope=at[made],
         parent=numbered(up[at[made]].astype(np.int64), borne[made]),
-        held=held,
+        enclosed=held,
         owner=owner,
     )
 

@@ -92,7 +92,7 @@ def launched(trace: TraceTable, steps: tuple[str, ...] | None = None) -> Launche
 
 def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
     """Times in which idle time counts; None = always. A window and the same selected steps give equal results."""
-    if steps is None and trace.coverage.whole is None:
+    if steps is None and trace.coverage.full is None:
         return None
     at = chosen_steps(trace, steps)
     return union(trace.steps.start_ns[at], trace.steps.end_ns[at])
@@ -104,7 +104,7 @@ def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64
     def length(start: Int64, end: Int64) -> Int64:
         return end - start if times is None else measure_within(times, start, end)
 
-    whole = trace.coverage.whole
+    whole = trace.coverage.full
     place = places_of(call, len(trace))
     starved, capture = np.zeros(len(call), np.int64), np.zeros(len(call), np.int64)
     for device, busy in device_busy(trace).items():

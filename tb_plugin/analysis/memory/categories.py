@@ -40,7 +40,7 @@ def category_bar(scene: Scene, device: Device, at: int, when: str) -> dict[str, 
     if not codes.any_pass:
         return {}
     blocks, total = device.blocks, device.level(at)
-    sizes = _sizes(codes.of, blocks.bytes, blocks.told(at))
+    sizes = _sizes(codes.of, blocks.bytes, blocks.live_at(at))
     # Older blocks with a recorded release, if the recorded total covers them.
     known = blocks.live(at) & (blocks.allocation == MISSING) & (codes.of != UNKNOWN)
     older = _sizes(codes.of, blocks.bytes, known)

@@ -32,7 +32,7 @@ class Origin:
     texts: pa.Array
 
     @property
-    def known(self) -> bool:
+    def is_recorded(self) -> bool:
         """Returns whether the trace has it for any event."""
         return bool((self.of != MISSING).any())
 
@@ -55,10 +55,10 @@ class Origins:
     step: Origin
     """The step; positions are among the trace's steps."""
 
-    def told(self, keys: Iterable[str]) -> list[str]:
+    def recorded(self, keys: Iterable[str]) -> list[str]:
         """Returns the given columns without those for which the trace has no values."""
-        known = zip(ORIGINS, (self.frame.known, self.phase.known, self.step.known), strict=True)
-        left_out = {key for key, there in known if not there} | (set() if self.step.known else {"outlives_step"})
+        known = zip(ORIGINS, (self.frame.is_recorded, self.phase.is_recorded, self.step.is_recorded), strict=True)
+        left_out = {key for key, there in known if not there} | (set() if self.step.is_recorded else {"outlives_step"})
         return [key for key in keys if key not in left_out]
 
 

@@ -33,7 +33,7 @@ class Owners:
     """Row of the module call for each event; of a backward operator, the module of its forward operator."""
     forward: Int32
     """The forward operator of each event's operator, or of the nearest one around it that has one."""
-    stated: Int32 = no_rows(np.int32)
+    reported: Int32 = no_rows(np.int32)
     """By event: name id of the allocating operator as reported by the profiler; empty if it reports none."""
 
     def names(self, trace: TraceTable, events: Int64) -> Int32:
@@ -52,7 +52,7 @@ class Owners:
 
     def _or_reported(self, names: Int32, events: Int64) -> Int32:
         """Returns the names, or the reported ones where a name is missing."""
-        return np.where(names == MISSING, self.stated[events], names) if len(self.stated) else names
+        return np.where(names == MISSING, self.reported[events], names) if len(self.reported) else names
 
     def modules(self, trace: TraceTable, events: Int64) -> Int32:
         """Returns name ids of the modules of events."""
@@ -71,12 +71,12 @@ def owners_of(trace: TraceTable) -> Owners:
     If the profiler reports the operator, it is the open call of that name, or the name without a call.
     """
     owners = owners_at(trace, tracks_of(trace), trace.memory.time_ns)
-    stated = trace.stated_memory.name
+    stated = trace.reported_memory.name
     if not len(stated):
         return owners
     call = _reported_calls(trace)
     operator = np.where(stated == MISSING, owners.operator, places_of(owners.operators, len(trace))[call])
-    return replace(owners, operator=operator.astype(np.int32), stated=stated)
+    return replace(owners, operator=operator.astype(np.int32), reported=stated)
 
 
 @remembered
@@ -85,7 +85,7 @@ def _reported_calls(trace: TraceTable) -> Int64:
 
     Of several open calls of one name, the latest counts.
     """
-    stated, time = trace.stated_memory.name, trace.memory.time_ns
+    stated, time = trace.reported_memory.name, trace.memory.time_ns
     wanted = np.zeros(len(trace.strings) + 1, np.bool_)
     wanted[stated[stated != MISSING]] = True
     calls = np.flatnonzero((trace.kind == EventKind.OPERATOR) & wanted[trace.name])
@@ -157,7 +157,7 @@ def tracks_of(trace: TraceTable) -> Int32:
     threads = [(trace.strings[int(k >> 32)], trace.strings[int(k & 0xFFFFFFFF)]) for k in keys]
     found = [of_thread.get(thread, MISSING) for thread in threads]
     tracks = np.array(found, np.int32)[which.ravel()] if found else np.empty(0, np.int32)
-    if not len(trace.stated_memory.name):
+    if not len(trace.reported_memory.name):
         return tracks
     call = _reported_calls(trace)
     return np.where(call == MISSING, tracks, np.append(trace.track, MISSING)[call]).astype(np.int32)

@@ -98,7 +98,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
         "node_kind": pa.array([EventKind(kind).name.lower() for kind in kinds], pa.string()),
         "package": pa.array([package for package, _ in packages], pa.string()),
         "framework": pa.array([framework for _, framework in packages], pa.bool_()),
-        **terms.named(
+        **terms.shown_numbers(
             {"calls": pa.array(calls[order]), **{key: pa.array(values[order]) for key, values in sums.items()}}
         ),
     }
@@ -189,7 +189,7 @@ def _inwards(places: Laid, forest: Forest, mine: Int64) -> Places:
         device_ns=device,
         host_total_ns=merged.sums(host),
         device_total_ns=merged.sums(device),
-        found=len(nodes),
+        matches=len(nodes),
     )
 
 
@@ -224,7 +224,7 @@ def _callees(places: Places, terms: Terms) -> Tree:
 def tree_of_places(places: Places, terms: Terms) -> Tree:
     """Returns the tree of all places."""
     data, value = numbers_of(places), f"{terms.weight}_ns"
-    return tree_of(terms, "stacks", "Stacks", places.name, places.kind, places.parent, data, value, places.found)
+    return tree_of(terms, "stacks", "Stacks", places.name, places.kind, places.parent, data, value, places.matches)
 
 
 def numbers_of(places: Places) -> dict[str, Int64]:
@@ -251,7 +251,7 @@ def tree_of(
     hidden: tuple[str, ...] = (),
 ) -> Tree:
     """Returns a tree whose width is one of the numbers; ``hidden`` columns are sent but not shown."""
-    numbers = {key: values.tolist() for key, values in terms.named(data).items()}
+    numbers = {key: values.tolist() for key, values in terms.shown_numbers(data).items()}
     kinds = kind.tolist()
     packages = packages_of(names, kinds)
     rows: list[dict[str, Scalar]] = [

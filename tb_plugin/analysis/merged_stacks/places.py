@@ -38,7 +38,7 @@ class Places:
     device_ns: Int64
     host_total_ns: Int64
     device_total_ns: Int64
-    found: int
+    matches: int
     """Number of places before the limit was applied."""
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = F
         device_ns=found.device_ns[order],
         host_total_ns=totals["host"][order],
         device_total_ns=totals["device"][order],
-        found=int(has_time.sum()),
+        matches=int(has_time.sum()),
     )
 
 

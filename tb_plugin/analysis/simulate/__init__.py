@@ -108,7 +108,7 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
     place = np.searchsorted(every.host_start_ns, steps.host_start_ns)
     total = np.zeros(len(changes), np.int64)
     for together in np.split(np.arange(len(place)), np.flatnonzero(np.diff(place) > 1) + 1):
-        part = steps.only(together.tolist())
+        part = steps.take(together.tolist())
         total += _time_saved(
             _saved_per_repeat, trace, part, [_inside(trace, part, change) for change in changes], careful
         )

@@ -46,7 +46,7 @@ class Queue:
     slack_ns: Int64
     """How much later its launch could have been without delay; 0 if only the launch delayed it."""
     returned_ns: Int64
-    is_known: Bool
+    has_dependencies: Bool
     turn: Int64
     """Bounds of the turns, one more than there are waits."""
     waits: Waits

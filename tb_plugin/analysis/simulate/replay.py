@@ -50,8 +50,8 @@ def leads_of(
     """Returns how much earlier host and device finish with each change, from each start."""
     between, launch = queue.usual_ns if careful else (0, 0)
     # An unknown launch may have waited for the host, or been queued long before.
-    gap = np.where(queue.is_known, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
-    slack = np.where(queue.is_known, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
+    gap = np.where(queue.has_dependencies, np.maximum(queue.gap_ns - between, 0), 0) if careful else queue.most_gap_ns
+    slack = np.where(queue.has_dependencies, np.maximum(queue.slack_ns - launch, 0), FREE if careful else 0)
     host = _Host(queue, changes, steps, profiler_waits(trace))
     gone = [_Gone(trace, queue, change, careful) for change in changes]
     less = np.stack([each.until(queue.start_ns) for each in gone])
@@ -173,7 +173,7 @@ class _Gone:
         """
         ended = np.append(-FREE, self._beside)
         until = ended[np.searchsorted(ended, queue.start_ns, side="right") - 1]
-        follows = queue.is_known & (queue.start_ns - until <= max(queue.usual_ns))
+        follows = queue.has_dependencies & (queue.start_ns - until <= max(queue.usual_ns))
         found: Int64 = np.where(follows, np.maximum(until - queue.returned_ns, 0), 0)
         return found
 

@@ -29,7 +29,7 @@ def block_table(device: DeviceLevels, rows: Int64) -> pa.Table:
     timed = np.full(len(rows), snapshot.has_times)
     return pa.table(
         {
-            "allocation_line": words.named(stack),
+            "allocation_line": words.line_labels(stack),
             "allocation_stack": texts_of(words.text, stack),
             "address": address_texts(device.block("address")[rows]),
             "block_size_bytes": pa.array(device.block("size")[rows]),

@@ -46,13 +46,13 @@ class BlockCategories:
     source: Source
 
     @property
-    def known(self) -> bool:
+    def has_any(self) -> bool:
         """Returns whether the categories are known."""
         return self.source in SAYS
 
     def texts(self, rows: Int64) -> pa.Array:
         """Returns the category names of some blocks; null if categories are unknown."""
-        if not self.known:
+        if not self.has_any:
             return pa.nulls(len(rows), pa.large_string())
         return pa.array(self.names, pa.large_string()).take(pa.array(self.of[rows]))
 
@@ -107,7 +107,7 @@ def bytes_by_category(device: DeviceLevels, rows: Int64) -> dict[str, int]:
 def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> dict[str, Breakdown]:
     """Returns the allocated memory by category after an event, as a payload; empty if categories are unknown."""
     found = categories_of_blocks(device)
-    if not found.known:
+    if not found.has_any:
         return {}
     parts = [
         Slice(
@@ -130,7 +130,7 @@ def category_bar(device: DeviceLevels, levels: Levels, at: int, when: str) -> di
 def category_notes(device: DeviceLevels) -> list[Notice]:
     """Returns the reason why categories are unknown; empty if they are known or there are no blocks."""
     found = categories_of_blocks(device)
-    if found.known or not len(device.block("size")):
+    if found.has_any or not len(device.block("size")):
         return []
     todo = device.snapshot.recorder.todo("categories_missing")
     return [Notice("categories_missing", "info", WHY[found.source], todo)]

@@ -56,7 +56,7 @@ class StackWords:
     is_python: npt.NDArray[np.bool_]
     """By frame: whether the interpreter ran it."""
 
-    def named(self, stack: Ids) -> pa.Array:
+    def line_labels(self, stack: Ids) -> pa.Array:
         """Returns the line of each stack id, or ``NO_STACK`` without a stack."""
         return pc.fill_null(texts_of(self.line, stack), NO_STACK)
 

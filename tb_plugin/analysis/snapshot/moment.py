@@ -72,7 +72,7 @@ class Gaps:
 class Moment:
     """Memory of a device after an event. Blocks are those in known segments, in order of their position."""
 
-    held: DeviceLevels
+    levels: DeviceLevels
     event: int
     rows: Rows
     block: Int64

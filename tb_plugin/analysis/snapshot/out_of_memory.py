@@ -29,7 +29,7 @@ class RunningOut:
     """One event at which memory ran out."""
 
     event: int
-    asked: int
+    requested: int
     device_free: int
     stack: int
     moment: Moment
@@ -55,20 +55,20 @@ class RunningOut:
         return self.moment.reserved - self.moment.allocated - self.moment.pending
 
     @property
-    def fits_joined(self) -> bool:
+    def fits_if_contiguous(self) -> bool:
         """Returns whether the request would fit if all usable free memory were one range."""
-        return self.asked <= self.pool_free + self.device_free
+        return self.requested <= self.pool_free + self.device_free
 
     @property
     def cause(self) -> str:
         """Returns why the request failed: a key of ``_CAUSES``."""
-        if self.pool_gap >= self.asked:
+        if self.pool_gap >= self.requested:
             return "gap"
-        if self.fits_joined:
+        if self.fits_if_contiguous:
             return "pieces"
-        if self.asked <= self.cache_free + self.device_free:
+        if self.requested <= self.cache_free + self.device_free:
             return "elsewhere"
-        return "one" if self.asked > self.moment.allocated + self.moment.pending else "full"
+        return "one" if self.requested > self.moment.allocated + self.moment.pending else "full"
 
 
 def ran_out(device: DeviceLevels, event: int) -> RunningOut:
@@ -106,7 +106,7 @@ _CAUSES = {
 def sentence_of(one: RunningOut) -> tuple[str, list[Figure]]:
     """Returns the sentence about a failed request, and its figures."""
     figures = figures_of(one)
-    line = stack_words(one.moment.held.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
+    line = stack_words(one.moment.levels.snapshot).line[one.stack].as_py() if one.stack != MISSING else None
     text = "Memory ran out at event {event_number}: "
     text += "{asked_bytes} were requested" if line is None else "{asking_line} requested {asked_bytes}"
     text += ". Free in its stream, pool and size class: "
@@ -128,12 +128,12 @@ def figures_of(one: RunningOut) -> list[Figure]:
     runs = one.obstacles
     found = len(runs.row) > 0
     values = {
-        "asked_bytes": one.asked,
+        "asked_bytes": one.requested,
         "device_free_bytes": one.device_free,
         "cache_free_bytes": one.cache_free,
         "pool_free_bytes": one.pool_free,
         "pool_gap_bytes": one.pool_gap,
-        "fits_joined": one.fits_joined,
+        "fits_joined": one.fits_if_contiguous,
         "in_way_bytes": int(runs.live_bytes[0]) if found else None,
         "in_way_blocks": int(runs.count[0]) if found else None,
     }

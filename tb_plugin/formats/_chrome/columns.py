@@ -82,7 +82,7 @@ class Column:
         """Replaces values from position ``first`` on."""
         np.frombuffer(self._data, self._dtype)[first : first + len(part)] = part
 
-    def seen(self) -> npt.NDArray[Any]:
+    def view(self) -> npt.NDArray[Any]:
         """Returns the values so far. Nothing can be appended while the result is in use."""
         return np.frombuffer(self._data, self._dtype)
 

@@ -100,8 +100,8 @@ def no_garbage_collection() -> Iterator[None]:
 class Tally:
     """Counts of the events of a pass."""
 
-    seen: int  # decoded events
-    kept: int
+    decoded: int  # decoded events
+    loaded: int
     unknown: Mapping[str, int]  # events without a meaning by category
     outside: int = 0  # outside the requested window
 
@@ -113,17 +113,17 @@ def report_of(reader_id: str, document: Passed, stream: Counted, log: IssueLog, 
         log.add("unknown_category", "unknown", count=count, text=text)
     issues = log.issues()
     dropped = sum(issue.count for issue in issues if issue.outcome == "dropped")
-    seen = tally.seen + sum(issue.count for issue in issues if issue.code in _UNDECODED)
+    seen = tally.decoded + sum(issue.count for issue in issues if issue.code in _UNDECODED)
     return ReadReport(
         format=reader_id,
         file_bytes=stream.file_bytes,
         text_bytes=stream.text_bytes,
         events_in_file=seen,
-        events_loaded=tally.kept,
+        events_loaded=tally.loaded,
         events_repaired=document.repaired,
         events_dropped=dropped,
         events_unknown=sum(issue.count for issue in issues if issue.outcome == "unknown"),
-        events_other=max(0, seen - tally.kept - dropped - tally.outside),
+        events_other=max(0, seen - tally.loaded - dropped - tally.outside),
         events_outside=tally.outside,
         complete=document.complete and not is_packed_badly(issues),
         issues=issues,

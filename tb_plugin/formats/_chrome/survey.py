@@ -120,7 +120,7 @@ class Surveying:
         cells, cell_bytes, median = self._cells.take()
         origin, end = self.bounds.take(median)
         linked = self.linked()
-        steps, lag = linked.found()
+        steps, lag = linked.steps()
         times = (steps.start_ns, steps.end_ns, steps.host_start_ns, steps.host_end_ns)
         start, step_end, host_start, host_end = (tuple((column - origin).tolist()) for column in times)
         inside = (cells + self._cells.width > origin) & (cells <= end)
@@ -136,7 +136,7 @@ class Surveying:
             host_start_ns=host_start,
             host_end_ns=host_end,
             dropped=steps.dropped,
-            found=steps.found,
+            step_source=steps.source,
             framework=steps.framework,
             served=steps.served.columns(),
             first_work_ns=MISSING if linked.first_ns is None else linked.first_ns - origin,
@@ -213,9 +213,9 @@ class LinkedWork:
         columns = {name: column.take() for name, column in self._marks.items()}
         first, served = match_annotations(pa.array(self._names, pa.large_string()), self._patterns)
         of = columns["name"]
-        return iterations(Marks(columns["thread"], columns["start"], columns["end"], first[of], served.only(of)))
+        return iterations(Marks(columns["thread"], columns["start"], columns["end"], first[of], served.take(of)))
 
-    def found(self) -> tuple[Steps, int]:
+    def steps(self) -> tuple[Steps, int]:
         """Returns steps in file times, as ``assemble`` finds them, and the longest time from a launch to the end of
         its work.
         """

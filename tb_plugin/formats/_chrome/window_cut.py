@@ -35,7 +35,7 @@ class Cut:
         self._begin = window.origin_ns + window.begin_ns
         self._end = window.origin_ns + window.end_ns
         self._lag = window.lag_ns
-        self.trace_end_ns = window.origin_ns + window.whole.end_ns  # end of the whole trace
+        self.trace_end_ns = window.origin_ns + window.full.end_ns  # end of the whole trace
         self._near = near
         self._arrow_lag = arrow_lag_ns
 

@@ -92,7 +92,7 @@ class CsvTable:
         values = np.asarray(pc.fill_null(found, np.nan))
         return np.where(np.isfinite(values), values, np.nan)
 
-    def whole(self, title: str) -> Int64:
+    def integers(self, title: str) -> Int64:
         """Returns a column as integers, -1 if missing."""
         cells = self.texts(title)
         try:

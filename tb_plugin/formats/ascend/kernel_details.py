@@ -56,7 +56,7 @@ class Kernels:
     def __len__(self) -> int:
         return len(self.name)
 
-    def only(self, row: Int64) -> Kernels:
+    def take(self, row: Int64) -> Kernels:
         """Returns the kernels of these rows, which ascend."""
         place = np.full(len(self), MISSING, np.int32)
         place[row] = np.arange(len(row), dtype=np.int32)
@@ -86,7 +86,7 @@ def kernels_of(table: CsvTable, interner: Interner, log: IssueLog) -> Kernels:
         name=ids_of(names, interner)[row],
         start_ns=start[row],
         dur_ns=duration[row],
-        device=table.whole(DEVICE)[row].astype(np.int32),
+        device=table.integers(DEVICE)[row].astype(np.int32),
         stream=ids_of(table.texts(STREAM), interner)[row],
         is_collective=collective,
         uses_matrix_unit=np.where(collective, MatrixUse.NO, use).astype(np.uint8),

@@ -121,7 +121,7 @@ class _Reading:
         memory, logs = memory_in(tables, interner)
         for kind, memory_log in logs.items():
             self._opened.tell(kind, memory_log)
-        stated = [*job.stated(), *(reported_table(kind, tables[kind]) for kind in _VENDOR_TABLES if kind in tables)]
+        stated = [*job.reported(), *(reported_table(kind, tables[kind]) for kind in _VENDOR_TABLES if kind in tables)]
         if not is_drawn and (table := self._opened.table(files.OPERATORS)) is not None:
             stated.append(operators_of(files.OPERATORS, table))
         if not self._opened.is_any_read:
@@ -158,8 +158,8 @@ class _Reading:
             recorder=TORCH_NPU,
             calls=call_names(rows, interner.texts),
             classes=classes,
-            stated=tuple(stated),
-            stated_steps=steps,
+            reported_tables=tuple(stated),
+            reported_steps=steps,
             window=self._options.window,
         )
 
@@ -177,7 +177,7 @@ class _Reading:
                 made = Timeline(columns, lanes, collected.interner).raw()
                 collected.interner.tell(events.log)
                 outside = 0 if collected.cut is None else collected.cut.outside
-                tally = Tally(collected.seen, len(made["start_ns"]) + collected.counters.count, {}, outside)
+                tally = Tally(collected.event_count, len(made["start_ns"]) + collected.counters.count, {}, outside)
                 report = report_of(READER_ID, document, stream, events.log, tally)
                 counters = in_percent(collected.counters.take(), collected.interner.texts)
         except LOST as error:
@@ -234,8 +234,8 @@ class _Reading:
                     "files_differ",
                     f"the database differs from the text files, which are used: {text}",
                 )
-        about = {**rows.about, COMPARED: f"{equal_count} numbers agree"} if equal_count else rows.about
-        return replace(rows, tables={**more.tables, **rows.tables}, about=about)
+        about = {**rows.profile_info, COMPARED: f"{equal_count} numbers agree"} if equal_count else rows.profile_info
+        return replace(rows, tables={**more.tables, **rows.tables}, profile_info=about)
 
     def _read_documents(self) -> None:
         """Reads the communication files: a database is used only for missing ones."""
@@ -273,5 +273,5 @@ class _Reading:
             self._opened.add_log(kind, log)
         ranks = (rank_in(name) for name in self._opened.source.names())
         rank = next((rank for rank in ranks if rank is not None), database.rank)
-        about = {**database.about, **found[1]}
+        about = {**database.profile_info, **found[1]}
         return metadata_of(found[0], about, rank), about.get("parallel_group_info")

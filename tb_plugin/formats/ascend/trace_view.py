@@ -34,10 +34,10 @@ class Events:
 
     def state(self, fraction: float) -> ReadState:
         """Returns the progress; ``fraction`` is the share of the stored bytes that was read."""
-        seen = self.collected.seen
+        seen = self.collected.event_count
         return ReadState(fraction, seen, {"other": seen} if seen else {})
 
     def check(self, is_bare_list: bool) -> None:
         """Raises UnreadableTrace if the JSON is not a trace."""
-        if not self._has_phases and (is_bare_list or self.collected.seen):
+        if not self._has_phases and (is_bare_list or self.collected.event_count):
             raise no_events()

@@ -197,7 +197,7 @@ class Rows:
         row = places_among(kernels, columns["name"], columns["start_ns"], drawn)
         inside = touching(kernels.start_ns, kernels.start_ns + kernels.dur_ns, self._begin, self._end)
         kept = np.flatnonzero((row != MISSING) | inside)
-        return kernels.only(kept), row[kept]
+        return kernels.take(kept), row[kept]
 
     def _kernels(self, table: CsvTable) -> Bool:
         """Includes kernels around the window, which a call inside may have launched. ``assemble`` drops the others."""

@@ -50,11 +50,11 @@ class _Reading:
         collected = self._collected
         counts = {kind: count for kind, count in collected.by_kind.items() if count}
         counts |= {"counter": collected.counters.count} if collected.counters.count else {}
-        others = collected.seen - sum(counts.values())
-        return ReadState(fraction, collected.seen, counts | ({"other": others} if others else {}))
+        others = collected.event_count - sum(counts.values())
+        return ReadState(fraction, collected.event_count, counts | ({"other": others} if others else {}))
 
     def check(self, is_bare_list: bool) -> None:
-        if not self._has_phases and (is_bare_list or self._collected.seen):
+        if not self._has_phases and (is_bare_list or self._collected.event_count):
             raise no_events()
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
@@ -62,7 +62,7 @@ class _Reading:
         columns = collected.finish().raw(document.metadata.get("stackFrames"))
         count = len(columns["start_ns"])
         collected.interner.tell(self.log)
-        tally = Tally(collected.seen, count + collected.counters.count, {})
+        tally = Tally(collected.event_count, count + collected.counters.count, {})
         return RawTrace(
             **columns,
             **without_device(count),

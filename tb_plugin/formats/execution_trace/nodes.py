@@ -23,7 +23,7 @@ class Nodes:
     """Collects nodes and their tensors."""
 
     def __init__(self, log: IssueLog) -> None:
-        self.kept = 0
+        self.loaded = 0
         self.dropped = 0
         self._log = log
         self._nodes = _Columns(NODES)
@@ -63,7 +63,7 @@ class Nodes:
             for position, value in enumerate(columns[0]):
                 shape, kind, strides = (column[position] if position < len(column) else None for column in columns[1:])
                 self._value(is_output, position, value, shape, kind, strides)
-        self.kept += 1
+        self.loaded += 1
 
     def _value(self, is_output: bool, position: int, value: Any, shape: Any, kind: Any, strides: Any) -> None:
         kinds = kind if isinstance(kind, str) else ""
@@ -91,7 +91,7 @@ class Nodes:
         if elements * item_bytes >= _MAX_NUMBER:
             numbers[3] = None
         device = value[_TENSOR_FIELDS - 1] if len(value) >= _TENSOR_FIELDS else None
-        self._tensors.add((self.kept, is_output, position, *numbers, device, _sizes(shape), _sizes(strides), kind))
+        self._tensors.add((self.loaded, is_output, position, *numbers, device, _sizes(shape), _sizes(strides), kind))
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """Returns nodes by id (their start order), and their tensors."""

@@ -43,7 +43,7 @@ class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
         with text_of(source, lambda done: progress(ReadState(done, 0, {})), log) as stream:
             pieces = list(iter(lambda: stream.read(_BLOCK_BYTES), b""))
             head, is_complete = _read(b"".join(pieces).removeprefix(b"\xef\xbb\xbf"), nodes, log)
-            if not nodes.kept and (nodes.dropped or not is_complete or not head["nodes"]):
+            if not nodes.loaded and (nodes.dropped or not is_complete or not head["nodes"]):
                 raise UnreadableTrace("The file contains no nodes of an execution trace.", do=_ADVICE)
         issues = log.issues()
         truncated = 0 if is_complete else 1
@@ -52,14 +52,14 @@ class ExecutionTraceReader(DeclaredReader, entry=FORMATS[0]):
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_in_file=nodes.kept + nodes.dropped + truncated,
-            events_loaded=nodes.kept,
+            events_in_file=nodes.loaded + nodes.dropped + truncated,
+            events_loaded=nodes.loaded,
             events_dropped=nodes.dropped + truncated,
             complete=is_complete and not is_packed_badly(issues),
             issues=issues,
             records="nodes",
         )
-        progress(ReadState(1.0, nodes.kept, {"other": nodes.kept} if nodes.kept else {}))
+        progress(ReadState(1.0, nodes.loaded, {"other": nodes.loaded} if nodes.loaded else {}))
         schema = head.get("schema")
         return ExecutionTrace(
             *nodes.tables(),
@@ -86,7 +86,7 @@ def _read(data: bytes, nodes: Nodes, log: IssueLog) -> tuple[dict[str, Any], boo
     text = data.decode("utf-8", "replace")
     begin = re.search(r'"nodes"\s{0,64}:\s{0,64}\[', text)
     at, count = (begin.end(), 0) if begin else (len(text), 0)
-    skipped = nodes.kept + nodes.dropped
+    skipped = nodes.loaded + nodes.dropped
     try:
         while (start := _NEXT.match(text, at)) is not None:
             node, at = _JSON.raw_decode(text, start.end())

@@ -55,7 +55,7 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
         raise UnreadableTrace("The file contains no flight recorder entries.", do=_AGAIN)
     records = Records(log, stream.text_bytes)
     records.take(entries)
-    if not records.kept and (entries or not is_complete):
+    if not records.loaded and (entries or not is_complete):
         raise UnreadableTrace("None of the entries is a record of a call.", do=_AGAIN)
     issues = log.issues()
     version, library, old_library = (
@@ -72,8 +72,8 @@ def _read(stream: TextStream, log: IssueLog) -> RawFlight:
             format=READER_ID,
             file_bytes=stream.file_bytes,
             text_bytes=stream.text_bytes,
-            events_in_file=records.kept + records.dropped + truncated,
-            events_loaded=records.kept,
+            events_in_file=records.loaded + records.dropped + truncated,
+            events_loaded=records.loaded,
             events_dropped=records.dropped + truncated,
             complete=is_complete and not is_packed_badly(issues),
             issues=issues,

@@ -30,10 +30,10 @@ _NUMBER = re.compile(r"-?\d{1,18}")
 
 
 class Records:
-    """Collects records. ``kept`` and ``dropped`` count the entries of the file."""
+    """Collects records. ``loaded`` and ``dropped`` count the entries of the file."""
 
     def __init__(self, log: IssueLog, text_bytes: int) -> None:
-        self.kept = 0
+        self.loaded = 0
         self.dropped = 0
         self._log = log
         self._budget = _FREE_CHARS + _MAX_CHARS_PER_BYTE * text_bytes
@@ -71,7 +71,7 @@ class Records:
         name, description = group if isinstance(group, list | tuple) and len(group) == 2 else (group, "")
         is_p2p = entry.get("is_p2p") is True
         row = {
-            "record": _integer(entry.get("record_id"), self.kept),
+            "record": _integer(entry.get("record_id"), self.loaded),
             "group_number": _integer(entry.get("pg_id")),
             "group": self._text("group", name),
             "group_description": self._text("group_description", description),
@@ -95,7 +95,7 @@ class Records:
         }
         for key, value in row.items():
             self._columns[key].append(value)
-        self.kept += 1
+        self.loaded += 1
 
     def _text(self, column: str, value: Any, make: Callable[[Any], str] | None = None) -> int | None:
         """Returns the number of a text in its column. The text of a list is made once."""

@@ -49,7 +49,7 @@ class Collector:
         self.bound = Arrows(self.interner)
         self.names = Names()
         self.marks = Marks(detached, merged, log)
-        self.seen = 0
+        self.event_count = 0
         self.cut = None if window is None else cut_of(window)
         self._log = log
         self._decoding = decoding
@@ -102,7 +102,7 @@ class Collector:
         tally.report(self._log)
         if valueless:
             self._log.add("bad_counter", "dropped", count=valueless)
-        self.seen += len(events)
+        self.event_count += len(events)
         if self.cut is not None:
             rows, starts, durations = self.cut.rows(rows, starts, durations)
             memory, memory_ns = self.cut.moments(memory, memory_ns)
@@ -111,7 +111,7 @@ class Collector:
             arrows, arrows_ns = self.cut.arrows(arrows, arrows_ns)
             dependencies, dependencies_ns = self.cut.arrows(dependencies, dependencies_ns)
         texts = (names, categories) if rows is unfiltered else None
-        self.rows.add(rows, starts, durations, self._decoding.take_met(), self._decoding.no_args, texts)
+        self.rows.add(rows, starts, durations, self._decoding.take_new_arguments(), self._decoding.no_args, texts)
         if self._decoding.binds:
             self._add_bound(rows, starts)
         self.rows.add(
@@ -137,7 +137,7 @@ class Collector:
 
     def add_columns(self, start_ns: Int64, ids: Sequence[Int32], args: Mapping[str, tuple[Int64, Values]]) -> int:
         """Adds host ranges that are columns already; see ``RowColumns.add_columns``."""
-        self.seen += len(start_ns)
+        self.event_count += len(start_ns)
         return self.rows.add_columns(start_ns, ids, args)
 
     def counts(self) -> dict[str, int]:
@@ -146,7 +146,9 @@ class Collector:
         counts["memory"] = self.memory.count
         counts["counter"] = self.counters.count
         counts["outside"] = 0 if self.cut is None else self.cut.outside
-        counts["other"] = self.seen - self.rows.count - sum(counts[kind] for kind in ("memory", "counter", "outside"))
+        counts["other"] = (
+            self.event_count - self.rows.count - sum(counts[kind] for kind in ("memory", "counter", "outside"))
+        )
         return {kind: count for kind, count in counts.items() if count}
 
     def close_marks(self) -> None:

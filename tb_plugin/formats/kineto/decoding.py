@@ -93,7 +93,7 @@ class Decoding:
         self._is_full = len(self._learned) >= MOST_NAMES
         return events
 
-    def take_met(self) -> list[tuple[Learned, int]]:
+    def take_new_arguments(self) -> list[tuple[Learned, int]]:
         """Returns the learned arguments in events since the last call and their counts, without INTERNAL."""
         counts, self._counts = self._counts, Counter()
         return [(learned, counts[key]) for key, learned in self._learned.items() if counts[key] and key not in INTERNAL]

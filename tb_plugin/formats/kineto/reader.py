@@ -115,11 +115,11 @@ class Reading:
 
     def state(self, fraction: float) -> ReadState:
         """Returns the progress; ``fraction`` is the share of the stored bytes that was read."""
-        return ReadState(fraction, self._collector.seen, self._collector.counts())
+        return ReadState(fraction, self._collector.event_count, self._collector.counts())
 
     def check(self, is_bare_list: bool) -> None:
         """Raises UnreadableTrace if the JSON is not a trace."""
-        if not self._has_phases and (is_bare_list or self._collector.seen):
+        if not self._has_phases and (is_bare_list or self._collector.event_count):
             raise no_events()
 
     def finish(self, document: Passed, stream: Counted) -> RawTrace:
@@ -142,7 +142,7 @@ class Reading:
         memory = collector.memory.take()
         loaded = collector.rows.count + collector.memory.count + collector.counters.count
         outside = 0 if collector.cut is None else collector.cut.outside
-        tally = Tally(collector.seen, loaded, collector.rows.unknown, outside)
+        tally = Tally(collector.event_count, loaded, collector.rows.unknown, outside)
         core = collector.rows.take()
         sections = collector.rows.sections
         collectives = CollectiveArgs(**sections.collectives.take())

@@ -198,7 +198,7 @@ class RowColumns:
 
     def last_ns(self) -> int:
         """Returns the end of the last row with plausible times."""
-        start, dur = (self._columns[key].seen() for key in ("start_ns", "dur_ns"))
+        start, dur = (self._columns[key].view() for key in ("start_ns", "dur_ns"))
         right = (np.abs(start) < FAR) & (dur >= 0) & (dur < FAR)
         return int((start[right] + dur[right]).max(initial=np.iinfo(np.int64).min))
 

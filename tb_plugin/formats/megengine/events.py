@@ -83,7 +83,7 @@ class Collected:
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
         self.names = Names()
-        self.seen = self.count = 0
+        self.event_count = self.count = 0
         self.local_times: dict[str, Any] = {}  # process -> its start, from Metadata events
         self._log = log
         self._others = Others(self.interner)
@@ -103,7 +103,7 @@ class Collected:
         timed_counters, counters_ns = tally.starts(counters)
         # From here on nothing raises NeedsDigits.
         tally.report(self._log)
-        self.seen += len(events)
+        self.event_count += len(events)
         self._place(placed_in_time, starts, durations)
         self.counters.add(timed_counters, [event.args or {} for event in timed_counters], counters_ns)
         for event in events:

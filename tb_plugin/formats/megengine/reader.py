@@ -55,11 +55,11 @@ class _Reading:
     def state(self, fraction: float) -> ReadState:
         collected = self._collected
         # The kind of an event depends on other events, so it is unknown before the end.
-        counts = {"counter": collected.counters.count, "other": collected.seen - collected.counters.count}
-        return ReadState(fraction, collected.seen, {kind: count for kind, count in counts.items() if count})
+        counts = {"counter": collected.counters.count, "other": collected.event_count - collected.counters.count}
+        return ReadState(fraction, collected.event_count, {kind: count for kind, count in counts.items() if count})
 
     def check(self, is_bare_list: bool) -> None:
-        if not self._has_phases and (is_bare_list or self._collected.seen):
+        if not self._has_phases and (is_bare_list or self._collected.event_count):
             raise no_events()
 
     def finish(self, document: Document, stream: TextStream) -> RawTrace:
@@ -68,7 +68,7 @@ class _Reading:
         timeline = Timeline(collected.take(), collected.interner, collected.names.threads())
         columns = timeline.raw(self.log, self._rules)
         collected.interner.tell(self.log)
-        tally = Tally(collected.seen, timeline.count + collected.counters.count, {})
+        tally = Tally(collected.event_count, timeline.count + collected.counters.count, {})
         return RawTrace(
             **columns,
             report=report_of(READER_ID, document, stream, self.log, tally),

@@ -55,7 +55,7 @@ class Columns(Generic[T]):
                 column.resize(max(self._length, len(column) * 3 // 2, 64), refcheck=False)
         return slice(begin, self._length)
 
-    def made(self) -> T:
+    def build(self) -> T:
         """Returns the columns and drops them here."""
         columns, self._columns = self._columns, {}
         for column in columns.values():
@@ -146,7 +146,7 @@ class StackTable:
         """Returns the id of a stack from the ids of its frames, innermost first."""
         return self._stacks.setdefault(frames, len(self._stacks))
 
-    def made(self) -> Stacks:
+    def build(self) -> Stacks:
         """Returns the table."""
         lengths = np.fromiter((len(stack) for stack in self._stacks), np.int64, len(self._stacks))
         file, line, name = np.array(list(self._frames), np.int32).reshape(-1, 3).T.copy()

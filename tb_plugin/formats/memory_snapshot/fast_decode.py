@@ -150,7 +150,7 @@ class Runs:
     def _add_events(self, device: int, columns: dict[str, npt.NDArray[Any]], good: int) -> None:
         rows = self._rows
         rows.spend(good)
-        rows.kept += good
+        rows.loaded += good
         rows.events_loaded += good
         unknown = columns["action"][:good] == Action.UNKNOWN
         if unknown.any():

@@ -109,17 +109,17 @@ class _Reading:
             )
         found = root if isinstance(root, dict) else {}
         is_snapshot = any(key in found for key in ("segments", "device_traces", "host_segments"))
-        if not self.rows.kept and not (is_snapshot and self.is_complete):
+        if not self.rows.loaded and not (is_snapshot and self.is_complete):
             problem = "" if self.is_complete else self.log.issues()[0].text
             why = f" {problem[0].upper()}{problem[1:]}." if problem else ""
             raise UnreadableTrace(f"The pickle contains no allocator snapshot.{why}", name, _RECORD)
         annotations = self._annotations(found.get("external_annotations"))
         rows = self.rows
         events, segments, blocks, stacks = (
-            rows.events.made(),
-            rows.segments.made(),
-            rows.blocks.made(),
-            rows.stacks.made(),
+            rows.events.build(),
+            rows.segments.build(),
+            rows.blocks.build(),
+            rows.stacks.build(),
         )
         flags, entries = _overflow(found)
         issues = self.log.issues()
@@ -138,8 +138,8 @@ class _Reading:
                 format=READER_ID,
                 file_bytes=stream.file_bytes,
                 text_bytes=stream.text_bytes,
-                events_in_file=rows.kept + rows.dropped,
-                events_loaded=rows.kept,
+                events_in_file=rows.loaded + rows.dropped,
+                events_loaded=rows.loaded,
                 events_dropped=rows.dropped,
                 events_unknown=sum(issue.count for issue in issues if issue.outcome == "unknown"),
                 complete=self.is_complete and not is_packed_badly(issues),
@@ -185,7 +185,7 @@ class _Reading:
                 self.rows.dropped += 1
                 self.log.add("bad_annotation", "dropped", text="annotations without name, time or stage were skipped")
         columns.add_rows(rows)
-        return columns.made()
+        return columns.build()
 
 
 def _settings(found: Any) -> dict[str, Any]:

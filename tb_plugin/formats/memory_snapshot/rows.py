@@ -92,7 +92,7 @@ class Rows(Store):
         self.spend(len(items))
         rows = [row for row in (self._event(device, item) for item in items) if row is not None]
         self.dropped += len(items) - len(rows)
-        self.kept += len(rows)
+        self.loaded += len(rows)
         self.events_loaded += len(rows)
         self.events.add_rows(rows)
 
@@ -153,7 +153,7 @@ class Rows(Store):
         self.segments.add_rows(
             [(device, at, size, self.stream(item.get("stream")), self.pool(pool), is_large, is_expandable, stack)]
         )
-        self.kept += 1
+        self.loaded += 1
         self._take_blocks(blocks if isinstance(blocks, list) else [], at)
         self._segment_count += 1
         return True
@@ -182,7 +182,7 @@ class Rows(Store):
             rows.append((self._segment_count, at, size, requested, code, self.stacks.of(frames)))
             # Old files have no addresses: blocks are contiguous.
             at = at + size if at != MISSING else at
-        self.kept += len(rows)
+        self.loaded += len(rows)
         self.blocks.add_rows(rows)
 
 

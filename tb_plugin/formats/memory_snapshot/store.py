@@ -35,7 +35,7 @@ class Store:
         self.pools = Numbered((0, 0))
         self.stacks = StackTable(self.texts, self.spend)
         self.events = Columns(Events)
-        self.kept = 0
+        self.loaded = 0
         self.dropped = 0
         self.events_loaded = 0
         self._budget = 1 << 16

@@ -158,7 +158,7 @@ class TorchColumns:
         if _COLLECTIVE in args:
             is_plain[args[_COLLECTIVE][0]] = False
         for place in np.flatnonzero(is_begin & ~is_plain).tolist():
-            description, raw = self._text.apart(text[int(begin[place]) : int(end[place])])
+            description, raw = self._text.name_and_annotations(text[int(begin[place]) : int(end[place])])
             if description.kind != BEGIN:
                 raise Malformed
             self._text_begins.append((int(ordinal[place]), self._text.body(int(times[place]), description, raw)))

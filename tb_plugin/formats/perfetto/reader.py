@@ -61,7 +61,7 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
             except Malformed:  # not PyTorch's layout: use the slow path
                 translated = Translated(source, options.chunk_bytes, progress)
         reader = self._of_torch if translated.is_of_torch else self._of_tools
-        trace = reader.read(translated, options, translated.told)
+        trace = reader.read(translated, options, translated.report_progress)
         base_ns = trace.base_time_ns if translated.is_of_torch else translated.base_ns
         recorder = PYTORCH_PACKETS if translated.is_of_torch else trace.recorder
         return replace(trace, report=_report(trace.report, translated), base_time_ns=base_ns, recorder=recorder)
@@ -82,7 +82,7 @@ class PerfettoReader(DeclaredReader, entry=FORMATS[0]):
         if able is None:
             what = "It needs more memory than allowed, and only PyTorch traces open as a window."
             raise UnreadableTrace(what, source.names()[0], "Allow more memory, or record less.")
-        return able.survey(translated, options, translated.told)
+        return able.survey(translated, options, translated.report_progress)
 
     def room_bytes(self, memory_bytes: int) -> int:
         """Returns how many bytes of JSON fit into ``memory_bytes`` when read."""

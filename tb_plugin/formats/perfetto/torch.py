@@ -92,7 +92,7 @@ class TorchText:
                 continue
             args = _all_annotations(raw[at:]) if at >= 0 and known.is_complete else None
             if args is None:
-                known, args = self.apart(raw)
+                known, args = self.name_and_annotations(raw)
             if known.kind == BEGIN:
                 if ends:
                     yield from self._paired()
@@ -167,7 +167,7 @@ class TorchText:
             return remember(self._descriptions, ahead, _Description(0, 0, "", b"", is_complete=False))
         return remember(self._descriptions, ahead, self._describe(event))
 
-    def apart(self, raw: bytes) -> tuple[_Description, list[bytes]]:
+    def name_and_annotations(self, raw: bytes) -> tuple[_Description, list[bytes]]:
         """Returns a track event and its annotations, in any order."""
         try:
             event = TrackEvent.FromString(raw)

@@ -66,7 +66,7 @@ class Translated:
                 self._state = reading.state(0.0)
             columns.finish()
             self.file_bytes, self.text_bytes, self.complete = stream.file_bytes, stream.text_bytes, packets.complete
-        self.told(reading.state(1.0))
+        self.report_progress(reading.state(1.0))
 
     @property
     def base_ns(self) -> int | None:
@@ -85,14 +85,14 @@ class Translated:
         """Returns 1: the length of the text is unknown."""
         return 1
 
-    def told(self, state: ReadState) -> None:
+    def report_progress(self, state: ReadState) -> None:
         """Serves as the Progress of the JSON reader; the fraction becomes that of the packets."""
         self._state = state
         self._progress(replace(state, fraction=self._fraction))
 
     def _report_progress(self, fraction: float) -> None:
         self._fraction = self._done + self._share * fraction
-        self.told(self._state)
+        self.report_progress(self._state)
 
     @contextmanager
     def _opened(self, log: IssueLog, messages: Any = Trace) -> Iterator[tuple[TextStream, Packets]]:

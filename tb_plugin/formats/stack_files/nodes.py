@@ -33,7 +33,7 @@ class Nodes:
     names: pa.Array
     places: Places
     stacks: NodeStacks
-    seen: int
+    node_count: int
 
 
 def is_by_node(head: bytes) -> bool:

@@ -76,7 +76,9 @@ def _by_node(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     found = read_nodes(_all(head, stream), log)
     if not len(found.places.label):
         raise UnreadableTrace("The file contains no stacks.", do="Dump them again.")
-    profile = _profile(found.names, found.places, ("",), found.seen, "nodes", "Nodes of graphs", stream, log, True)
+    profile = _profile(
+        found.names, found.places, ("",), found.node_count, "nodes", "Nodes of graphs", stream, log, True
+    )
     return replace(profile, node=found.stacks.node, node_place=found.stacks.scope)
 
 
@@ -85,7 +87,15 @@ def _speedscope(head: bytes, stream: TextStream, log: IssueLog) -> StackProfile:
     if not len(found.places.label):
         raise UnreadableTrace("The file contains no stacks.", do="Export it again.")
     return _profile(
-        found.names, found.places, found.threads, found.seen, found.counted, found.what, stream, log, found.is_complete
+        found.names,
+        found.places,
+        found.threads,
+        found.event_count,
+        found.counted,
+        found.what,
+        stream,
+        log,
+        found.is_complete,
     )
 
 

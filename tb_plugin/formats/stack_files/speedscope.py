@@ -78,7 +78,7 @@ class Profiles:
     threads: tuple[str, ...]
     counted: Counted
     what: str
-    seen: int
+    event_count: int
     is_complete: bool
 
 

@@ -86,7 +86,7 @@ def assemble(raw: RawTrace) -> TraceTable:
     python_parent = _python(rows, nests)
     collective = _collective(raw.is_collective[order], rows, operator, launch)
     counters, untimely = counters_of(raw.counters, origin)
-    memory, stated_memory, early, unsized, untotalled = memory_of(raw.memory, raw.stated_memory, origin)
+    memory, stated_memory, early, unsized, untotalled = memory_of(raw.memory, raw.reported_memory, origin)
     totals, strange = totals_of(raw.totals, origin)
     components, odd = totals_of(raw.components, origin)
     report = set_aside(raw.report, "impossible_time", len(aside) + untimely + early, strange + odd)
@@ -126,7 +126,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         calls=raw.calls,
         classes=raw.classes,
         memory=memory,
-        stated_memory=stated_memory,
+        reported_memory=stated_memory,
         counters=counters,
         counter_series=raw.counter_series,
         arrows=arrows,
@@ -139,7 +139,7 @@ def assemble(raw: RawTrace) -> TraceTable:
         external_disagreements=disagreements,
         recorder=raw.recorder,
         others=moved_columns(raw.others, position),
-        stated=raw.stated,
+        reported_tables=raw.reported_tables,
         blocks=blocks_from(raw.blocks, origin),
         totals=totals,
         components=components,
@@ -150,7 +150,7 @@ def _origin(raw: RawTrace, order: Int64) -> int:
     if raw.window is not None:
         return raw.window.origin_ns
     times = [int(raw.start_ns[order[0]])] if len(order) else []
-    stated = () if raw.stated_steps is None else (raw.stated_steps.start_ns,)
+    stated = () if raw.reported_steps is None else (raw.reported_steps.start_ns,)
     blocks = raw.blocks.start_ns[raw.blocks.start_ns != MISSING]
     for others in (
         raw.memory.time_ns,

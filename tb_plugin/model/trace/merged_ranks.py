@@ -201,7 +201,7 @@ def _one_process(
         nth=None if raw.nth is None else raw.nth[place],
         others=moved_columns(raw.others, position),
         memory=_taken(raw.memory, memory),
-        stated_memory=_taken(raw.stated_memory, memory) if len(raw.stated_memory.name) else raw.stated_memory,
+        reported_memory=_taken(raw.reported_memory, memory) if len(raw.reported_memory.name) else raw.reported_memory,
         counters=counters,
         counter_series=_taken(raw.counter_series, pids[raw.counter_series.pid]),
         flows=_taken(flows, pids[flows.start_pid] & pids[flows.end_pid]),

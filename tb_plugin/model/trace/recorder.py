@@ -30,7 +30,7 @@ class ThreadRole:
     """Matches thread names."""
     events: str = ""
     """Matches event names: one event on the thread is enough."""
-    only: bool = False
+    names_only: bool = False
     """Whether all events of the thread have to match."""
 
 

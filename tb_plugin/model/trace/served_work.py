@@ -76,6 +76,6 @@ class Served:
         """Returns plain columns; none where there are no values."""
         return tuple(tuple(getattr(self, field.name).tolist()) for field in fields(self)) if len(self) else ()
 
-    def only(self, at: npt.NDArray[np.intp] | slice) -> Served:
+    def take(self, at: npt.NDArray[np.intp] | slice) -> Served:
         """Returns the values of some steps; empty stays empty."""
         return self if not len(self) else Served(*(getattr(self, field.name)[at] for field in fields(self)))

@@ -33,14 +33,18 @@ def steps_in(raw: RawTrace, rows: Rows, launch: Int32, origin: int) -> Steps:
     """Returns the steps of rows by time; ``launch`` launched each device row, ``origin`` is the file time of 0."""
     if raw.window is not None:
         return steps_of(raw.window)
-    if raw.stated_steps is not None:
-        label, start, end = raw.stated_steps.label, raw.stated_steps.start_ns - origin, raw.stated_steps.end_ns - origin
+    if raw.reported_steps is not None:
+        label, start, end = (
+            raw.reported_steps.label,
+            raw.reported_steps.start_ns - origin,
+            raw.reported_steps.end_ns - origin,
+        )
         near = np.flatnonzero(
-            ~(far_from(raw.stated_steps.start_ns, origin) | far_from(raw.stated_steps.end_ns, origin))
+            ~(far_from(raw.reported_steps.start_ns, origin) | far_from(raw.reported_steps.end_ns, origin))
         )
         if len(near):
             label, start, end = tuple(label[at] for at in near.tolist()), start[near], end[near]
-            return Steps(label, start, end, start, end, recorded=True, found=STATED)
+            return Steps(label, start, end, start, end, recorded=True, source=STATED)
     work = rows.of(*DEVICE_WORK)
     has_launch = launch[work] != MISSING
     device_work = DeviceWork(
@@ -87,7 +91,7 @@ def _marks(raw: RawTrace, rows: Rows) -> Marks | None:
     names, which = np.unique(rows.name[at], return_inverse=True)
     first, served = match_annotations(raw.strings.take(names), patterns)
     return iterations(
-        Marks(rows.track[at].astype(np.int64), rows.start[at], rows.end[at], first[which], served.only(which))
+        Marks(rows.track[at].astype(np.int64), rows.start[at], rows.end[at], first[which], served.take(which))
     )
 
 

@@ -282,7 +282,7 @@ class RawTrace:
     device_args: DeviceArgs = field(default_factory=DeviceArgs)
     collectives: CollectiveArgs = field(default_factory=CollectiveArgs)
     memory: MemoryEvents = field(default_factory=MemoryEvents)
-    stated_memory: ReportedMemory = field(default_factory=ReportedMemory)
+    reported_memory: ReportedMemory = field(default_factory=ReportedMemory)
     counters: CounterEvents = field(default_factory=CounterEvents)
     counter_series: CounterSeries = field(default_factory=CounterSeries)
     flows: Flows = field(default_factory=Flows)
@@ -309,11 +309,11 @@ class RawTrace:
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
     classes: ClassNames = field(default_factory=lambda: ClassNames())
-    stated_steps: ReportedSteps | None = None
+    reported_steps: ReportedSteps | None = None
     """Steps reported by the profile; None: they are derived from rows."""
     others: tuple[OpenColumn, ...] = ()
     """Recorded properties without a column, by their name in the profile."""
-    stated: tuple[ReportedTable, ...] = ()
+    reported_tables: tuple[ReportedTable, ...] = ()
     blocks: AllocatorBlocks = field(default_factory=AllocatorBlocks)
     totals: AllocatorTotals = field(default_factory=AllocatorTotals)
     components: AllocatorTotals = field(default_factory=AllocatorTotals)
@@ -351,7 +351,7 @@ class Steps:
     """False when the trace has no steps and the one step covers the whole trace."""
     dropped: tuple[str, ...] = ()
     """Labels of trailing steps whose device work was not recorded completely."""
-    found: str = ""
+    source: str = ""
     """Source: "profiler", "annotation" (of a server), "stated" or "inferred"; "" without steps."""
     framework: str = ""
     """The framework of the annotations, for users."""
@@ -360,7 +360,7 @@ class Steps:
     unanswered: str = ""
     """Why no repetition became steps (``steps/repetition.py``), "" if there are steps or none were searched."""
 
-    def only(self, places: Sequence[int]) -> Steps:
+    def take(self, places: Sequence[int]) -> Steps:
         """Returns the steps at these positions."""
         at = np.array(places, np.intp)
         return replace(
@@ -370,7 +370,7 @@ class Steps:
             end_ns=self.end_ns[at],
             host_start_ns=self.host_start_ns[at],
             host_end_ns=self.host_end_ns[at],
-            served=self.served.only(at),
+            served=self.served.take(at),
         )
 
     def at(self, time_ns: Int64, *, on_host: bool = False) -> Int64:
@@ -409,7 +409,7 @@ class Window:
     lag_ns: int
     steps: Steps
     """Recorded steps completely inside, measured in the whole trace; none when not even one fits."""
-    whole: FullTrace
+    full: FullTrace
 
 
 @dataclass(frozen=True)
@@ -424,7 +424,7 @@ class Coverage:
     fraction_read: float
     complete: bool
     """Whether the file has its end and was opened completely."""
-    whole: FullTrace | None = None
+    full: FullTrace | None = None
     """None: the whole file was opened."""
 
 
@@ -474,7 +474,7 @@ class TraceTable:
     calls: CallNames
     classes: ClassNames
     memory: MemoryEvents
-    stated_memory: ReportedMemory
+    reported_memory: ReportedMemory
     counters: CounterEvents
     counter_series: CounterSeries
     arrows: Arrows
@@ -489,7 +489,7 @@ class TraceTable:
     """Device rows whose external id and launch give different operators."""
     others: tuple[OpenColumn, ...]
     """Recorded properties without a column, in the order of the profile."""
-    stated: tuple[ReportedTable, ...]
+    reported_tables: tuple[ReportedTable, ...]
     blocks: AllocatorBlocks
     totals: AllocatorTotals
     components: AllocatorTotals

@@ -74,7 +74,7 @@ class Survey:
     host_start_ns: tuple[int, ...] = ()
     host_end_ns: tuple[int, ...] = ()
     dropped: tuple[str, ...] = ()
-    found: str = ""
+    step_source: str = ""
     """As in Steps, and the framework."""
     framework: str = ""
     served: tuple[tuple[int, ...], ...] = ()
@@ -95,9 +95,9 @@ class Survey:
             host_end_ns=np.array(self.host_end_ns, np.int64)[inside],
             recorded=len(inside) > 0,
             dropped=self.dropped if with_last else (),
-            found=self.found,
+            source=self.step_source,
             framework=self.framework,
-            served=Served.of(self.served).only(inside),
+            served=Served.of(self.served).take(inside),
         )
 
 
@@ -185,7 +185,7 @@ def steps_of(window: Window) -> Steps:
 
 
 def _end(window: Window) -> int:
-    return min(window.end_ns, window.whole.end_ns)
+    return min(window.end_ns, window.full.end_ns)
 
 
 def without_outside(report: ReadReport, outside: int) -> ReadReport:
@@ -198,4 +198,4 @@ def coverage(end_ns: int, report: ReadReport, window: Window | None) -> Coverage
     if window is None:
         return Coverage(start_ns=0, end_ns=end_ns, fraction_read=1.0, complete=report.complete)
     fraction = report.events_loaded / max(1, report.events_loaded + report.events_outside)
-    return Coverage(window.begin_ns, _end(window), fraction, complete=False, whole=window.whole)
+    return Coverage(window.begin_ns, _end(window), fraction, complete=False, full=window.full)

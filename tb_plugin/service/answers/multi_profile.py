@@ -90,7 +90,7 @@ class MultiProfileAnswers:
                 self._store.remove(Path(error.where))
         raise Cancelled("The cache is cleared again and again.")
 
-    def known(
+    def cached_answer(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str
     ) -> bytes | Profile:
         """Answers about all workers of a run from remembered inputs, without reading anything.
@@ -106,7 +106,7 @@ class MultiProfileAnswers:
                 return self._combine(ask, known.files, analysis, params, steps, known.about)
             except CacheFileLost:
                 self._known.pop(_run_key(every[0], place, analysis), None)
-        return Profile(every[0].found.run, "", every[0].found.span, "found", 0.0, 0)
+        return Profile(every[0].files.run, "", every[0].files.span, "found", 0.0, 0)
 
     def _ask_workers(
         self, ask: OfSeveral, place: Place, analysis: Analysis[Any], params: Params, steps: str, wait: bool
@@ -115,7 +115,7 @@ class MultiProfileAnswers:
         every = self._catalog.workers(place)
         capture = self._captures.for_all(place.capture, place.worker, len(every))
         formats = registry.formats_of(analysis)
-        entries = [one for one in every if one.found.reader.id in formats] or every
+        entries = [one for one in every if one.files.reader.id in formats] or every
         state = self._team.gather(entries, analysis, replace(params, steps=None), wait, capture)
         if any(one.gone for one in every) and self._catalog.workers(place) != every:  # a merged file has its ranks now
             return self._ask_workers(ask, place, analysis, asked, steps, wait)
@@ -138,7 +138,7 @@ class MultiProfileAnswers:
         others = self._profiles_in_run(entries[0], analysis)
         beside: Sequence[tuple[str, Source]] = ()
         if others:
-            found = self._team.gather(others, registry.analysis_by_id(analysis.traits.beside), Params(), wait)
+            found = self._team.gather(others, registry.analysis_by_id(analysis.traits.companion), Params(), wait)
             if found.waiting:
                 return progress(entries[0], len(entries) + len(others), state.fraction + found.fraction)
             beside = found.ready
@@ -161,11 +161,11 @@ class MultiProfileAnswers:
             self._known.pop(next(iter(self._known)), None)
 
     def _profiles_in_run(self, entry: Entry, analysis: Analysis[Any]) -> list[Entry]:
-        if not analysis.traits.beside:
+        if not analysis.traits.companion:
             return []
-        formats = registry.formats_of(registry.analysis_by_id(analysis.traits.beside))
-        found = self._catalog.matching(Place(entry.found.run))
-        return list({one.found.worker: one for one in found if one.found.reader.id in formats}.values())
+        formats = registry.formats_of(registry.analysis_by_id(analysis.traits.companion))
+        found = self._catalog.matching(Place(entry.files.run))
+        return list({one.files.worker: one for one in found if one.files.reader.id in formats}.values())
 
     def _merged_part(
         self,
@@ -185,10 +185,12 @@ class MultiProfileAnswers:
                 return None
             target = self._store.path(key, mapped_part.SUFFIX)
             try:
-                with self._store.held(*(Path(summary.file.path) for summary in summaries)):
+                with self._store.pinned(*(Path(summary.file.path) for summary in summaries)):
                     # The worker that makes it is asked about it, too: it has it at hand.
                     question = WriteMergedPart(tuple(parts), tuple(beside), analysis.id, str(target))
-                    refused = self._desk.ask(question, str(target), about, heavy=True, peak_memory_bytes=question.peak_memory_bytes())
+                    refused = self._desk.ask(
+                        question, str(target), about, heavy=True, peak_memory_bytes=question.peak_memory_bytes()
+                    )
             except CacheRefused as error:
                 if not self._store.leave(error):
                     raise
@@ -250,7 +252,7 @@ def _joined_key(
 
 def _run_key(entry: Entry, place: Place, analysis: Analysis[Any]) -> tuple[str, ...]:
     captures_key = (place.capture, place.worker or "") if place.capture else ()
-    return (analysis.id, entry.found.run, entry.found.span, place.window, *captures_key)
+    return (analysis.id, entry.files.run, entry.files.span, place.window, *captures_key)
 
 
 def _source_key(source: Source) -> str:

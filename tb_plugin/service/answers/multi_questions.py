@@ -46,7 +46,7 @@ class WritePart:
 
     def _borrowed(self, models: OpenModels, view_id: str) -> Part | None:
         analysis = analysis_by_id(view_id)
-        made = models.made(self.file)
+        made = models.model(self.file)
         if missing_of(analysis, made) is not None:
             return None
         return models.part(self.file, analysis, self.params)
@@ -80,7 +80,7 @@ class WriteMergedPart:
     """Asks to merge the parts of all workers of a run, as (worker, source) pairs, into ``target``."""
 
     parts: tuple[tuple[str, Source], ...]
-    beside: tuple[tuple[str, Source], ...]
+    companion: tuple[tuple[str, Source], ...]
     """The same for profiles of another kind in the run."""
     view_id: str
     target: str
@@ -88,7 +88,7 @@ class WriteMergedPart:
     def peak_memory_bytes(self) -> int:
         """Returns the estimated peak memory, from the current sizes of files."""
         return PROCESS_BYTES + _MERGE_MEMORY_FACTOR * sum(
-            _unpacked_bytes(source) for _, source in (*self.parts, *self.beside)
+            _unpacked_bytes(source) for _, source in (*self.parts, *self.companion)
         )
 
     def answer(self, models: OpenModels, report: Report) -> dict[int, Refusal]:
@@ -100,7 +100,7 @@ class WriteMergedPart:
         view = joining(analysis)
         if view is None:
             raise NotFoundError("The parts of this view are not combined.", self.view_id, "Request its answer instead.")
-        read, refused = _read(models, (*self.parts, *self.beside))
+        read, refused = _read(models, (*self.parts, *self.companion))
         if refused:
             return refused
         mine, beside = read[: len(self.parts)], read[len(self.parts) :]
@@ -157,7 +157,7 @@ class _Together:
     steps: str
 
     def _answer(self, models: OpenModels) -> View | Table:
-        found = [models.kept_part(path, worker) for worker, path in self.parts]
+        found = [models.cached_part(path, worker) for worker, path in self.parts]
         labels = dict.fromkeys(label for item in found for label in item.steps)
         chosen = chosen_steps(self.steps, [StepInfo(label, 0, 0) for label in labels])
         analysis = analysis_by_id(self.view_id)
@@ -165,7 +165,7 @@ class _Together:
 
     def _whole(self, models: OpenModels) -> ColumnTable:
         """A table and which of its rows are asked for. Raises NotFoundError."""
-        table = replace(self, params=replace(self.params, limit=None, whole=True))._answer(models)
+        table = replace(self, params=replace(self.params, limit=None, as_columns=True))._answer(models)
         if not isinstance(table, ColumnTable):
             raise NotFoundError("This is not a table.", self.view_id, "Name a table.")
         return table
@@ -192,7 +192,7 @@ class AskMultiCsv(_Together):
         from tb_plugin.service.answers.table_export import as_csv
 
         table = self._whole(models)
-        return as_csv(table.columns, table.data, table.found)
+        return as_csv(table.columns, table.data, table.matching)
 
 
 @dataclass(frozen=True)
@@ -204,4 +204,4 @@ class AskMultiArrow(_Together):
         from tb_plugin.service.answers.table_export import rows_as_arrow
 
         table = self._whole(models)
-        return rows_as_arrow(table.data.select([column.metric.key for column in table.columns]), table.found)
+        return rows_as_arrow(table.data.select([column.metric.key for column in table.columns]), table.matching)

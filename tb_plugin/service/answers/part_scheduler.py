@@ -97,11 +97,11 @@ class PartScheduler:
             summaries = self.summaries.of(entries) if analysis.id == VIEW else {}
             for entry in entries:
                 asked = _PartRequest(entry, analysis, params, capture(entry))
-                if entry.found.reader.id not in formats:
+                if entry.files.reader.id not in formats:
                     try:
-                        analysis_by_id(analysis.id, model_of(entry.found.reader))
+                        analysis_by_id(analysis.id, model_of(entry.files.reader))
                     except NotFoundError as error:
-                        state.failed.append((entry.found.worker, error))
+                        state.failed.append((entry.files.worker, error))
                     continue
                 if entry in summaries and not asked.capture:
                     self._take(asked, summaries[entry], state, wait, len(entries) > 1)
@@ -128,47 +128,47 @@ class PartScheduler:
     def _take(self, asked: _PartRequest, summary: RankSummary | str, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         if not isinstance(summary, str):
-            state.ready.append((entry.found.worker, summary))
+            state.ready.append((entry.files.worker, summary))
             state.fraction += 1.0
-        elif entry.found.is_present:
-            state.refused.append((entry.found.worker, f"its summary {summary}"))
+        elif entry.files.is_present:
+            state.refused.append((entry.files.worker, f"its summary {summary}"))
             self._advance(asked, state, wait, several)
         else:
-            state.failed.append((entry.found.worker, missing_trace_error(entry.found, summary)))
+            state.failed.append((entry.files.worker, missing_trace_error(entry.files, summary)))
 
     def _advance(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> None:
         entry = asked.entry
         try:
-            if not entry.found.is_present:
-                raise missing_trace_error(entry.found)
+            if not entry.files.is_present:
+                raise missing_trace_error(entry.files)
             path = self._computed(asked, state, wait, several)
         except UserError as error:
-            state.failed.append((entry.found.worker, error))
+            state.failed.append((entry.files.worker, error))
             return
         if path is None:
             state.waiting.append(entry)
             state.fraction += entry.fraction
         else:
-            state.ready.append((entry.found.worker, str(path)))
+            state.ready.append((entry.files.worker, str(path)))
             state.fraction += 1.0
 
     def _computed(self, asked: _PartRequest, state: State, wait: bool, several: bool) -> Path | None:
         """The file of a part that is computed: by the cluster where there is one, else here. Raises UserError."""
         key = self._key(asked)
         path = self._store.get(key, _SUFFIX)
-        is_whole = asked.analysis.id == VIEW and not (asked.entry.window or asked.capture or asked.entry.found.rank)
+        is_whole = asked.analysis.id == VIEW and not (asked.entry.window or asked.capture or asked.entry.files.rank)
         if self._cluster is None or not is_whole or not several or wait:
             return path or self._compute(asked, wait)
         target = str(self._store.path(key, _SUFFIX))
         if path is None and asked.entry.state == "found":
-            answer = self._cluster.ask(asked.entry.found, target)
+            answer = self._cluster.ask(asked.entry.files, target)
             if not answer:
                 return self._store.get(key, _SUFFIX)
             refused = answer
         else:
             refused = self._cluster.refused(target)
         if refused:
-            state.refused.append((asked.entry.found.worker, refused))
+            state.refused.append((asked.entry.files.worker, refused))
         return path or self._compute(asked, wait)
 
     def _key(self, asked: _PartRequest) -> str:
@@ -182,7 +182,7 @@ class PartScheduler:
         """The file of a part; None while the profile or the part is not there yet. Raises the UserError of either."""
         entry = asked.entry
         if entry.gone:
-            raise NotFoundError("The file changed while it was read.", entry.found.url, "Ask again.")
+            raise NotFoundError("The file changed while it was read.", entry.files.url, "Ask again.")
         if self._loader.ready(entry).summary is None:
             return None
         opened = self._captures.ready(entry, asked.capture)
@@ -196,7 +196,7 @@ class PartScheduler:
             if job is None:
                 target = str(self._store.path(key, _SUFFIX))
                 question = WritePart(opened.file, asked.analysis.id, asked.params, target)
-                job = self._workers.submit(question, key=entry.path, about=entry.found.url)
+                job = self._workers.submit(question, key=entry.path, about=entry.files.url)
                 self._jobs[key] = job
             self._asked[key] = float("inf") if wait else time.monotonic()
         if not wait and not job.future.done():
@@ -220,4 +220,4 @@ class PartScheduler:
 
 def progress(entry: Entry, count: int, fraction: float) -> Profile:
     """Returns the common state of ``count`` profiles, ``fraction`` of them loaded; its worker is empty."""
-    return Profile(entry.found.run, "", entry.found.span, "loading", fraction / count, 0)
+    return Profile(entry.files.run, "", entry.files.span, "loading", fraction / count, 0)

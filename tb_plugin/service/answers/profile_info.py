@@ -34,11 +34,11 @@ def with_others(profile: Profile, entry: Entry, workers: Sequence[Entry]) -> Pro
     An unread worker may have it: nothing is read to find out. A view that is hidden when it does not apply appears once
     a worker is known to have the data.
     """
-    model = registry.model_of(entry.found.reader)
+    model = registry.model_of(entry.files.reader)
     others = [
         each.now
         for each in workers
-        if each.key != entry.key and registry.model_of(each.found.reader).type is model.type
+        if each.key != entry.key and registry.model_of(each.files.reader).type is model.type
     ]
     unread = any(now.state in ("found", "loading") for now in others)
     known = {view.id for now in others if now.summary for view in now.summary.views if view.available}
@@ -78,11 +78,11 @@ def profile_of(entry: Entry) -> Profile:
     """Returns the state of a profile and, once it is loaded, its views."""
     now = entry.now
     summary, stage = now.summary, entry.progress(now)
-    model = registry.model_of(entry.found.reader)
+    model = registry.model_of(entry.files.reader)
     return Profile(
-        run=entry.found.run,
-        worker=entry.found.worker,
-        span=entry.found.span,
+        run=entry.files.run,
+        worker=entry.files.worker,
+        span=entry.files.span,
         state=now.state,
         fraction=now.fraction,
         events_read=summary.read.events_in_file if summary else stage.events,
@@ -94,8 +94,8 @@ def profile_of(entry: Entry) -> Profile:
         loading=_loading(stage) if now.state == "loading" else None,
         window=summary.window if summary else None,
         model=model.id,
-        default_view=model.default_view if entry.found.is_present else VIEW,
-        features=[each for each in model.features if entry.found.is_present or each != "events"],
+        default_view=model.default_view if entry.files.is_present else VIEW,
+        features=[each for each in model.features if entry.files.is_present or each != "events"],
         clock=summary.clock if summary else None,
         trace_steps=summary.trace_steps if summary else [],
         absent=summary.absent if summary else [],
@@ -104,11 +104,11 @@ def profile_of(entry: Entry) -> Profile:
 
 def by_summary(entry: Entry, known: Summary) -> Profile:
     """Returns an unread profile as ready, from its rank summary and with its likely views."""
-    model = registry.model_of(entry.found.reader)
+    model = registry.model_of(entry.files.reader)
     return Profile(
-        run=entry.found.run,
-        worker=entry.found.worker,
-        span=entry.found.span,
+        run=entry.files.run,
+        worker=entry.files.worker,
+        span=entry.files.span,
         state="ready",
         fraction=1.0,
         events_read=known.read.events_in_file,
@@ -127,5 +127,5 @@ def _loading(progress: Progress) -> Loading:
         seconds=max(0.0, time.monotonic() - progress.since),
         fraction=progress.fraction if progress.stage in _MEASURED else None,
         counts=dict(progress.counts),
-        about=list(progress.about),
+        about=list(progress.profile_info),
     )

@@ -146,7 +146,7 @@ class Summaries:
 
     def all_of(self, entry: Entry) -> tuple[RankSummary, ...]:
         """Returns the summaries of a profile, preferred one first."""
-        found, settings = entry.found, current_settings()
+        found, settings = entry.files, current_settings()
         if not found.summaries or entry.window:
             return ()
         known = self._known.get(found)
@@ -208,7 +208,7 @@ class Summaries:
         lease = self._leases.get(summary)
         if lease is None:
             lease = self._leases[summary] = _Lease(ExitStack(), now)
-            lease.held.enter_context(self._store.held(Path(summary.file.path)))
+            lease.held.enter_context(self._store.pinned(Path(summary.file.path)))
         lease.asked = now
 
     def _copy_of(self, summary: RankSummary) -> Future[None] | None:

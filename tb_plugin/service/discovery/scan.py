@@ -55,7 +55,7 @@ _SMALL = 1024
 class Discovery:
     """The result of one scan. ``problems`` are unreadable log directories."""
 
-    found: list[ProfileFiles] = field(default_factory=list)
+    profiles: list[ProfileFiles] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     files: int = 0
     problems: list[UserError] = field(default_factory=list)
@@ -108,7 +108,9 @@ class Scanner:
         self._sniffed = {key: why for key, why in self._sniffed.items() if key in used}
         found = numbered(drafts, len(self.roots) > 1, [reader.id for reader in self.readers])
         beside = {result.root: result.summaries for result in results}
-        discovery.found, final = self._grouped([self._summaries.with_summary(one, beside[one.root]) for one in found])
+        discovery.profiles, final = self._grouped(
+            [self._summaries.with_summary(one, beside[one.root]) for one in found]
+        )
         if self._summaries.problem is not None:
             discovery.problems.append(self._summaries.problem)
         self._last = (results, discovery) if final else None

@@ -64,7 +64,7 @@ class RankJob:
     files: tuple[StoredFile, ...]
     to: str | None = field(default=None, repr=False)
     """The target directory; None returns the body to the caller."""
-    kept: StoredFile | None = None
+    cached: StoredFile | None = None
     """An existing summary there, if it is not older than the trace."""
     steps: str = ""
     classes: RuleFile = RuleFile()
@@ -172,10 +172,10 @@ def summarize_rank(job: RankJob, limit_bytes: int | None = None) -> Outcome:
 
 
 def _current(job: RankJob) -> Outcome | None:
-    if job.kept is None or job.to is None or job.kept.size > MOST_BYTES:
+    if job.cached is None or job.to is None or job.cached.size > MOST_BYTES:
         return None
     try:
-        with Folder(job.to).open(job.kept) as stream:
+        with Folder(job.to).open(job.cached) as stream:
             content = stream.read(MOST_BYTES + 1)
         about = format.read_header(content)
         format.check(about, Wanted.of(job.files, job.settings))

@@ -48,7 +48,7 @@ class ModelFile:
     """One name for all of them."""
 
     @property
-    def alone(self) -> ModelFile:
+    def without_capture(self) -> ModelFile:
         """Returns the profile without its captures."""
         return ModelFile(self.path, self.model)
 
@@ -66,7 +66,7 @@ class OpenModels:
     def __init__(self) -> None:
         self._files: OrderedDict[ModelFile, _OpenFile] = OrderedDict()
 
-    def made(self, file: ModelFile) -> Any:
+    def model(self, file: ModelFile) -> Any:
         """Returns the model in a file, of the type that its ``Model`` names. Raises CacheFileLost."""
         opened = self._file(file)
         if opened.made is None:
@@ -80,12 +80,12 @@ class OpenModels:
 
     def _with_captures(self, file: ModelFile) -> TraceTable:
         """A trace with what its captures tell. Raises NotFoundError, CacheFileLost."""
-        told = (_captured(self.made(each), name) for each, name in zip(file.captures, file.names, strict=True))
-        return self.typed(file.alone, TraceTable).with_captured(told, file.captures_key)
+        told = (_captured(self.model(each), name) for each, name in zip(file.captures, file.names, strict=True))
+        return self.typed(file.without_capture, TraceTable).with_captured(told, file.captures_key)
 
     def typed(self, file: ModelFile, kind: type[M]) -> M:
         """Returns the model in a file, which must have that type. Raises NotFoundError, CacheFileLost."""
-        made = self.made(file)
+        made = self.model(file)
         if not isinstance(made, kind):
             has, wanted = registry.model_by_id(file.model).noun, registry.noun_of(kind)
             raise NotFoundError(f"This profile is {has}, but {wanted} is required.", "", "Choose another profile.")
@@ -94,7 +94,7 @@ class OpenModels:
     def levels(self, file: ModelFile) -> Pyramid:
         """Returns the levels of the timeline. Raises NotFoundError, CacheFileLost, CacheRefused."""
         # They are kept beside the file of the trace: what they show is in it alone.
-        return levels_of(self.typed(file.alone, TraceTable), file.path)
+        return levels_of(self.typed(file.without_capture, TraceTable), file.path)
 
     def part(self, file: ModelFile, analysis: Analysis[Any], params: Params) -> Part:
         """Returns the part of one view about a profile. Raises CacheFileLost, BadRequest, and PartFailed after a
@@ -106,12 +106,12 @@ class OpenModels:
             kept = None if file.captures else _cached_part(file.path, analysis, params)
             if kept is not None:
                 return kept
-            made = self.made(file)
+            made = self.model(file)
             return isolated(analysis.title, lambda: analysis.part(made, params))
 
         return MEMO.get(self._file(file), (analysis.id, *analysis.part_key(params)), make)
 
-    def kept_part(self, path: str, worker: str) -> Part:
+    def cached_part(self, path: str, worker: str) -> Part:
         """Returns a part stored at ``path``, named by its worker. Raises CacheFileLost.
 
         The last ones stay open, since every page of a table needs them again.
@@ -166,7 +166,7 @@ def _part_path(path: str, analysis: Analysis[Any]) -> str:
 
 
 def _cached_part(path: str, analysis: Analysis[Any], params: Params) -> Part | None:
-    if not analysis.traits.kept or analysis.part_key(params) != analysis.part_key(Params()):
+    if not analysis.traits.cached or analysis.part_key(params) != analysis.part_key(Params()):
         return None
     try:
         part = _load_part(_part_path(path, analysis))

@@ -49,7 +49,7 @@ class Open:
 
     def answer(self, models: OpenModels, report: Report) -> None:
         """Opens both. Raises CacheFileLost."""
-        _open_beside(registry.model_by_id(self.file.model), models.made(self.file), self.file.path)
+        _open_beside(registry.model_by_id(self.file.model), models.model(self.file), self.file.path)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class AskOffered:
 
     def answer(self, models: OpenModels, report: Report) -> list[ViewInfo]:
         """Returns the views for the navigation. Raises CacheFileLost."""
-        model, made = registry.model_by_id(self.file.model), models.made(self.file)
+        model, made = registry.model_by_id(self.file.model), models.model(self.file)
         return _view_infos(_navigation_views(model), made, model.outline(made))[0]
 
 
@@ -130,10 +130,10 @@ class Parse:
         del made, write
         report(progress._replace(stage="summarising"))
         file = ModelFile(target, model.id)
-        made = models.made(file)
+        made = models.model(file)
         views = _navigation_views(model)
         for analysis in views:
-            if analysis.traits.kept and missing_of(analysis, made) is None:
+            if analysis.traits.cached and missing_of(analysis, made) is None:
                 isolated(analysis.title, partial(models.keep, file, analysis), _nothing)
         _open_beside(model, made, target)
         summary = isolated("Outline of the profile", lambda: _summarise(models, file, views, seal))
@@ -187,12 +187,12 @@ class _Telling:
 
     def tell(self, state: ReadState) -> None:
         """Progress of a reader."""
-        about = self.progress.about
+        about = self.progress.profile_info
         if len(state.head) != self._keys:
             self._keys = len(state.head)
             about = isolated("Settings of the recording", lambda: head_settings(state.head), lambda failure: about)
         self.progress = self.progress._replace(
-            fraction=state.fraction, events=state.events, counts=state.counts, about=about
+            fraction=state.fraction, events=state.events, counts=state.counts, profile_info=about
         )
         self._report(self.progress)
 
@@ -218,7 +218,9 @@ def _window(
 
 
 def _refused(paths: Mapping[str, str | Located], limits: Limits, why: str) -> UserError:
-    return window_unsupported_error(next(iter(paths)), limits.window, limits.peak_memory_bytes, limits.budget_bytes, why)
+    return window_unsupported_error(
+        next(iter(paths)), limits.window, limits.peak_memory_bytes, limits.budget_bytes, why
+    )
 
 
 def _cached_survey(path: str) -> Survey | None:
@@ -246,7 +248,7 @@ def _navigation_views(model: Model[Any, Any]) -> list[Analysis[Any]]:
 
 
 def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any]], seal: Seal) -> Summary:
-    model, made = registry.model_by_id(file.model), models.made(file)
+    model, made = registry.model_by_id(file.model), models.model(file)
     outline = model.outline(made)
     shown, absent = _view_infos(views, made, outline)
     default = registry.analysis_by_id(model.default_view)
@@ -261,7 +263,7 @@ def _summarise(models: OpenModels, file: ModelFile, views: Sequence[Analysis[Any
         count,
         seal,
         outline.window,
-        list(outline.whole_steps),
+        list(outline.all_steps),
         outline.clock,
         outline.has_replays,
         figures,
@@ -299,7 +301,7 @@ CUT_OFF = "Let the job write the whole file, or record again: the missing part m
 def expected(analysis: Analysis[Any]) -> ViewInfo:
     """Returns the navigation entry of a view that applies."""
     traits = analysis.traits
-    return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.whole)
+    return ViewInfo(analysis.id, analysis.title, True, group=traits.group, whole=traits.phase_note)
 
 
 def _view_infos(views: Sequence[Analysis[Any]], made: Any, outline: Outline) -> tuple[list[ViewInfo], list[ViewInfo]]:

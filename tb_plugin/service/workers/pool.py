@@ -47,7 +47,13 @@ class Workers(Protocol):
     """Bytes that parses may use together; a larger one opens a window."""
 
     def submit(
-        self, question: Question[Answer], *, key: str = "", heavy: bool = False, peak_memory_bytes: int = 0, about: str = ""
+        self,
+        question: Question[Answer],
+        *,
+        key: str = "",
+        heavy: bool = False,
+        peak_memory_bytes: int = 0,
+        about: str = "",
     ) -> Job[Answer]:
         """Asks a question.
 
@@ -86,7 +92,13 @@ class InlineWorkers:
         self._models: OpenModels = OpenModels()
 
     def submit(
-        self, question: Question[Answer], *, key: str = "", heavy: bool = False, peak_memory_bytes: int = 0, about: str = ""
+        self,
+        question: Question[Answer],
+        *,
+        key: str = "",
+        heavy: bool = False,
+        peak_memory_bytes: int = 0,
+        about: str = "",
     ) -> Job[Answer]:
         """Answers at once; the returned job is done."""
         job = Job(question, key, heavy)
@@ -149,7 +161,13 @@ class Pool:
             self.submit(Ready())
 
     def submit(
-        self, question: Question[Answer], *, key: str = "", heavy: bool = False, peak_memory_bytes: int = 0, about: str = ""
+        self,
+        question: Question[Answer],
+        *,
+        key: str = "",
+        heavy: bool = False,
+        peak_memory_bytes: int = 0,
+        about: str = "",
     ) -> Job[Answer]:
         """Queues a question. See Workers."""
         job = Job(question, key, heavy, peak_memory_bytes, about)
@@ -311,8 +329,8 @@ class Pool:
                 if job.gives_way:
                     job.gives_way = False
                     raise _GaveWay from error
-                log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.name, job.about)
-        raise deaths[-1].error(job.about)
+                log.warning("A worker process died (%s) during %s of %s.", deaths[-1], job.name, job.label)
+        raise deaths[-1].error(job.label)
 
     def _run(self, seat: _Seat, process: Process, job: Job[Answer]) -> Answer:
         """Sends a job and waits for its result. Raises EOFError or OSError when the process dies."""

@@ -30,7 +30,7 @@ class Progress(NamedTuple):
     fraction: float = 0.0
     events: int = 0
     counts: Mapping[str, int] = {}
-    about: Sequence[Figure] = ()
+    profile_info: Sequence[Figure] = ()
     since: float = 0.0
 
 

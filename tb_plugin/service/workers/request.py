@@ -21,13 +21,18 @@ class Job(Generic[Answer]):
     """A submitted question. ``progress`` is the last report of its worker; ``future`` carries the answer."""
 
     def __init__(
-        self, question: Question[Answer], key: str = "", heavy: bool = False, peak_memory_bytes: int = 0, about: str = ""
+        self,
+        question: Question[Answer],
+        key: str = "",
+        heavy: bool = False,
+        peak_memory_bytes: int = 0,
+        about: str = "",
     ) -> None:
         self.question = question
         self.key = key
         self.heavy = heavy
         self.peak_memory_bytes = peak_memory_bytes
-        self.about = about or key
+        self.label = about or key
         self.long = False
         """Whether it once had to give way: like a read, it may not occupy the last free worker."""
         self.stopped: TorchTraceError | None = None

@@ -46,7 +46,9 @@ class Desk:
         self._lock = threading.RLock()  # leaving a waiting job lands it at once
         self._flights: dict[Question[Any], _Flight] = {}
 
-    def ask(self, question: Question[Answer], key: str, about: str, heavy: bool = False, peak_memory_bytes: int = 0) -> Answer:
+    def ask(
+        self, question: Question[Answer], key: str, about: str, heavy: bool = False, peak_memory_bytes: int = 0
+    ) -> Answer:
         """Returns the answer. Raises its error, and Cancelled when the client disconnected.
 
         ``key``, ``about``, ``heavy`` and ``peak_memory_bytes`` are those of ``Workers.submit``.
@@ -64,7 +66,9 @@ class Desk:
         with self._lock:
             flight = self._flights.get(question)
             if flight is None or flight.job.future.done() or not self._workers.wanted(flight.job):
-                job = self._workers.submit(question, key=key, heavy=heavy, peak_memory_bytes=peak_memory_bytes, about=about)
+                job = self._workers.submit(
+                    question, key=key, heavy=heavy, peak_memory_bytes=peak_memory_bytes, about=about
+                )
                 flight = _Flight(job)
                 if not flight.job.future.done():
                     self._flights[question] = flight

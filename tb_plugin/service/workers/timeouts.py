@@ -49,11 +49,11 @@ def late(job: Job[Any], now: float, limit_seconds: float | None) -> UserError | 
     if job.running_since is None:
         if job.process is None and now - job.queued_at > limit_seconds:
             what = f"All workers were busy for {limit_seconds:g} s."
-            return TookTooLong(what, job.about, "Try again later, or allow more of them with TORCH_TRACE_WORKERS.")
+            return TookTooLong(what, job.label, "Try again later, or allow more of them with TORCH_TRACE_WORKERS.")
         return None
     if now - job.running_since > limit_seconds:
         what = f"The answer took longer than {limit_seconds:g} s and was stopped."
-        return TookTooLong(what, job.about, f"Choose fewer steps, or allow more time with {ANSWER_VARIABLE}.")
+        return TookTooLong(what, job.label, f"Choose fewer steps, or allow more time with {ANSWER_VARIABLE}.")
     return None
 
 
@@ -62,7 +62,7 @@ def forsaken(job: Job[Any], now: float) -> Cancelled | None:
     since = job.unwanted_since
     if since is None or now - since <= FORSAKEN_SECONDS:
         return None
-    return Cancelled(f"The request for {job.name} of {job.about} was cancelled.")
+    return Cancelled(f"The request for {job.name} of {job.label} was cancelled.")
 
 
 def giving_way(waiting: Iterable[Job[Any]], running: Iterable[Job[Any]], now: float) -> Job[Any] | None:

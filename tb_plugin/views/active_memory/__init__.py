@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Active memory",
     order=350,
     model=SNAPSHOT,
-    traits=Traits("Memory", "detail", whole="A snapshot has no phases."),
+    traits=Traits("Memory", "detail", phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters="`device` and `axis` as for `allocations`.",
         payloads=(

@@ -149,7 +149,7 @@ def _rest(layer: Layer, states: Int64, first: Int64, end: Int64, size: Int64) ->
 def _categories(device: DeviceLevels, rows: Int64, kind: str) -> tuple[npt.NDArray[np.integer], tuple[str, ...]]:
     """Returns the categories of rows; segments have none."""
     found = categories_of_blocks(device)
-    if kind == "segments" or not found.known:
+    if kind == "segments" or not found.has_any:
         return np.full(len(rows), MISSING), ()
     return found.of[rows], found.names
 

@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Memory",
     order=200,
     model=SNAPSHOT,
-    traits=Traits("Memory", kept=True, tables=("held_stacks", "oom_events"), whole="A snapshot has no phases."),
+    traits=Traits("Memory", cached=True, tables=("held_stacks", "oom_events"), phase_note="A snapshot has no phases."),
     http=ViewText(
         parameters=(
             "`device` (default: the one with most events), `at` (number of an event; the moment is after it; "

@@ -35,7 +35,7 @@ def stacks_frame(device: DeviceLevels, at: int, when: str) -> Frame:
     first = stack[groups.first] if len(rows) else stack
     table = pa.table(
         {
-            "allocation_line": words.named(first),
+            "allocation_line": words.line_labels(first),
             "allocation_stack": texts_of(words.text, first),
             "held_blocks": pa.array(groups.count()),
             "held_bytes": pa.array(groups.sum(size)),
@@ -122,7 +122,7 @@ def ooms_frame(device: DeviceLevels, levels: Levels) -> Frame:
     words = stack_words(device.snapshot)
     table = pa.table(
         {
-            "allocation_line": words.named(events.stack[mine]),
+            "allocation_line": words.line_labels(events.stack[mine]),
             "allocation_stack": texts_of(words.text, events.stack[mine]),
             "event_number": pa.array(rows),
             "event_ns": pa.array(events.time_ns[mine], mask=np.full(len(rows), not device.snapshot.has_times)),

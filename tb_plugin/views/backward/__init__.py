@@ -26,7 +26,7 @@ VIEW = ViewEntry(
     "Backward",
     order=100,
     model=TRACE,
-    traits=Traits("Work", whole="", tables=("backward_operators", "backward_lines")),
+    traits=Traits("Work", phase_note="", tables=("backward_operators", "backward_lines")),
     missing=_missing,
     http=ViewText(
         payloads=(

@@ -13,7 +13,7 @@ VIEW = ViewEntry(
     "Cluster",
     order=270,
     model=CLUSTER,
-    traits=Traits("Ranks", whole="A job analysis has no phases.", tables=TABLES),
+    traits=Traits("Ranks", phase_note="A job analysis has no phases.", tables=TABLES),
     http=ViewText(
         payloads=(
             "Covers all ranks of a job analysis. `headline` (Figures), `findings` (Notices about `training`: slow "

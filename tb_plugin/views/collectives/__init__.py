@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Collectives",
     order=290,
     model=FLIGHT,
-    traits=Traits("Work", whole="A flight recorder has no phases.", tables=("recorded_calls", "group_progress")),
+    traits=Traits("Work", phase_note="A flight recorder has no phases.", tables=("recorded_calls", "group_progress")),
     http=ViewText(
         payloads=(
             "Covers the dump of one flight recorder. `answer` (Notices about `answer`: the call that hangs), "

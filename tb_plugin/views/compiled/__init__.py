@@ -24,7 +24,7 @@ VIEW = ViewEntry(
     order=90,
     model=TRACE,
     traits=Traits(
-        "Work", hidden=True, whole="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
+        "Work", hidden=True, phase_note="", tables=("regions", "graph_breaks", "generated_kernels", "compiled_steps")
     ),
     missing=_missing,
     http=ViewText(

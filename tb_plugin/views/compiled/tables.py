@@ -174,7 +174,7 @@ def _files(trace: TraceTable, row: Int64, groups: Groups) -> pa.Array:
 def steps_frame(trace: TraceTable, chosen: tuple[str, ...] | None) -> Frame:
     """Returns one row per recorded step, in order: compile time and other costs of compiled code."""
     steps = steps_of(trace, chosen)
-    steps = steps if steps.recorded else steps.only([])
+    steps = steps if steps.recorded else steps.take([])
     compilations, guards, regions = compilations_of(trace), guards_of(trace), regions_of(trace)
     begin, end = steps.host_start_ns, steps.host_end_ns
     compiling = measure_within(union(trace.start_ns[compilations.row], trace.ends(compilations.row)), begin, end)

@@ -136,7 +136,7 @@ def _stated(trace: TraceTable, selection: Selection, collectives: pa.Array) -> d
     """Reported wait and transfer time of each collective in the selected steps; null if not reported."""
     columns = ("wait_ns", "transit_ns")
     nothing = {f"stated_{key}": pa.nulls(len(collectives), pa.int64()) for key in columns}
-    table = reported_table(trace.stated, OPERATIONS)
+    table = reported_table(trace.reported_tables, OPERATIONS)
     if table is None:
         return nothing
     if selection.steps is not None and trace.steps.recorded:

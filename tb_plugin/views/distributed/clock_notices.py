@@ -21,7 +21,7 @@ TRANSFER_DIFFERENCE = 0.2
 
 def clock_notices(data: JobData) -> list[Notice]:
     """Returns notices about the clocks of several workers and their effect on the selected steps."""
-    if data.alone or not data.seen.matched.any():
+    if data.is_single or not data.calls.matched.any():
         return []
     every = (
         _offsets_notice(data),
@@ -36,7 +36,7 @@ def clock_notices(data: JobData) -> list[Notice]:
 
 def _offsets_notice(data: JobData) -> Notice | None:
     clocks = data.clocks
-    found = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
+    found = clocks.offset_ns[clocks.comparable & data.is_zero_reported & (clocks.connected == 0)]
     difference = int(found.max() - found.min()) if len(found) else 0
     residual = int(clocks.residual_ns.max(initial=0))
     if difference <= max(MIN_OFFSET_NS, residual):
@@ -53,9 +53,9 @@ def _offsets_notice(data: JobData) -> Notice | None:
 def _residuals_notice(data: JobData) -> Notice | None:
     """Clocks with a larger error than their differences: correcting them does not improve alignment."""
     clocks = data.clocks
-    offset = clocks.offset_ns[clocks.known & data.is_zero_stated & (clocks.connected == 0)]
+    offset = clocks.offset_ns[clocks.comparable & data.is_zero_reported & (clocks.connected == 0)]
     difference = int(offset.max() - offset.min()) if len(offset) else 0
-    rough = clocks.known & (clocks.connected == 0) & (clocks.residual_ns > max(difference, MIN_RESIDUAL_NS))
+    rough = clocks.comparable & (clocks.connected == 0) & (clocks.residual_ns > max(difference, MIN_RESIDUAL_NS))
     if len(offset) < 2 or not rough.any():
         return None
     text = (
@@ -86,7 +86,7 @@ def _unknown_notice(data: JobData) -> Notice | None:
 
 
 def _suppressed_notice(data: JobData) -> Notice | None:
-    arrival = data.one_each(data.seen.late.arrival)
+    arrival = data.one_each(data.calls.late.arrival)
     below, known = (int((arrival == code).sum()) for code in (BELOW, KNOWN))
     if below <= SUPPRESSED_SHARE * (below + known):
         return None
@@ -105,10 +105,10 @@ def _suppressed_notice(data: JobData) -> Notice | None:
 
 
 def _late_start_notice(data: JobData) -> Notice | None:
-    later = int((data.one_each(data.seen.late.arrival) == BEGAN_LATER).sum())
+    later = int((data.one_each(data.calls.late.arrival) == BEGAN_LATER).sum())
     if not later:
         return None
-    begin = data.clocks.begin_ns[data.clocks.known]
+    begin = data.clocks.begin_ns[data.clocks.comparable]
     text = (
         "The traces start up to {trace_begins_ns} apart. Lateness at the first collective of a later trace "
         "({arrivals_later} of them) may come from a late profiler start; it does not count."
@@ -119,7 +119,7 @@ def _late_start_notice(data: JobData) -> Notice | None:
 
 def _transfer_notice(data: JobData) -> Notice | None:
     """Two estimates of transfer that disagree: the shortest call, and last start to last end."""
-    calls, first = data.seen, data.first_rows
+    calls, first = data.calls, data.first_rows
     both = first[data.sure.moved[first] & (calls.waiting.timing[first] != TIMINGS.index(ESTIMATED))]
     # Each clock may be wrong by its residual.
     slack = int(data.clocks.residual_ns[calls.worker[both]].sum())

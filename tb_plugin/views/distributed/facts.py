@@ -29,7 +29,7 @@ def job_facts(data: JobData, rows: list[Row], operations: Frame) -> Figures:
         METRICS.figure("world_size", data.size),
         METRICS.figure("absent_ranks", missing_rank_count(data.ranks, data.world_size)),
     ]
-    if not data.alone:
+    if not data.is_single:
         figures += _lost(data)
         figures += [
             METRICS.figure("wait_share", wait_share(data)),
@@ -50,7 +50,7 @@ def wait_share(data: JobData) -> float | None:
     """
     total = numbers_of(data.step_table, "step_total_ns")
     known, wait = total > 0, data.times[1][data.step_places]
-    if not known.any() or not data.seen.matched.any():
+    if not known.any() or not data.calls.matched.any():
         return None
     return float(np.minimum(wait, total)[known].sum() / total[known].sum())
 
@@ -77,7 +77,11 @@ def in_steps(data: JobData, rows: list[Row]) -> list[Row]:
     """Returns the rows with latency, wait and transfer of calls within steps only, for workers with steps."""
     latency, wait, transfer = (times[:, :-1].sum(axis=1).tolist() for times in data.times)
     return [
-        {**row, "latency_ns": latency[w], **({} if data.alone else {"wait_ns": wait[w], "transfer_ns": transfer[w]})}
+        {
+            **row,
+            "latency_ns": latency[w],
+            **({} if data.is_single else {"wait_ns": wait[w], "transfer_ns": transfer[w]}),
+        }
         if count
         else row
         for w, (row, count) in enumerate(zip(rows, data.step_counts.tolist(), strict=True))
@@ -95,7 +99,7 @@ def _lost(data: JobData) -> list[Figure]:
     report = blame(data)
     worst = report.costly[0] if report.costly else None
     low, high = report.lost(worst) if worst is not None else (0.0, 0.0)
-    known = bool(len(report.found.worker)) and report.mean_ns > 0
+    known = bool(len(report.stragglers.worker)) and report.mean_ns > 0
     return [
         METRICS.figure("stragglers", len(report.costly)),
         METRICS.figure("straggler_rank", data.ranks[worst] if worst is not None else None),
@@ -111,12 +115,12 @@ def _skew(data: JobData) -> int | None:
     known = rows[data.sure.skew[rows]]
     if not len(known):
         return None
-    values = data.seen.late.skew_ns[known]
+    values = data.calls.late.skew_ns[known]
     return int(quantile_by(np.zeros(len(values), np.int64), values, 1, _HUNDREDTHS)[0])
 
 
 def _residual(data: JobData) -> int | None:
-    values = data.clocks.residual_ns[data.clocks.known]
+    values = data.clocks.residual_ns[data.clocks.comparable]
     if not len(values):
         return None
     return int(quantile_by(np.zeros(len(values), np.int64), values, 1, _HUNDREDTHS)[0])

@@ -61,11 +61,11 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         )
         present += "."
     only_unread = unread and missing and missing_rank_count(data.ranks, data.world_size, unread) == 0
-    if data.alone:
+    if data.is_single:
         known = "ollective durations include wait time and bandwidth is not shown."
         text = f"{present.replace(' are ', ' is ', 1)} C{known}" if missing else f"Only one rank is loaded, so c{known}"
         advice = "Put the traces of all ranks into one run folder."
-        notices += _unsplit_notice(rows[0], bool(data.stated))
+        notices += _unsplit_notice(rows[0], bool(data.reported))
         notices.append(Notice("one_worker", "medium" if missing else "info", text, advice, size_figures))
     if bounded:
         figures = [
@@ -89,10 +89,10 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
             text += f" All ranks are loaded, but calls of {incomplete} are missing." if incomplete else ""
             todo = "Record the same steps on every rank, and check whether these ranks lost events (buffer size)."
         notices.append(Notice("bounds", "medium", text, todo, figures))
-    elif missing and not data.alone:
+    elif missing and not data.is_single:
         todo = "Load the remaining traces." if only_unread else "Record all ranks to be sure."
         notices.append(Notice("workers_missing", "low", present, todo, size_figures))
-    if inferred := data.seen.data["inferred_group"].drop_null().value_counts().to_pylist():
+    if inferred := data.calls.data["inferred_group"].drop_null().value_counts().to_pylist():
         text = (
             "{inferred_calls} calls report no group and are assigned to {inferred_group}: exactly the ranks of that group "
             "have such calls."
@@ -111,18 +111,18 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
         figures = [METRICS.figure("estimated", estimated)]
         notices.append(Notice("estimated", "low", text, "Record the same steps on every rank.", figures))
     unmatched = total_of(rows, "unmatched")
-    if unmatched and not data.alone:
+    if unmatched and not data.is_single:
         text = "{unmatched} calls appear on one worker only and are excluded from wait, transfer and bandwidth."
         figures = [METRICS.figure("unmatched", unmatched)]
         notices.append(Notice("unmatched", "low", text, "Record the same steps on every rank.", figures))
-    if data.alone:
+    if data.is_single:
         return notices
     notices += clock_notices(data)
     # The overlap of communication with missing kernels is unknown.
-    whole = [row for row in rows if row["worker"] not in data.stated.cut]
+    whole = [row for row in rows if row["worker"] not in data.reported.cut]
     report = blame(data)
     straggler_notices = straggler_findings(report, rows)
-    late_ones = {data.names[worker] for worker in report.found.told.tolist()}
+    late_ones = {data.names[worker] for worker in report.stragglers.significant.tolist()}
     if not straggler_notices and (uneven := uneven_compute(report, data, rows)) is not None:
         straggler_notices = [uneven]
     steps = dict(zip(data.names, data.step_counts.tolist(), strict=True))
@@ -130,7 +130,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     moved = [row for row in whole if not _reports_less_transit(data, row) and row["worker"] not in late_ones]
     return [
         *(straggler_notices or _waiting([means[str(row["worker"])] for row in whole])),
-        *_transferring([means[str(row["worker"])] for row in moved], data.stated.moving_ns),
+        *_transferring([means[str(row["worker"])] for row in moved], data.reported.moving_ns),
         *held,
         *notices,
     ]
@@ -142,14 +142,14 @@ def _more_suffix(count: int) -> str:
 
 def _bounded_without_group(data: JobData) -> int:
     """Number of bounded calls whose group has no reported size."""
-    calls = data.seen
+    calls = data.calls
     bound = calls.waiting.timing == TIMINGS.index(BOUND)
     return int((bound & (numbers_of(calls.data, "ranks_of_group") < 1)).sum())
 
 
 def _workers_with_missing_calls(data: JobData) -> str:
     """Workers with missing calls that other ranks of their group have, those with most first; empty if unknown."""
-    job_calls, one_each = data.seen, data.first_rows
+    job_calls, one_each = data.calls, data.first_rows
     bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
     # Uses codes: as text, lists of a thousand ranks per call take gigabytes.
     ranks, listed = texts_of(job_calls.data, "group_ranks")
@@ -257,7 +257,7 @@ def _bound_prefixes(row: Row) -> tuple[str, str]:
 
 def _reports_less_transit(data: JobData, row: Row) -> bool:
     """Whether the reported transit is below half of the upper bound of transfer: a rank is missing."""
-    moved = data.stated.moving_ns.get(str(row["worker"]))
+    moved = data.reported.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")
 
 

@@ -83,31 +83,31 @@ class JobData:
     """Labels of all steps of workers and calls, in order."""
     step_table: pa.Table
     """Selected steps of all workers; ``worker`` is a position in ``names``."""
-    seen: JobCalls
+    calls: JobCalls
     world_size: int | None
     process_groups: Sequence[Row]
     devices: Sequence[Row]
-    stated: ReportedJob
+    reported: ReportedJob
     """Communication reported by the workers, in the selected steps."""
     clocks: Clocks
     """Computed from whole traces, for any selection of steps."""
-    is_zero_stated: Bool
+    is_zero_reported: Bool
     """Workers with a reported clock reading."""
     kernels: pa.Table | None = None
     """Kernel times of workers in all steps; ``worker`` is a position in ``names``."""
-    whole: JobData | None = None
+    summary: JobData | None = None
     """The same data for all steps, if steps are selected."""
 
     @cached_property
     def sure(self) -> Sure:
         """Returns which lateness numbers exceed the clock error."""
-        return sure_of(self.seen.late, self.clocks, self.seen.worker)
+        return sure_of(self.calls.late, self.clocks, self.calls.worker)
 
     @cached_property
     def first_rows(self) -> Int64:
         """Returns one row per collective shared by several workers."""
-        matched = np.flatnonzero(self.seen.matched)
-        return matched[np.unique(self.seen.match[matched], return_index=True)[1]]
+        matched = np.flatnonzero(self.calls.matched)
+        return matched[np.unique(self.calls.match[matched], return_index=True)[1]]
 
     def one_each(self, values: Int64) -> Int64:
         """Returns one value per collective of a column with equal values within each collective."""
@@ -116,10 +116,10 @@ class JobData:
     @property
     def size(self) -> int | None:
         """Returns the recorded world size, else the lower bound from group sizes; None if unknown."""
-        return self.world_size or (self.stated.ranks_at_least if self.stated.ranks_at_least > 1 else None)
+        return self.world_size or (self.reported.ranks_at_least if self.reported.ranks_at_least > 1 else None)
 
     @property
-    def alone(self) -> bool:
+    def is_single(self) -> bool:
         """Returns whether there is only one worker, so that nothing can be matched."""
         return len(self.names) == 1
 
@@ -140,7 +140,7 @@ class JobData:
 
         The last column is for calls outside the steps. Wait and transfer are 0 for a single worker.
         """
-        calls, shape = self.seen, (len(self.names), len(self.labels) + 1)
+        calls, shape = self.calls, (len(self.names), len(self.labels) + 1)
         key = self._place
         latency = measure_by(key, calls.start_ns, calls.end_ns, shape[0] * shape[1])
         m = calls.matched
@@ -152,7 +152,7 @@ class JobData:
     def caused(self) -> Int64:
         """Returns how long the others wait for each worker in each step, ns, [worker, step]; the last column: outside the
         steps."""
-        calls, m, width = self.seen, self.seen.matched, len(self.labels) + 1
+        calls, m, width = self.calls, self.calls.matched, len(self.labels) + 1
         cause, at, length = caused_by(
             self._place[m], calls.start_ns[m], calls.moving_ns[m], calls.end_ns[m], calls.waiting.last[m]
         )
@@ -168,11 +168,11 @@ class JobData:
 
     @property
     def _place(self) -> Int64:
-        return self.seen.worker * (len(self.labels) + 1) + self.seen.step
+        return self.calls.worker * (len(self.labels) + 1) + self.calls.step
 
     def count(self, rows: Bool) -> Int64:
         """Returns the number of calls of each worker among these rows."""
-        return np.bincount(self.seen.worker[rows], minlength=len(self.names))
+        return np.bincount(self.calls.worker[rows], minlength=len(self.names))
 
 
 def job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
@@ -202,15 +202,15 @@ def _job_data(joined: Part, chosen: tuple[str, ...] | None) -> JobData:
         left_out=tuple(zip(left_out["worker"].to_pylist(), left_out["left_out"].to_pylist(), strict=True)),
         labels=labels,
         step_table=steps,
-        seen=seen,
+        calls=seen,
         world_size=world_size if isinstance(world_size, int) else None,
-        stated=reported_job({name: table for name, table in tables.items() if name in STATED}, names, chosen),
+        reported=reported_job({name: table for name, table in tables.items() if name in STATED}, names, chosen),
         process_groups=tables[j.GROUPS].to_pylist(),
         devices=tables[j.DEVICES].to_pylist(),
         clocks=clocks_from(tables[j.CLOCKS]),
-        is_zero_stated=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
+        is_zero_reported=tables[j.CLOCKS]["is_zero_stated"].to_numpy(),
         kernels=tables.get(j.KERNELS),
-        whole=None if chosen is None else _job_data(joined, None),
+        summary=None if chosen is None else _job_data(joined, None),
     )
 
 

@@ -34,7 +34,7 @@ _HUNDREDTHS = (5, 50, 95)
 
 def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
     """Returns the table of ``operations`` (a row per worker) merged over workers, longest first; empty for one worker."""
-    if data.alone or not operations.num_rows:
+    if data.is_single or not operations.num_rows:
         return {}
     described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
     # Groups without a description use their name.
@@ -50,11 +50,11 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
     low, middle, high = (quantile_by(kind, latency, count, hundredths).tolist() for hundredths in _HUNDREDTHS)
     least, most = (quantile_by(kind, calls, count, hundredths).tolist() for hundredths in (0, 100))
     places = {titles(row): at for at, row in enumerate(first.tolist())}
-    of_call, called = _kinds(data.seen.data, described)
+    of_call, called = _kinds(data.calls.data, described)
     workers = _distinct_counts(kind, texts_of(operations, "worker")[0], count)
-    groups = _group_counts(data.seen, of_call, called, places)
+    groups = _group_counts(data.calls, of_call, called, places)
     every = np.bincount(kind, weights=calls, minlength=count).astype(np.int64).tolist()
-    awaited, report = _most_awaited(data.seen, of_call, called, places), blame(data)
+    awaited, report = _most_awaited(data.calls, of_call, called, places), blame(data)
     rows: list[Row] = [
         {
             **dict(zip(_KEYS, titles(row), strict=True)),
@@ -69,7 +69,7 @@ def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
             "transfer_median_ns": transfer[at] if has_match[at] else None,
             "awaited_worker": data.names[awaited[at][0]] if at in awaited else None,
             "awaited_ns": awaited[at][1] if at in awaited else None,
-            "held_up_by": report.held_up_by(awaited[at][2]) if at in awaited else None,
+            "held_up_by": report.root_of_waits(awaited[at][2]) if at in awaited else None,
         }
         for at, row in enumerate(first.tolist())
     ]

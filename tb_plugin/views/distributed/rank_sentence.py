@@ -22,7 +22,7 @@ _HIGH_SHARE = 0.1
 def verdict(data: JobData, worker: str) -> Notices:
     """Returns the sentence about a worker; empty for unknown or single workers, and without step times."""
     notices = []
-    if not data.alone and worker in data.names:
+    if not data.is_single and worker in data.names:
         at = data.names.index(worker)
         notice = _cost_notice(data, at) if at in blame(data).costly else _wait_notice(data, at)
         notices = [] if notice is None else [notice]
@@ -35,9 +35,9 @@ def _cost_notice(data: JobData, at: int) -> Notice:
     share = lost / report.mean_ns
     figures = [METRICS.figure("lost_ns", lost), METRICS.figure("lost_share", share)]
     text = f"This rank costs the other ranks {{lost_ns}} {report.each} ({{lost_share}})"
-    slow = int(report.found.slow[at].sum())
+    slow = int(report.stragglers.slow[at].sum())
     if report.count > 1 and slow < report.count:
-        figures.append(METRICS.figure("worst_step", report.labels[int(np.argmax(report.found.lost_ns[at]))]))
+        figures.append(METRICS.figure("worst_step", report.labels[int(np.argmax(report.stragglers.lost_ns[at]))]))
         text += ", mostly in step {worst_step} (mean over all steps)"
     cells = why(report, at)
     if cause := cells.get("late_cause"):
@@ -51,7 +51,7 @@ def _cost_notice(data: JobData, at: int) -> Notice:
 
 def _wait_notice(data: JobData, at: int) -> Notice | None:
     steps = int(data.step_counts[at])
-    if not steps or not bool((data.seen.matched & (data.seen.worker == at)).any()):
+    if not steps or not bool((data.calls.matched & (data.calls.worker == at)).any()):
         return None
     wait = float(data.times[1][at, :-1].sum()) / steps
     figures: list[Figure] = [METRICS.figure("wait_ns", wait)]
@@ -73,7 +73,7 @@ def _wait_notice(data: JobData, at: int) -> Notice | None:
 
 def _main_cause(data: JobData, at: int) -> int | None:
     """The worker that causes more than half of another one's wait within steps; None if there is none."""
-    calls, width = data.seen, len(data.labels)
+    calls, width = data.calls, len(data.labels)
     root = blame(data).roots.by
     cause_of = np.where(root >= 0, root, calls.waiting.last)
     mine = calls.matched & (calls.worker == at) & (calls.step < width)

@@ -157,7 +157,7 @@ def _short(text: str) -> str:
 @remembered
 def worker_rows(data: JobData) -> list[Row]:
     """Returns a row per worker: sums over the selected steps, and the cost per step."""
-    job_calls, alone = data.seen, data.alone
+    job_calls, alone = data.calls, data.is_single
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
     one_each = data.first_rows
     last = job_calls.waiting.last[one_each]
@@ -190,7 +190,7 @@ def worker_rows(data: JobData) -> list[Row]:
             **{key: None if alone else int(values[w]) for key, values in counts.items()},
             "last_share": float(share[w]) if taking_part[w] else None,
             "lost_ns": lost[w],
-            "held_up_by": None if report is None else report.worker_held_up_by(w),
+            "held_up_by": None if report is None else report.root_of_worker(w),
         }
         for w, name in enumerate(data.names)
     ]
@@ -211,15 +211,15 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 def clock_rows(data: JobData) -> list[Row]:
     """Returns a row per worker: its clock, and the calls whose arrival order the clock shows."""
     clocks = data.clocks
-    counts = [data.count(data.seen.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
+    counts = [data.count(data.calls.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
     rows: list[Row] = []
     for w, name in enumerate(data.names):
-        known, how = bool(clocks.known[w]), HOW[clocks.how[w]]
+        known, how = bool(clocks.comparable[w]), HOW[clocks.how[w]]
         rows.append(
             {
                 "worker": name,
                 "clock_how": how,
-                "clock_offset_ns": int(clocks.offset_ns[w]) if known and data.is_zero_stated[w] else None,
+                "clock_offset_ns": int(clocks.offset_ns[w]) if known and data.is_zero_reported[w] else None,
                 "clock_drift_ppb": float(clocks.drift[w]) * 1e9 if how == DRIFT else None,
                 "clock_drift_error_ppb": float(clocks.drift_error[w]) * 1e9 if how == DRIFT else None,
                 "clock_residual_ns": int(clocks.residual_ns[w]) if known else None,
@@ -238,7 +238,7 @@ def clock_rows(data: JobData) -> list[Row]:
 def _steps(data: JobData) -> pa.Table:
     """A row per worker and step."""
     at = data.step_places
-    nothing = np.full(len(at[0]), data.alone)
+    nothing = np.full(len(at[0]), data.is_single)
     latency, wait, transfer = (times[at] for times in data.times)
     return pa.table(
         {
@@ -253,7 +253,7 @@ def _steps(data: JobData) -> pa.Table:
 
 def _operations(data: JobData) -> pa.Table:
     """Calls of a worker by collective, type and group, in order of their first call."""
-    job_calls = data.seen
+    job_calls = data.calls
     keys = ("collective", "dtype", "group")
     code = codes(job_calls.worker, *(texts_of(job_calls.data, key)[0] for key in keys))
     _, first, code = np.unique(code, return_index=True, return_inverse=True)
@@ -276,7 +276,7 @@ def _operations(data: JobData) -> pa.Table:
         **{key: job_calls.data[key].take(head).combine_chunks() for key in keys},
         "group_description": pa.array([described.get(name, "") for name in groups.to_pylist()], pa.string()),
         "calls": pa.array(calls),
-        "matched": _known(matched, np.full(count, not data.alone)),
+        "matched": _known(matched, np.full(count, not data.is_single)),
         "comm_bytes": _known(size, sized),
         "mean_comm_bytes": _known(size / calls, sized),
         "latency_ns": pa.array(latency),
@@ -305,7 +305,7 @@ def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float
 
 
 def _singles(data: JobData) -> pa.Table:
-    calls, w = data.seen, data.seen.waiting
+    calls, w = data.calls, data.calls.waiting
     m, count, late, sure = calls.matched, len(calls.worker), calls.late, data.sure
     wait = calls.end_ns - calls.start_ns - w.transfer_ns
     algorithm, bus = _bandwidth(calls, np.arange(count), count)

@@ -100,17 +100,17 @@ class Distributed(DeclaredView, entry=VIEW):
             tables["worst"] = worst
         if staged is not None:
             tables["stage_bubbles"] = staged[1]
-        if data.alone:
+        if data.is_single:
             tables.pop("stragglers")
-        tables |= job_frames(data.stated)
+        tables |= job_frames(data.reported)
         notices = findings(data, rows, _repeated(joined), params)
-        more = [*slow_nodes(data), *([] if data.stated else nothing_called(joined.frames[CALLS].data))]
+        more = [*slow_nodes(data), *([] if data.reported else nothing_called(joined.frames[CALLS].data))]
         if DUMPS in joined.frames:
             dumps = joined.frames[DUMPS].data
             more += recorder_notices(dumps)
             tables[DUMPS] = frame(DUMPS, "Flight recorders", dumps, ("worker", "group"), "worker")
-        if data.stated:
-            more += [*job_findings(data.stated), *job_notices(data.stated)]
+        if data.reported:
+            more += [*job_findings(data.reported), *job_notices(data.reported)]
         notices = sorted([*notices, *more], key=lambda notice: get_args(Severity).index(notice.severity))
         payloads = _payloads(data, rows, notices, tables["operations"])
         payloads |= {f"map_{name}": traffic_map(each, rank_nodes(data)) for name, each in sent.items()}
@@ -128,7 +128,7 @@ class Distributed(DeclaredView, entry=VIEW):
 def _meetings(data: JobData, params: Params) -> Frame:
     within = stretches_of(params.values(WITHIN))
     calls = frames(data)["collectives"].data
-    found = meetings(calls, data.names, data.seen.worker, data.seen.match, within)
+    found = meetings(calls, data.names, data.calls.worker, data.calls.match, within)
     return frame(MEETINGS, "Collectives", found, ("match", "worker"), "collective")
 
 
@@ -146,7 +146,7 @@ def _steps(joined: Part, params: Params) -> tuple[str, ...] | None:
 
 def _traffic(joined: Part, data: JobData) -> dict[str, Frame]:
     ranks = joined.frames[RANKS].data["rank"].to_pylist()
-    found = traffic_frame(data.seen.data, joined.frames[MEMBERS].data, ranks)
+    found = traffic_frame(data.calls.data, joined.frames[MEMBERS].data, ranks)
     return {} if found is None else {found.name: found}
 
 
@@ -162,12 +162,12 @@ def _payloads(data: JobData, rows: list[Row], notices: list[Notice], operations:
         "findings": Notices("findings", "Findings", "training", notices),
         "overlap": _bars(data, rows, "overlap", "Computation and communication", _STEP_PARTS),
     }
-    if not data.alone:
+    if not data.is_single:
         parts = (("transfer_ns", "transfer"), ("wait_ns", "wait"))
         titles = _BOUND_TITLES if total_of(rows, "bounded") else {}
         payloads["waiting"] = _bars(data, in_steps(data, rows), "waiting", "Wait and transfer", parts, titles)
     payloads |= {series.name: series for series in bandwidth_series(data)}
-    payloads |= {series.name: series for series in job_series(data.stated, measured=not data.alone)}
+    payloads |= {series.name: series for series in job_series(data.reported, measured=not data.is_single)}
     for name, payload in payloads.items():
         if isinstance(payload, Series) and payload.style == "stacked_bars":
             payloads[name] = fewer(payload, data, rows)
@@ -175,10 +175,10 @@ def _payloads(data: JobData, rows: list[Row], notices: list[Notice], operations:
 
 
 def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
-    figures_of_slow = [] if data.alone else _slowest_rank(data)
+    figures_of_slow = [] if data.is_single else _slowest_rank(data)
     first = figures_of_slow or _exposed(data, rows)
     figures = [*first, METRICS.figure("workers", len(data.names)), _world_size(data)]
-    if not data.alone:
+    if not data.is_single:
         figures += [
             METRICS.figure(
                 "wait_share",
@@ -197,7 +197,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
 
 def _exposed(data: JobData, rows: list[Row]) -> list[Figure]:
     """Share of exposed communication in the steps of the workers with known kernels."""
-    share = exposed_share([row for row in rows if row["worker"] not in data.stated.cut])
+    share = exposed_share([row for row in rows if row["worker"] not in data.reported.cut])
     return [] if share is None else [METRICS.figure("communication_exposed", share)]
 
 
@@ -275,7 +275,7 @@ def _bars(
         for key, category in parts
     ]
     note = "mean step"
-    if name == "overlap" and data.alone:
+    if name == "overlap" and data.is_single:
         note += "; communication includes wait"
     return Series(name, title, note, METRICS.metric("worker"), list(data.names), lines, "stacked_bars")
 

@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Events",
     order=340,
     model=TRACE,
-    traits=Traits("Ask", "detail", whole=""),
+    traits=Traits("Ask", "detail", phase_note=""),
     http=ViewText(
         parameters=(
             "`where` as for tables (`name`, `kind`, `operator`, `input_shape`, `module`, `phase`, `grid`, "

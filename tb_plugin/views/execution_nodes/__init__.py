@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Execution trace",
     order=310,
     model=EXECUTION_TRACE,
-    traits=Traits("Work", whole="An execution trace has no phases."),
+    traits=Traits("Work", phase_note="An execution trace has no phases."),
     http=ViewText(
         parameters=(
             "`function_id` (what the trace of the same recording calls `Record function id`) or `node_number` "

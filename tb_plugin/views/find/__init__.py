@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Find",
     order=400,
     model=TRACE,
-    traits=Traits("Ask", "detail", whole=""),
+    traits=Traits("Ask", "detail", phase_note=""),
     http=ViewText(
         parameters=(
             "`in` (`names`; `args`: texts recorded with the event and its category, and numbers without a column "

@@ -27,8 +27,8 @@ VIEW = ViewEntry(
     model=TRACE,
     traits=Traits(
         "Summary",
-        kept=True,
-        whole="Findings cover whole steps, not phases.",
+        cached=True,
+        phase_note="Findings cover whole steps, not phases.",
         tables=("savings",),
     ),
     missing=_missing,

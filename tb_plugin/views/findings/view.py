@@ -62,7 +62,7 @@ class FindingsAnalysis(DeclaredView, entry=VIEW):
         """Returns the findings and their events. Raises BadRequest for unknown steps."""
         out = left_out(params)
         findings = findings_of(trace, params.steps, out)
-        own = [each.table for each in findings.found if each.table is not None]
+        own = [each.table for each in findings.all if each.table is not None]
         frames = {frame.name: frame for frame in (_table(findings), _events(trace, findings), *own)}
         payloads: dict[str, Payload] = {
             "summary": _summary(trace, findings, params.steps),
@@ -90,13 +90,13 @@ def _summary(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | No
     figures = [
         length,
         *([METRICS.figure("unrecorded_ns", unrecorded, note="per step", window=CHOSEN_STEPS)] if unrecorded else []),
-        METRICS.figure("findings", len(findings.found)),
+        METRICS.figure("findings", len(findings.all)),
     ]
     return Figures("summary", "Findings", "", figures, "headline")
 
 
 def _together(trace: TraceTable, findings: Findings, chosen: tuple[str, ...] | None) -> Figures:
-    whole, busy = findings.together, findings.utilization
+    whole, busy = findings.combined, findings.utilization
     known = "without unrecorded work" if break_down(trace, chosen).parts[UNRECORDED].any() else ""
     figures = [
         METRICS.figure("saving_low_ns", whole.low_ns),
@@ -148,11 +148,11 @@ def _facts(trace: TraceTable, findings: Findings) -> dict[str, Number]:
     if not trace.report.complete:
         return {}
     facts: dict[str, Number] = {
-        "findings.count": len(findings.found),
-        "findings.total_low_ns": findings.together.low_ns,
-        "findings.total_high_ns": findings.together.high_ns,
+        "findings.count": len(findings.all),
+        "findings.total_low_ns": findings.combined.low_ns,
+        "findings.total_high_ns": findings.combined.high_ns,
     }
-    savings = {each.rule.id: each.notice.saving for each in findings.found}
+    savings = {each.rule.id: each.notice.saving for each in findings.all}
     for rule in regular_rules():
         if rule.id in findings.counted:
             saving = savings.get(rule.id)
@@ -175,14 +175,14 @@ def _table(findings: Findings) -> Frame:
         "saving_ratio": pa.array(
             [saving.high_ns / step if saving and step else None for saving in savings], pa.float64()
         ),
-        "evidence": pa.array([each.event_count for each in findings.found], pa.int64()),
+        "evidence": pa.array([each.event_count for each in findings.all], pa.int64()),
     }
     return Frame("savings", "Savings", METRICS.columns(*data), pa.table(data), ("rule",), "finding")
 
 
 def _events(trace: TraceTable, findings: Findings) -> Frame:
-    rows = np.concatenate([each.events for each in findings.found] or [np.empty(0, np.int64)]).astype(np.int64)
-    rule = [each.rule.id for each in findings.found for _ in range(len(each.events))]
+    rows = np.concatenate([each.events for each in findings.all] or [np.empty(0, np.int64)]).astype(np.int64)
+    rule = [each.rule.id for each in findings.all for _ in range(len(each.events))]
     launch = trace.launch[rows]
     lines = code_lines(trace)
     line = lines.of[np.where(launch == MISSING, rows, launch)].astype(np.int64)

@@ -30,7 +30,7 @@ VIEW = ViewEntry(
     "Graphs",
     order=80,
     model=TRACE,
-    traits=Traits("Work", whole="", tables=("graphs",)),
+    traits=Traits("Work", phase_note="", tables=("graphs",)),
     missing=_missing,
     http=ViewText(
         payloads=(

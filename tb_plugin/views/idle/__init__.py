@@ -28,7 +28,9 @@ VIEW = ViewEntry(
     "Idle time",
     order=160,
     model=TRACE,
-    traits=Traits("Time", whole="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",)),
+    traits=Traits(
+        "Time", phase_note="Idle time belongs to devices and steps, not to a phase.", tables=("idle_causes",)
+    ),
     missing=_missing,
     http=ViewText(
         payloads=(

@@ -25,7 +25,7 @@ VIEW = ViewEntry(
     "Launches",
     order=150,
     model=TRACE,
-    traits=Traits("Time", whole="", tables=("runtime_calls", "runtime_calls_by_caller")),
+    traits=Traits("Time", phase_note="", tables=("runtime_calls", "runtime_calls_by_caller")),
     missing=_missing,
     http=ViewText(
         payloads=(

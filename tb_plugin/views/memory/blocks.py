@@ -96,11 +96,11 @@ class _Numbers:
 
 def _recorded_columns(blocks: pa.Table, origins: Origins) -> list[str]:
     empty = {key for key in _STATED if blocks[key].null_count == blocks.num_rows}
-    return [key for key in origins.told(_BLOCK_KEYS) if key not in empty]
+    return [key for key in origins.recorded(_BLOCK_KEYS) if key not in empty]
 
 
 def _numbers(trace: TraceTable, device: Device, place: int) -> _Numbers:
-    blocks, pooled = device.blocks, trace.stated_memory.pooled_ns
+    blocks, pooled = device.blocks, trace.reported_memory.pooled_ns
     has_allocation = blocks.allocation != MISSING
     return _Numbers(
         device=np.full(len(blocks.bytes), place),
@@ -148,7 +148,7 @@ def _table(trace: TraceTable, owners: Owners, origins: Origins, of: _Numbers, na
 def _recorded(trace: TraceTable, of: _Numbers) -> pa.Array:
     """Returns sizes with the sign that the profile gives them; null if it gives none."""
     older = of.begin == MISSING
-    if not len(trace.stated_memory.name) or not older.any():
+    if not len(trace.reported_memory.name) or not older.any():
         return pa.nulls(len(of.bytes), pa.int64())
     return pa.array(np.where(older, -of.bytes, of.bytes))
 

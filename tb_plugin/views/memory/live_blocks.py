@@ -35,7 +35,7 @@ def live_at(scene: Scene, device: Device, at: int) -> Live:
     """Returns the blocks that are live after the event at a position, and the rest, which is older than the trace."""
     total = device.level(at)
     blocks = device.blocks
-    alive = np.flatnonzero(blocks.told(at))
+    alive = np.flatnonzero(blocks.live_at(at))
     if not (device.has_addresses and device.has_totals):
         alive, total = alive[:0], 0
     event = device.record[blocks.allocation[alive]]
@@ -80,12 +80,12 @@ def live_frame(scene: Scene, found: Sequence[Live], when: str) -> Frame:
         name="memory_peak",
         title=f"Live {when}",
         columns=METRICS.columns(
-            *scene.origins.told((*keys, "device", "blocks", "live_bytes")),
+            *scene.origins.recorded((*keys, "device", "blocks", "live_bytes")),
             hidden=hidden_of(found),
             share=("live_bytes",),
         ),
         data=table.sort_by([("live_bytes", "descending"), *order]),
-        row_key=("device", *scene.origins.told(reversed(keys))),
+        row_key=("device", *scene.origins.recorded(reversed(keys))),
         name_column="name",
         sort=Sort("live_bytes", True),
     )

@@ -21,7 +21,7 @@ class Outline:
 
     time_ns: Int64
     at: Int64
-    known: Bool
+    recorded: Bool
 
 
 def outline_of(time_ns: Int64, window: MemoryRange, kept: Int64) -> Outline:

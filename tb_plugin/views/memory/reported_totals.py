@@ -72,10 +72,10 @@ def reported_totals(trace: TraceTable, params: Params, window: MemoryRange) -> R
 def reported_notices(scene: Scene, device: Device) -> list[Notice]:
     """Returns notices about a profile that reports the allocating operators; none for other profiles."""
     trace, blocks = scene.trace, device.blocks
-    if not len(trace.stated_memory.name):
+    if not len(trace.reported_memory.name):
         return []
     event = device.record[blocks.allocation[blocks.allocation != MISSING]]
-    named = event[trace.stated_memory.name[event] != MISSING]
+    named = event[trace.reported_memory.name[event] != MISSING]
     without_call = int((scene.owners.operator[named] == MISSING).sum())
     notices = []
     if len(named):

@@ -117,8 +117,8 @@ def live_bars(scene: Scene, device: Device, live: Live, when: str) -> dict[str, 
     }
     known = {
         "module": ("live_modules", (scene.owners.module != MISSING).any()),
-        "allocation_frame": ("live_frames", scene.origins.frame.known),
-        "allocation_phase": ("live_phases", scene.origins.phase.known),
+        "allocation_frame": ("live_frames", scene.origins.frame.is_recorded),
+        "allocation_phase": ("live_phases", scene.origins.phase.is_recorded),
     }
     for key, (name, there) in known.items():
         if there:

@@ -82,13 +82,13 @@ def step_frame(scene: Scene, devices: Sequence[Device], every: Sequence[StepBloc
          **dict.fromkeys(_SUMS, pa.int64())}
     )  # fmt: skip
     found = [_survivors(scene, device, blocks, schema) for device, blocks in zip(devices, every, strict=True)]
-    keys = scene.origins.told(("allocation_step", *_OWNER, "device"))
+    keys = scene.origins.recorded(("allocation_step", *_OWNER, "device"))
     order = [("kept_to_end_bytes", "descending"), ("kept_bytes", "descending")]
     return Frame(
         name="memory_steps",
         title="Retained per step",
         columns=METRICS.columns(
-            *scene.origins.told(("name", "allocation_step", "module", "allocation_frame", "device", *_SUMS)),
+            *scene.origins.recorded(("name", "allocation_step", "module", "allocation_frame", "device", *_SUMS)),
             hidden=hidden_of(devices),
             share=("kept_bytes",),
         ),

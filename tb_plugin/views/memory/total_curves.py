@@ -255,7 +255,7 @@ def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, widt
     for i, ((one, key), level) in enumerate(zip(lines, levels, strict=True)):
         values = np.append(level, MISSING)[drawn.at]
         colour = LEVELS[key] if chosen else f"slice{i}"
-        curves.append(Line(_title(one, key, chosen), colour, values_of(values, drawn.known & (values >= 0))))
+        curves.append(Line(_title(one, key, chosen), colour, values_of(values, drawn.recorded & (values >= 0))))
     title = f"{chosen} over time" if chosen else "Reserved per allocator"
     return Series(
         "allocator_curve", title, some[0].device, METRICS.metric("moment_ns"), drawn.time_ns.tolist(), curves, "lines"

@@ -194,10 +194,10 @@ def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
     drawn = outline_of(device.time_ns, window, inside[detail_of(device.time_ns[inside], levels, window, width)])
     at = drawn.at
     level = METRICS.metric("allocated_bytes" if device.has_totals else "change_bytes")
-    lines = [Line(level, "kernel", values_of(np.append(device.allocated, device.before)[at], drawn.known))]
+    lines = [Line(level, "kernel", values_of(np.append(device.allocated, device.before)[at], drawn.recorded))]
     if (device.reserved > 0).any():
         reserved = device.reserved[np.maximum(at, 0)]  # unknown before the first event: draw the level after it
-        known = drawn.known & (reserved != MISSING)
+        known = drawn.recorded & (reserved != MISSING)
         lines.append(Line(METRICS.metric("reserved_bytes"), "memcpy", values_of(reserved, known)))
     x = drawn.time_ns.tolist()
     return Series("curve", "Memory over time", device.name, METRICS.metric("moment_ns"), x, lines, "lines")

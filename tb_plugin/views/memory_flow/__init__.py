@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Memory flow",
     order=190,
     model=MEMORY_FLOW,
-    traits=Traits("Memory", whole="A memory flow has no phases.", tables=("tensors_at", "flow_producers")),
+    traits=Traits("Memory", phase_note="A memory flow has no phases.", tables=("tensors_at", "flow_producers")),
     http=ViewText(
         parameters=(
             "`start_ns`, `end_ns` (range of time), `low`, `high` (range on the address axis of `flow`), `at_ns` "

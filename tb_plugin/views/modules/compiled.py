@@ -109,7 +109,7 @@ def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> 
         "compiled_code": trace.strings.take(_first_known(compiled.code, groups)),
         "region_modules": _modules_of(trace, modules, compiled, groups),
         "calls": sums["calls"],
-        **({"replayed_calls": sums["replayed_calls"]} if len(calls.held) else {}),
+        **({"replayed_calls": sums["replayed_calls"]} if len(calls.enclosed) else {}),
         **{key: sums[key] for key in TIMES if sums[key].any() or key == "host_total_ns"},
         "graph": _graphs(trace, _first_known(compiled.graph, groups)),
         "backward_graph": _graphs(trace, _first_known(compiled.backward, groups)),

@@ -66,8 +66,8 @@ class Modules(DeclaredView, entry=VIEW):
         payloads: dict[str, Payload] = {}
         if len(calls.row):
             payloads["tree"] = _tree(trace, selection, calls, compiled, keys)
-            if calls.apart.operators:
-                notices = [_apart_notice(calls.apart)]
+            if calls.unmatched.operators:
+                notices = [_apart_notice(calls.unmatched)]
                 payloads["data_quality"] = Notices("data_quality", "About these numbers", "data", notices)
             if shares := attribution_shares(trace, selection.of(trace, *DEVICE_WORK), EventKind.MODULE):
                 payloads["replayed"] = shares
@@ -78,9 +78,9 @@ class Modules(DeclaredView, entry=VIEW):
             facts={
                 "modules.calls": int((~calls.is_replayed).sum()),
                 "modules.names": frames["modules"].data.num_rows,
-                "modules.backward_apart": calls.apart.operators,
-                "modules.backward_apart_untied": calls.apart.untied,
-                "modules.backward_apart_ns": calls.apart.host_ns,
+                "modules.backward_apart": calls.unmatched.operators,
+                "modules.backward_apart_untied": calls.unmatched.untied,
+                "modules.backward_apart_ns": calls.unmatched.host_ns,
             },
             frames=frames,
             payloads=payloads,
@@ -113,7 +113,7 @@ def _called(trace: TraceTable, rows: Int64) -> Called:
 def _columns(calls: HostCalls) -> list[str]:
     """Columns that apply: device columns with a device, backward columns with a recorded backward pass."""
     backward = bool(calls.backward_host.any() or calls.backward_device.any())
-    keys = ["module", "calls", *(["replayed_calls"] if len(calls.held) else [])]
+    keys = ["module", "calls", *(["replayed_calls"] if len(calls.enclosed) else [])]
     if calls.device.any() or calls.backward_device.any():
         keys += ["device_total_ns", "device_self_ns"]
         keys += ["backward_device_total_ns", "backward_device_self_ns"] if backward else []

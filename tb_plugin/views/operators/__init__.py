@@ -15,7 +15,10 @@ def _missing(trace: TraceTable) -> Missing | None:
     from tb_plugin.model.trace.reported_operators import reported_operators
     from tb_plugin.model.trace.schema import DEVICE_WORK, EventKind, of_kind
 
-    if of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any() or reported_operators(trace.stated) is not None:
+    if (
+        of_kind(trace.kind, EventKind.OPERATOR, *DEVICE_WORK).any()
+        or reported_operators(trace.reported_tables) is not None
+    ):
         return None
     return Missing("The trace contains no operators.", trace.recorder.todo("view.operators"))
 
@@ -26,7 +29,7 @@ VIEW = ViewEntry(
     "Operators",
     order=50,
     model=TRACE,
-    traits=Traits("Work", whole="", tables=("operators", "operators_by_shape")),
+    traits=Traits("Work", phase_note="", tables=("operators", "operators_by_shape")),
     missing=_missing,
     http=ViewText(
         payloads=(

@@ -104,7 +104,7 @@ class Operators(DeclaredView, entry=VIEW):
         has_device = bool(calls.device_total_ns.any() or calls.no_operator_ns)
         units = matrix_units(trace, selection.of(trace, EventKind.KERNEL)) if stated is None else ""
         cores = trace.recorder.kernels.counted_word if has_device else ""
-        shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()), bool(len(calls.held)))
+        shown = _Shown(has_device, units, cores, bool(calls.runtime_self_ns.any()), bool(len(calls.enclosed)))
         frames = {
             "operators": _by_name(calls, shown),
             "operators_by_shape": _by_shape(calls, shown),
@@ -258,7 +258,7 @@ def _in_replays(calls: Calls, groups: Groups, grouped: Int64 | Bool | slice) -> 
     """Number of replays with work of each group; ``grouped`` are the calls behind the groups."""
     of = np.full(len(calls.row), MISSING, np.int64)
     of[grouped] = groups.of
-    return calls.held.count(of, len(groups))
+    return calls.enclosed.count(of, len(groups))
 
 
 def _with_rest(data: dict[str, pa.Array], no_operator_ns: int) -> pa.Table:

@@ -227,7 +227,7 @@ def _device_events(trace: TraceTable) -> list[Notice]:
     notices = []
     work = of_kind(trace.kind, *DEVICE_WORK)
     if not work.any():
-        if trace.coverage.whole is not None or not trace.report.complete:
+        if trace.coverage.full is not None or not trace.report.complete:
             return []  # a window or a truncated file may hide some
         if (trace.kind == EventKind.RUNTIME).any() or trace.metadata.get("deviceProperties"):
             notices.append(
@@ -332,7 +332,7 @@ _UNANSWERED = {
 
 def _steps(trace: TraceTable) -> list[Notice]:
     notices = []
-    stepped = trace.steps.recorded or (trace.coverage.whole and trace.coverage.whole.steps)
+    stepped = trace.steps.recorded or (trace.coverage.full and trace.coverage.full.steps)
     if not stepped and not is_range_trace(trace):
         notices.append(
             _notice(
@@ -384,7 +384,7 @@ def _advice_if_recorded(trace: TraceTable, option: str, what: str) -> str:
 
 def _options(trace: TraceTable) -> list[Notice]:
     operators = trace.kind == EventKind.OPERATOR
-    if not operators.any() or trace.coverage.whole is not None:
+    if not operators.any() or trace.coverage.full is not None:
         return []  # the data outside a window is unknown
     notices = []
     if not (trace.operators.shapes != MISSING).any():

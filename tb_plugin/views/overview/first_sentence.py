@@ -297,7 +297,7 @@ def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notic
 
 def _fusible(verdict: Verdict, findings: Findings) -> list[Figure]:
     """Saving by kernel fusion and the kernels to fuse; empty if the GPU is not the limit or another finding ranks first."""
-    first = findings.found[0] if findings.found else None
+    first = findings.all[0] if findings.all else None
     if verdict.limit is not Limit.GPU or first is None or first.rule.id != "unfused_kernels" or not first.notice.saving:
         return []
     classes = [each for each in first.notice.figures if each.metric.key == "run_classes"]
@@ -316,7 +316,7 @@ def _launching(findings: Findings) -> list[Figure]:
     keys = ("launch_every_ns", "kernel_median_ns")
     return [
         figure
-        for each in findings.found
+        for each in findings.all
         if each.rule.id == "launch_bound"
         for figure in each.notice.figures
         if figure.metric.key in keys

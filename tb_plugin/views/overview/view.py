@@ -249,7 +249,7 @@ def _categories(breakdown: StepShares, has_device: bool) -> list[str]:
     device = ("kernel", "memcpy", "memset", "runtime")
     return [
         c
-        for c in breakdown.shown
+        for c in breakdown.categories
         if (has_device or c not in device or breakdown.parts[c].any())
         and (c not in ("communication", "dataloader") or breakdown.parts[c].any())
     ]
@@ -290,12 +290,12 @@ def _average(breakdown: StepShares, has_device: bool, title: str) -> Breakdown:
 
 def _frame(breakdown: StepShares) -> Frame:
     data = {"step": pa.array(breakdown.label, pa.string())}
-    data |= {f"{c}_ns": pa.array(breakdown.parts[c]) for c in breakdown.shown}
+    data |= {f"{c}_ns": pa.array(breakdown.parts[c]) for c in breakdown.categories}
     data["total_ns"] = pa.array(breakdown.total)
     return Frame(
         name="steps",
         title="Steps",
-        columns=[*METRICS.columns("step", *(f"{c}_ns" for c in breakdown.shown)), Column(TOTAL)],
+        columns=[*METRICS.columns("step", *(f"{c}_ns" for c in breakdown.categories)), Column(TOTAL)],
         data=pa.table(data),
         row_key=("step",),
         name_column="step",
@@ -317,7 +317,7 @@ def _facts(
         "overview.steps": len(breakdown.label),
         "overview.step_time_mean_ns": float(breakdown.total.mean()) if len(breakdown.total) else None,
     }
-    facts |= {f"overview.breakdown.{c}_mean_ns": breakdown.mean(c) for c in breakdown.shown}
+    facts |= {f"overview.breakdown.{c}_mean_ns": breakdown.mean(c) for c in breakdown.categories}
     for device, time in times.items():
         facts |= {
             f"device.{device}.{key}": value for key, value in asdict(time).items() if key != "unrecorded_ns" or value

@@ -25,7 +25,7 @@ VIEW = ViewEntry(
     "Parallelism",
     order=140,
     model=TRACE,
-    traits=Traits("Work", hidden=True, whole="", tables=("roles",)),
+    traits=Traits("Work", hidden=True, phase_note="", tables=("roles",)),
     missing=_missing,
     http=ViewText(
         payloads="`summary` (Figures), `roles` (Table); if work has a role.",

@@ -28,7 +28,7 @@ VIEW = ViewEntry(
     "Phases",
     order=130,
     model=TRACE,
-    traits=Traits("Time", whole="", tables=("phases", "phase_steps")),
+    traits=Traits("Time", phase_note="", tables=("phases", "phase_steps")),
     missing=_missing,
     http=ViewText(
         payloads=(

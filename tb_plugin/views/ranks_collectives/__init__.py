@@ -11,7 +11,9 @@ VIEW = ViewEntry(
     "Ranks",
     order=300,
     model=FLIGHT,
-    traits=Traits("Ranks", whole="A flight recorder has no phases.", tables=("matched_collectives", "rank_progress")),
+    traits=Traits(
+        "Ranks", phase_note="A flight recorder has no phases.", tables=("matched_collectives", "rank_progress")
+    ),
     scope="workers",
     http=ViewText(
         payloads=(

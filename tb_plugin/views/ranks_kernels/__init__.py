@@ -27,7 +27,9 @@ VIEW = ViewEntry(
     "Rank kernels",
     order=260,
     model=TRACE,
-    traits=Traits("Ranks", "picture", hidden=True, whole="It compares steps of all workers.", tables=(ACROSS, OF_RANK)),
+    traits=Traits(
+        "Ranks", "picture", hidden=True, phase_note="It compares steps of all workers.", tables=(ACROSS, OF_RANK)
+    ),
     scope="workers",
     missing=_missing,
     http=ViewText(

@@ -142,7 +142,7 @@ class Kind:
     """Total per step of each worker."""
     absent: bool = False
     """Some worker did not run it."""
-    only: str | None = None
+    single: str | None = None
     """The only worker that ran it; None if several did or if skipped kinds hide others."""
 
     @property
@@ -172,7 +172,7 @@ class Kind:
         return 0.0 if self.absent else min(self.per_step)
 
     @property
-    def apart_ns(self) -> float:
+    def spread_ns(self) -> float:
         """Returns the range of totals per step, ns."""
         return max(self.per_step) - self.shortest_ns
 
@@ -261,12 +261,12 @@ def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
 
 
 def _frame_across(kinds: Sequence[Kind]) -> Frame:
-    kinds = sorted(kinds, key=lambda kind: (-kind.apart_ns, -kind.variance, kind.key))
+    kinds = sorted(kinds, key=lambda kind: (-kind.spread_ns, -kind.variance, kind.key))
     columns = {
         **_texts([kind.key for kind in kinds]),
-        "total_apart_ns": pa.array([kind.apart_ns for kind in kinds], pa.float64()),
+        "total_apart_ns": pa.array([kind.spread_ns for kind in kinds], pa.float64()),
         "longest_worker": pa.array([kind.workers[kind.longest] for kind in kinds], pa.string()),
-        "only_worker": pa.array([kind.only for kind in kinds], pa.string()),
+        "only_worker": pa.array([kind.single for kind in kinds], pa.string()),
         "ranks_deviation_ns": pa.array([sqrt(kind.variance) for kind in kinds], pa.float64()),
         "slowest_ratio": pa.array([kind.slower for kind in kinds], pa.float64()),
         "slowest_worker": pa.array([kind.workers[kind.slowest] for kind in kinds], pa.string()),
@@ -335,12 +335,12 @@ def _answer(kinds: Sequence[Kind], workers: int) -> Iterator[Notice]:
 
 def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
     """The kernel whose total differs most, and kernels that run on one worker only."""
-    kind = min(kinds, key=lambda kind: (-kind.apart_ns, kind.key))
-    if not kind.apart_ns:
+    kind = min(kinds, key=lambda kind: (-kind.spread_ns, kind.key))
+    if not kind.spread_ns:
         return
     figures = [METRICS.figure("name", kind.key[0]), METRICS.figure("longest_total_ns", max(kind.per_step))]
-    if kind.only is not None:
-        figures.append(METRICS.figure("only_worker", kind.only))
+    if kind.single is not None:
+        figures.append(METRICS.figure("only_worker", kind.single))
         text = "{name} takes {longest_total_ns} per step and runs only on {only_worker}, of the workers with kernels."
     else:
         worker = METRICS.figure("longest_worker", kind.workers[kind.longest])
@@ -349,7 +349,7 @@ def _total_notice(kinds: Sequence[Kind]) -> Iterator[Notice]:
             "The total time of {name} differs most: {longest_total_ns} per step on {longest_worker}, {shortest_total_ns} "
             "where it takes least."
         )
-    if (lone := sum(each.only is not None for each in kinds)) > 1:
+    if (lone := sum(each.single is not None for each in kinds)) > 1:
         figures.append(METRICS.figure("lone_kinds", lone))
         text += " {lone_kinds} kinds of kernels run on one worker only."
     yield Notice("kernels_apart", "info", text, "", figures)

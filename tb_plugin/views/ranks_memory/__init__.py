@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Ranks",
     order=280,
     model=SNAPSHOT,
-    traits=Traits("Ranks", whole="A snapshot has no phases.", tables=("rank_memory",)),
+    traits=Traits("Ranks", phase_note="A snapshot has no phases.", tables=("rank_memory",)),
     scope="workers",
     http=ViewText(
         payloads=(

@@ -49,7 +49,7 @@ class RanksMemory(DeclaredView, entry=VIEW):
         row: dict[str, list[int | str | None]] = {"device": [device.name]}
         row |= {key: [int(value)] for key, value in zip(_LEVELS, values, strict=True)}
         for i, key in enumerate(_CATEGORIES):
-            row[key] = [int(size[code == i].sum()) if found.known else None]
+            row[key] = [int(size[code == i].sum()) if found.has_any else None]
         data = pa.table(
             {key: pa.array(value, pa.string() if key == "device" else pa.int64()) for key, value in row.items()}
         )
@@ -154,6 +154,6 @@ def _repeated(parts: Sequence[Part]) -> list[Notice]:
     found = repeated([counts_of(part) for part in parts])
     if found is None:
         return []
-    text = f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {found.said}."
+    text = f"All {{workers}} ranks hold {{repeated_bytes}} in blocks of the same sizes: {found.sentence}."
     same = sum(alike_in([counts_of(part, _AT_PEAK) for part in parts]).values())
     return [redundant(found, text, at_peak=same * (found.ranks - 1) // found.ranks)]

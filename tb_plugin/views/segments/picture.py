@@ -20,7 +20,7 @@ MOST_PIECES = 30_000
 
 def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
     """Returns the map of a moment; ``in_way`` flags the blocks in the way of a request."""
-    device, rows = moment.held, moment.rows
+    device, rows = moment.levels, moment.rows
     snapshot = device.snapshot
     of, keys = _groups(moment)
     first, cell = _pieces(moment)
@@ -62,7 +62,7 @@ def picture_of(moment: Moment, in_way: Bool) -> MemoryMap:
 def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
     """Returns the group of each row, and stream and pool of each group; the shared pool and its default stream come first."""
     pairs = list(zip(moment.rows.pool.tolist(), moment.rows.stream.tolist(), strict=True))
-    snapshot = moment.held.snapshot
+    snapshot = moment.levels.snapshot
 
     def rank(pair: tuple[int, int]) -> tuple[object, ...]:
         pool, stream = pair
@@ -77,7 +77,7 @@ def _groups(moment: Moment) -> tuple[Int64, list[tuple[int, int]]]:
 
 
 def _group_payloads(moment: Moment, of: Int64, keys: list[tuple[int, int]]) -> list[MapGroup]:
-    snapshot, rows = moment.held.snapshot, moment.rows
+    snapshot, rows = moment.levels.snapshot, moment.rows
     pool = pool_texts(snapshot, np.array([pair[0] for pair in keys], np.int64)).to_pylist()
     stream = stream_texts(snapshot, np.array([pair[1] for pair in keys], np.int64)).to_pylist()
 

@@ -30,12 +30,12 @@ _CHUNK = 1 << 20
 
 def usual_request(moment: Moment, oom: RunningOut | None) -> int:
     """Returns the default request size for the gap figures."""
-    return oom.asked if oom else int(moment.size.max(initial=0))
+    return oom.requested if oom else int(moment.size.max(initial=0))
 
 
 def summary_of(moment: Moment) -> Figures:
     """Returns the headline of a moment."""
-    device, free, largest = moment.held, moment.free, moment.largest_gap
+    device, free, largest = moment.levels, moment.free, moment.largest_gap
     outside = device.block("size")[moment.outside]
     requested = device.block("requested")[moment.block]
     known = (requested != MISSING) & ~moment.is_pending

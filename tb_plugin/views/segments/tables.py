@@ -25,7 +25,7 @@ KINDS = np.array(["small", "large", "small expandable", "large expandable"])
 def segments_frame(moment: Moment) -> Frame:
     """Returns the segments with their allocated and free bytes."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
-    snapshot = moment.held.snapshot
+    snapshot = moment.levels.snapshot
     words = stack_words(snapshot)
     largest = np.zeros(len(rows), np.int64)
     np.maximum.at(largest, gaps.row, gaps.size)
@@ -70,7 +70,7 @@ def _kinds(is_large: Bool, is_expandable: Bool) -> pa.Array:
 def pools_frame(moment: Moment, request: int) -> Frame:
     """Returns the memory of each stream, pool and segment kind, and the free bytes too small for a request."""
     rows, gaps, pending = moment.rows, moment.gaps, moment.is_pending
-    snapshot = moment.held.snapshot
+    snapshot = moment.levels.snapshot
     keys = np.stack(
         (rows.pool, rows.stream, rows.is_large.astype(np.int64), rows.is_expandable.astype(np.int64)), axis=1
     )
@@ -117,7 +117,7 @@ def pools_frame(moment: Moment, request: int) -> Frame:
 
 def blocks_frame(moment: Moment) -> Frame:
     """Returns the largest live blocks, including those outside known segments."""
-    device = moment.held
+    device = moment.levels
     rows = np.concatenate((moment.block, moment.outside))
     size = device.block("size")[rows]
     rows = rows[np.argsort(-size, kind="stable")[:MOST_BLOCKS]]
@@ -160,7 +160,7 @@ def pinning_frame(moment: Moment) -> Frame:
 
 
 def _blocks(moment: Moment, rows: Int64) -> pa.Table:
-    device = moment.held
+    device = moment.levels
     snapshot, words = device.snapshot, stack_words(device.snapshot)
     stack, begin = device.block("stack")[rows], device.block("begin")[rows]
     requested = device.block("requested")[rows]

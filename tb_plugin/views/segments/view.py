@@ -109,7 +109,7 @@ def _answer_of(moment: Moment, oom: RunningOut | None) -> Notices:
 
 
 def _free(moment: Moment) -> Notice:
-    device, gaps = moment.held, len(moment.gaps.size)
+    device, gaps = moment.levels, len(moment.gaps.size)
     stuck = int(stuck_of(moment).sum())
     when = (
         "After event {event_number}" if moment.event >= 0 else "Before the first recorded event" if device.count else ""
@@ -140,7 +140,7 @@ def _free(moment: Moment) -> Notice:
 
 
 def _other_oom(moment: Moment) -> list[Notice]:
-    ooms = ooms_of(moment.held)
+    ooms = ooms_of(moment.levels)
     if not len(ooms):
         return []
     event = int(ooms[0])
@@ -148,7 +148,7 @@ def _other_oom(moment: Moment) -> list[Notice]:
     if len(ooms) > 1:
         text = "Memory ran out {oom_count} times, at event {event_number} first."
     figures = [METRICS.figure("event_number", event), METRICS.figure("oom_count", len(ooms))]
-    link = Link("segments", {"device": moment.held.name, "at": str(event)}, "Show that event")
+    link = Link("segments", {"device": moment.levels.name, "at": str(event)}, "Show that event")
     return [Notice("segments_ran_out", "high", text, "", figures, evidence=link)]
 
 

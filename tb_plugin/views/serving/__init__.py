@@ -28,7 +28,7 @@ VIEW = ViewEntry(
     traits=Traits(
         "Summary",
         hidden=True,
-        whole="Serving covers whole steps: select the steps of a mode.",
+        phase_note="Serving covers whole steps: select the steps of a mode.",
         tables=("serving_steps", "serving_modes", "serving_classes"),
     ),
     missing=_missing,

@@ -32,7 +32,7 @@ def times(found: Taken) -> Breakdown:
         )
         for mode in found.modes
     ]
-    how = found.trace.steps.found
+    how = found.trace.steps.source
     what = HOW.get(how, f"steps as {how}").format(found.trace.steps.framework or "a server")
     return Breakdown("times", "Time by mode", what, "ns", sum(part.value for part in parts), parts)
 

@@ -31,13 +31,13 @@ class Taken:
     trace: TraceTable
     numbers: ServedSteps
     steps: Int64
-    told: Int64
+    figure_steps: Int64
     """Steps used for decode figures: the steady state, else all selected steps."""
     is_steady: bool
 
     def of(self, mode: Mode, *, told: bool = False) -> Int64:
         """Returns the selected steps of a mode, or only those used for the figures."""
-        steps = self.told if told else self.steps
+        steps = self.figure_steps if told else self.steps
         return steps[in_mode(self.trace, mode)[steps]]
 
     @cached_property

@@ -33,7 +33,7 @@ def figures_of(found: Taken) -> dict[str, float | None]:
     count = len(cycles)
     return {
         "tokens_per_second": tokens_per_second(found.trace, found.steps),
-        "steady_tokens_per_second": tokens_per_second(found.trace, found.told) if found.is_steady else None,
+        "steady_tokens_per_second": tokens_per_second(found.trace, found.figure_steps) if found.is_steady else None,
         "decode_cycle_ns": cycle / count if count else None,
         "decode_work_ns": work / count if count else None,
         "decode_idle_ns": (known - work) / count if count else None,
@@ -60,10 +60,10 @@ def headline(found: Taken) -> Figures:
         for key, value in figures_of(found).items()
         if value is not None and key not in _ONLY_IN_SENTENCE
     ]
-    if earlier := int(found.numbers.unrecorded_ns[found.told].sum()):
+    if earlier := int(found.numbers.unrecorded_ns[found.figure_steps].sum()):
         figures.append(METRICS.figure("unrecorded_ns", earlier, note="in these steps", window=STEADY))
     many = "the steady state" if found.is_steady else _which(found)
-    figures.append(METRICS.figure("figure_steps", len(found.told), note=many))
+    figures.append(METRICS.figure("figure_steps", len(found.figure_steps), note=many))
     return Figures("summary", "Serving", "", figures, "headline")
 
 
@@ -79,7 +79,7 @@ def answer_of(found: Taken) -> list[Notice]:
         rate = (
             "" if numbers["steady_tokens_per_second"] is None else ": {steady_tokens_per_second} new tokens per second"
         )
-        where = f"steps {labels[found.told[0]]} to {labels[found.told[-1]]}" + (batch and f", {batch}")
+        where = f"steps {labels[found.figure_steps[0]]} to {labels[found.figure_steps[-1]]}" + (batch and f", {batch}")
         texts.append(f"Steady state, {where}{rate}." if rate else f"The figures below cover the steady state: {where}.")
     if numbers["decode_cycle_ns"] is not None:
         token = "A decode step takes" if numbers["tokens_per_second"] is None else "Each request gets a token every"
@@ -96,7 +96,7 @@ def answer_of(found: Taken) -> list[Notice]:
         figures.append(METRICS.figure("mode_p50_ns", float(np.median(found.time_ns[most]))))
         what = "" if found.modes[0] == Mode.UNKNOWN else f" ({word(found.modes[0])})"
         texts.append(f"A step{what} takes {{mode_p50_ns}}.")
-    earlier = int(found.numbers.unrecorded_ns[found.told].sum())
+    earlier = int(found.numbers.unrecorded_ns[found.figure_steps].sum())
     if 0 < (count := len(found.of(Mode.DECODE, told=True))) < FEW:
         few = "is a single decode step, so it may not be typical"
         many_steps = f"is the median of {count} decode steps, so it may not be typical"
@@ -109,7 +109,7 @@ def answer_of(found: Taken) -> list[Notice]:
             "For {unrecorded_ns} of these steps the device runs unrecorded work. "
             "It counts neither as idle time nor as work of these steps."
         )
-    if trace.steps.found == INFERRED:
+    if trace.steps.source == INFERRED:
         texts.append("Steps were inferred from repeating launches: the trace has no step markers.")
     if any(trace.steps.served.generated[found.of(mode)].min(initial=0) < 0 for mode in _MAKING):
         texts.append("Tokens per second are unknown: the tokens per request and step are not recorded.")
@@ -122,7 +122,7 @@ def _which(found: Taken) -> str:
 
 
 def _batch(found: Taken) -> str:
-    batch = found.trace.steps.served.batch[found.told]
+    batch = found.trace.steps.served.batch[found.figure_steps]
     low, high = (int(batch.min(initial=batch[0])), int(batch.max(initial=batch[0]))) if len(batch) else (MISSING, 0)
     return "" if low == MISSING else f"batch {low}" if low == high else f"batch {low} to {high}"
 

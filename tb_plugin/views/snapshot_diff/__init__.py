@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Diff",
     order=330,
     model=SNAPSHOT,
-    traits=Traits("Compare", whole="It compares two snapshots."),
+    traits=Traits("Compare", phase_note="It compares two snapshots."),
     scope="pair",
     http=ViewText(
         parameters="`device`.",

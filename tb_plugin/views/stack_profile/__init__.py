@@ -11,7 +11,7 @@ VIEW = ViewEntry(
     "Stacks",
     order=120,
     model=STACK_PROFILE,
-    traits=Traits("Time", whole="A stack file has no phases."),
+    traits=Traits("Time", phase_note="A stack file has no phases."),
     http=ViewText(
         parameters="`thread` (repeatable: number of a profile in the file), `function` as for `stacks`.",
         payloads=(

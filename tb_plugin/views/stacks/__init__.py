@@ -27,7 +27,7 @@ VIEW = ViewEntry(
     "Stacks",
     order=110,
     model=TRACE,
-    traits=Traits("Time", "picture", whole=""),
+    traits=Traits("Time", "picture", phase_note=""),
     missing=_missing,
     http=ViewText(
         parameters=(

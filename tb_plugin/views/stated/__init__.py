@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _missing(trace: TraceTable) -> Missing | None:
-    if trace.stated or len(trace.blocks.start_ns) or len(trace.totals.time_ns):
+    if trace.reported_tables or len(trace.blocks.start_ns) or len(trace.totals.time_ns):
         return None
     return Missing("The profile contains no vendor tables.", "")
 
@@ -23,7 +23,7 @@ VIEW = ViewEntry(
     "Vendor tables",
     order=240,
     model=TRACE,
-    traits=Traits("Work", hidden=True, whole="Vendor tables have no phases."),
+    traits=Traits("Work", hidden=True, phase_note="Vendor tables have no phases."),
     missing=_missing,
     http=ViewText(
         payloads=(

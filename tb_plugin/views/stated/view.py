@@ -41,7 +41,7 @@ class VendorTables(DeclaredView, entry=VIEW):
 
 
 def _frames(trace: TraceTable) -> Iterator[Frame]:
-    for table in trace.stated:
+    for table in trace.reported_tables:
         yield _frame(table.name, table.title, [_column_parts(trace, c) for c in table.columns])
     blocks, totals = trace.blocks, trace.totals
     if len(blocks.start_ns):

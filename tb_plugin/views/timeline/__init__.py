@@ -22,7 +22,7 @@ VIEW = ViewEntry(
     order=40,
     model=TRACE,
     traits=Traits(
-        "Time", "picture", kept=True, whole="The timeline draws all events; search and highlights use the phase."
+        "Time", "picture", cached=True, phase_note="The timeline draws all events; search and highlights use the phase."
     ),
     missing=_missing,
     http=ViewText(

@@ -170,7 +170,9 @@ def test_a_database_beside_a_window_is_named() -> None:
 
 def test_what_each_kind_of_file_needs() -> None:
     def need(**sizes: int) -> int:
-        return AscendReader().peak_memory_bytes({name.replace("__", "."): FileSize(size) for name, size in sizes.items()})
+        return AscendReader().peak_memory_bytes(
+            {name.replace("__", "."): FileSize(size) for name, size in sizes.items()}
+        )
 
     assert need(trace_view__json=1000) == 2000
     assert need(kernel_details__csv=1000) == need(operator_memory__csv=1000) == need(l2_cache__csv=1000) == 4000

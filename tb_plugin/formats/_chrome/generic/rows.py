@@ -50,7 +50,7 @@ class Collected:
         self.interner = Interner()
         self.counters = Counters(self.interner, log)
         self.names = Names()
-        self.seen = 0
+        self.event_count = 0
         self.cut = cut  # drops events outside a window; begin and end marks stay, because their partner may be inside
         self.by_kind: Counter[str] = Counter()
         self._arrows = Arrows(self.interner, in_pairs)
@@ -83,7 +83,7 @@ class Collected:
         timed_counters, counters_ns = tally.starts(counters)
         # From here on nothing raises NeedsDigits.
         tally.report(self._log)
-        self.seen += len(events)
+        self.event_count += len(events)
         if self.cut is not None:
             timed, starts, durations = self._inside(timed, starts, durations, self.cut)
             timed_ends, ends_ns = self.cut.arrows(timed_ends, ends_ns)

@@ -45,7 +45,7 @@ class Job:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     groups: Mapping[str, Group] = field(default_factory=dict)
 
-    def stated(self) -> list[ReportedTable]:
+    def reported(self) -> list[ReportedTable]:
         """Returns the tables with rows, in the form of a trace."""
         return [as_reported_table(name, self.tables[name]) for name in SCHEMAS if name in self.tables]
 

@@ -31,7 +31,7 @@ def step_times(table: CsvTable, rank: int | None, log: IssueLog) -> pa.Table | N
     if unknown:
         log.add("unknown_column", "note", text=f"columns that are not shown: {', '.join(unknown)}")
     times = {key: table.nanoseconds(title) for key, title in STEP_TITLES.items()}
-    device = table.whole(_DEVICE)
+    device = table.integers(_DEVICE)
     return job_table(
         STEP_TIMES,
         {

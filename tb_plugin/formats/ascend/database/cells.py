@@ -55,12 +55,12 @@ class Columns:
         found = self._arrays.get(name)
         return pa.nulls(self.rows, form.type) if found is None else found
 
-    def whole(self, name: str) -> Int64:
+    def integers(self, name: str) -> Int64:
         """Returns integers, -1 if missing."""
         found: Int64 = np.asarray(pc.fill_null(self.array(name), MISSING))
         return found
 
-    def there(self, name: str) -> Bool:
+    def has_value(self, name: str) -> Bool:
         """Returns flags of the rows with a value in this column."""
         found: Bool = np.asarray(pc.is_valid(self.array(name)))
         return found
@@ -70,7 +70,7 @@ class Columns:
         found: Float64 = np.asarray(pc.fill_null(self.array(name, Form.NUMBER), np.nan))
         return np.where(np.isfinite(found), found, np.nan)
 
-    def only(self, row: Int64) -> Columns:
+    def take(self, row: Int64) -> Columns:
         """Returns the columns of these rows."""
         if len(row) == self.rows:
             return self

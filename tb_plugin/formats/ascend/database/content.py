@@ -60,7 +60,9 @@ class Content:
     """Rows of the kernels, if ``columns`` has them."""
     tables: Mapping[str, CsvTable] = field(default_factory=dict)  # by the name of the corresponding file
     steps: ReportedSteps | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)  # facts about the profile, as in profiler_metadata.json
+    profile_info: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # facts about the profile, as in profiler_metadata.json
     rank: int | None = None
     devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # properties by device number
     figures: Figures = field(default_factory=dict)  # numbers that other files have as well
@@ -79,7 +81,7 @@ def content_of(database: Database, interner: Interner, texts: frozenset[str]) ->
     return replace(
         made,
         tables={**made.tables, **tables},
-        about=_settings(database),
+        profile_info=_settings(database),
         rank=_rank(database),
         devices=_devices(database),
         figures=_figures(database, names, interner, texts),
@@ -98,14 +100,14 @@ def _figures(database: Database, names: Names, interner: Interner, texts: frozen
     """Returns the database's numbers about kernels, operators and memory that the files ``texts`` have as well."""
     found: Figures = {}
     if files.KERNELS in texts:
-        described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").whole("globalTaskId")
+        described = database.read("COMPUTE_TASK_INFO", needs="globalTaskId").integers("globalTaskId")
         tasks, _, dur = timed(database.read("TASK", needs="startNs endNs globalTaskId"), database.log)
-        kernels = dur[np.isin(tasks.whole("globalTaskId"), described)]
+        kernels = dur[np.isin(tasks.integers("globalTaskId"), described)]
         _, _, groups = timed(database.read("COMMUNICATION_OP", needs="startNs endNs"), database.log)
         if len(kernels) + len(groups):
             found |= kernel_figures(np.concatenate((kernels, groups)))
     if files.TRACE in texts:
-        count = int((database.read("PYTORCH_API", needs="type").whole("type") == OPERATOR).sum())
+        count = int((database.read("PYTORCH_API", needs="type").integers("type") == OPERATOR).sum())
         found |= {"operator calls": ComparedNumber(count, 0)} if count else {}
     if files.MEMORY in texts:
         found |= figures_of(memory_tables(database, names, interner, lambda file: file == files.MEMORY))
@@ -183,7 +185,7 @@ def _json(text: str) -> Any:
 
 
 def _rank(database: Database) -> int | None:
-    ranks = np.unique(database.read("RANK_DEVICE_MAP", whole="rankId").whole("rankId"))
+    ranks = np.unique(database.read("RANK_DEVICE_MAP", whole="rankId").integers("rankId"))
     return int(ranks[0]) if len(ranks) == 1 and 0 <= ranks[0] < 10**9 else None
 
 
@@ -192,7 +194,7 @@ def _devices(database: Database) -> dict[str, dict[str, Any]]:
     names = read.array("name", Form.TEXT)
     return {
         str(number): {"name": name}
-        for number, name in zip(read.whole("id").tolist(), names.to_pylist(), strict=True)
+        for number, name in zip(read.integers("id").tolist(), names.to_pylist(), strict=True)
         if name and 0 <= number <= MOST_DEVICE
     }
 

@@ -74,15 +74,15 @@ class Counters:
     def _hbm(self) -> None:
         read = self._database.read("HBM", needs=_TIME, whole=f"{_DEVICE} hbmId type", number="bandwidth")
         for mode, which, word in self._modes(read, "type"):
-            part = read.only(which)
-            name = self._rows.numbers(part.whole("hbmId"), f"HBM {{}}/{word}")
+            part = read.take(which)
+            name = self._rows.numbers(part.integers("hbmId"), f"HBM {{}}/{word}")
             self._add(_HBM, part, part.number("bandwidth") / _MIB, name, f"{mode.capitalize()}(MB/s)")
 
     def _cache(self) -> None:
         read = self._database.read("LLC", needs=_TIME, whole=f"{_DEVICE} llcId mode", number="hitRate throughput")
         for _, which, word in self._modes(read, "mode"):
-            part = read.only(which)
-            number = part.whole("llcId")
+            part = read.take(which)
+            number = part.integers("llcId")
             through, hits = (
                 self._rows.numbers(number, f"LLC {{}} {word}/{what}") for what in ("Throughput", "Hit Rate")
             )
@@ -92,7 +92,7 @@ class Counters:
     def _memory(self) -> None:
         read = self._database.read("NPU_MEM", needs=_TIME, whole=f"{_DEVICE} type", number="ddr hbm")
         for mode, which, word in self._modes(read, "type"):
-            part, side = read.only(which), _SIDES.get(mode, word)
+            part, side = read.take(which), _SIDES.get(mode, word)
             ddr, hbm = part.number("ddr"), part.number("hbm")
             for what, values in (("DDR", ddr), ("HBM", hbm), ("Memory", ddr + hbm)):
                 self._add(_MEMORY, part, values / _KIB, self._rows.text(f"{side}/{what}"), "KB")
@@ -105,14 +105,14 @@ class Counters:
     def _accelerators(self) -> None:
         """Adds a series per accelerator; a trace view mixes all under one name."""
         read = self._database.read("ACC_PMU", needs=_TIME, whole=f"{_DEVICE} accId", number=" ".join(_PARTS))
-        number = self._rows.numbers(read.whole("accId"), "acc_id {}")
+        number = self._rows.numbers(read.integers("accId"), "acc_id {}")
         for key, title in _PARTS.items():
             self._add(_ACCELERATOR, read, read.number(key), self._rows.text(title), number)
 
     def _quality(self) -> None:
         read = self._database.read("QOS", needs=_TIME, whole=f"{_DEVICE} eventName", number="bandwidth")
         for _, which, word in self._modes(read, "eventName", keep_case=True):
-            part = read.only(which)
+            part = read.take(which)
             self._add(_QUALITY, part, part.number("bandwidth") / _MIB, self._rows.text(f"QoS {word}"), "value")
 
     def _links(self) -> None:
@@ -123,12 +123,12 @@ class Counters:
             read = self._database.read_as(table, {**dict.fromkeys(keys, Form.NUMBER), **place}, [_TIME])
             for key in keys if read.rows else ():
                 plain = key.replace("{", "{{").replace("}", "}}")
-                ports = self._rows.numbers(read.whole(_PORT), f"{title} {{}}/{plain}")
-                name = np.where(read.there(_PORT), ports, self._rows.text(f"{title}/{key}"))
+                ports = self._rows.numbers(read.integers(_PORT), f"{title} {{}}/{plain}")
+                name = np.where(read.has_value(_PORT), ports, self._rows.text(f"{title}/{key}"))
                 self._add((title, _LINKS_ORDER + order), read, read.number(key), name, key)
 
     def _modes(self, read: Columns, key: str, *, keep_case: bool = False) -> list[tuple[str, Int64, str]]:
-        number = read.whole(key)
+        number = read.integers(key)
         found = []
         for each in np.unique(number).tolist()[:_MAX_MODES]:
             mode = self._names.cells(np.array([each]))[0].as_py() or ""
@@ -143,8 +143,8 @@ class Counters:
         name: npt.NDArray[np.integer] | int,
         series: Int32 | str,
     ) -> None:
-        time = read.whole(_TIME)
-        kept = np.flatnonzero(read.there(_TIME) & (time >= 0) & (time < 2**62) & np.isfinite(value))
+        time = read.integers(_TIME)
+        kept = np.flatnonzero(read.has_value(_TIME) & (time >= 0) & (time < 2**62) & np.isfinite(value))
         if len(kept) < read.rows:
             self._database.log.add("bad_counter_value", "note", count=read.rows - len(kept))
         if not len(kept):

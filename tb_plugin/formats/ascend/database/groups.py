@@ -50,12 +50,12 @@ def operations_in(database: Database, rows: Rows, names: Names) -> Operations:
         whole="connectionId groupName opId dataType algType count opType deviceId waitNs",
     )
     read, start, dur = timed(read, database.log)
-    name = names_or_numbers(rows, names.ids(read.whole("opName")), read.whole("opName"))
-    found, first, place = np.unique(read.whole("groupName"), return_index=True, return_inverse=True)
+    name = names_or_numbers(rows, names.ids(read.integers("opName")), read.integers("opName"))
+    found, first, place = np.unique(read.integers("groupName"), return_index=True, return_inverse=True)
     order = np.argsort(start[first], kind="stable")
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
-    return Operations(read, start, dur, name, connected(read.whole("connectionId")), number[place], found[order])
+    return Operations(read, start, dur, name, connected(read.integers("connectionId")), number[place], found[order])
 
 
 def operation_rows(
@@ -78,10 +78,10 @@ def operation_rows(
     )
     rows.work(row)
     rows.fact("connection_id", row, operations.connection)
-    rows.fact("data_type", row, _words(database, interner, "ENUM_HCCL_DATA_TYPE", read.whole("dataType")))
-    rows.fact("alg_type", row, names.cells(read.whole("algType")))
-    rows.fact("count", row, read.whole("count"))
-    rows.fact("group name", row, names.cells(read.whole("groupName")))
+    rows.fact("data_type", row, _words(database, interner, "ENUM_HCCL_DATA_TYPE", read.integers("dataType")))
+    rows.fact("alg_type", row, names.cells(read.integers("algType")))
+    rows.fact("count", row, read.integers("count"))
+    rows.fact("group name", row, names.cells(read.integers("groupName")))
     return row, device
 
 
@@ -93,35 +93,35 @@ def plane_rows(database: Database, rows: Rows, names: Names, tasks: Tasks, opera
         whole=" ".join(("taskType planeId groupName size opId", *_ENUMS, *_INTEGER_ARGUMENTS)),
         number="bandwidth",
     )
-    number = tasks.read.whole("globalTaskId")
-    task = first_with_key(number + 1, np.arange(len(number)), read.whole("globalTaskId") + 1)
+    number = tasks.read.integers("globalTaskId")
+    task = first_with_key(number + 1, np.arange(len(number)), read.integers("globalTaskId") + 1)
     known = np.flatnonzero(task != MISSING)
     if missing_tasks := read.rows - len(known):
         database.log.add(
             "lost_task", "dropped", count=missing_tasks, text="tasks of operations without a time were skipped"
         )
-    read, task = read.only(known), task[known]
+    read, task = read.take(known), task[known]
     start, dur = tasks.start_ns[task], tasks.dur_ns[task]
-    device, plane = tasks.device[task], read.whole("planeId")
+    device, plane = tasks.device[task], read.integers("planeId")
     row = rows.add(
         start_ns=start,
         dur_ns=dur,
-        name=names_or_numbers(rows, names.ids(read.whole("taskType")), read.whole("taskType")),
+        name=names_or_numbers(rows, names.ids(read.integers("taskType")), read.integers("taskType")),
         category=rows.text(""),
         kind=EventKind.DEVICE_ANNOTATION,
         pid=rows.numbers(device),
-        tid=_planes(rows, read.whole("groupName"), plane, operations),
+        tid=_planes(rows, read.integers("groupName"), plane, operations),
         device=device,
     )
-    rows.work(row, size=read.whole("size"))
-    rows.fact("task type", row, names.cells(read.whole("taskType")))
-    rows.fact("stream id", row, tasks.read.whole("streamId")[task])
-    rows.fact("task id", row, tasks.read.whole("taskId")[task])
+    rows.work(row, size=read.integers("size"))
+    rows.fact("task type", row, names.cells(read.integers("taskType")))
+    rows.fact("stream id", row, tasks.read.integers("streamId")[task])
+    rows.fact("task id", row, tasks.read.integers("taskId")[task])
     rows.fact("bandwidth(GB/s)", row, read.number("bandwidth") / 1e9)
     for key, title in _INTEGER_ARGUMENTS.items():
-        rows.fact(title, row, read.whole(key))
+        rows.fact(title, row, read.integers(key))
     for key, (title, table) in _ENUMS.items():
-        rows.fact(title, row, _words(database, rows.interner, table, read.whole(key)))
+        rows.fact(title, row, _words(database, rows.interner, table, read.integers(key)))
 
 
 def _planes(rows: Rows, group: Int64, plane: Int64, operations: Operations) -> Int32:
@@ -142,7 +142,7 @@ def _devices(operations: Operations, tasks: Tasks) -> Int64:
     """Returns the device of operations: as reported, else of the tasks of their connection, else the only device."""
     if operations.read.has("deviceId"):
         return devices_in(operations.read)
-    connection = connected(tasks.read.whole("connectionId"))
+    connection = connected(tasks.read.integers("connectionId"))
     task = first_with_key(connection, np.arange(len(connection)), operations.connection)
     fallback = int(tasks.device[0]) if len(np.unique(tasks.device)) == 1 else 0
     return np.where(task != MISSING, np.append(tasks.device, fallback)[task], fallback)

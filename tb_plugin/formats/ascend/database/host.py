@@ -52,7 +52,7 @@ class Host:
     operators: OperatorArgs
     arrows: ArrowEnds
     pid: str  # process id on the host, "" for none
-    asked: Columns  # ``row`` of the requesting operator per ``connectionId``
+    enqueued_by: Columns  # ``row`` of the requesting operator per ``connectionId``
     python: PythonArgs  # rows of Python calls; a database does not number them
 
 
@@ -64,8 +64,8 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
         whole="globalTid connectionId name sequenceNumber fwdThreadId inputDtypes inputShapes callchainId type",
     )
     read, start, dur = timed(read, database.log)
-    what = read.whole("type")
-    name = names_or_numbers(rows, names.ids(read.whole("name")), read.whole("name"))
+    what = read.integers("type")
+    name = names_or_numbers(rows, names.ids(read.integers("name")), read.integers("name"))
     kind = np.select([what == each for each in _KINDS], list(_KINDS.values()), EventKind.UNKNOWN).astype(np.uint8)
     texts = rows.interner.texts
     kind[_rows_named(name, texts, what == OPERATOR, lambda text: STEP_NAME.match(text) is not None)] = (
@@ -77,7 +77,7 @@ def host_rows(database: Database, rows: Rows, names: Names) -> Host:
     category = np.select([what == each for each in _CATEGORIES], [rows.text(each) for each in _CATEGORIES.values()], -1)
     category = np.where(category == -1, rows.text(""), category)
     category[begins] = rows.text("enqueue")
-    pid, tid = _threads(rows, read.whole("globalTid"))
+    pid, tid = _threads(rows, read.integers("globalTid"))
     row = rows.add(start_ns=start, dur_ns=dur, name=name, category=category, kind=kind, pid=pid, tid=tid)
     connections, arrows = _connections(database, rows, read, row, begins, (start, pid, tid))
     if not (what == _MSTX).any():
@@ -98,7 +98,7 @@ def reported_steps(database: Database) -> ReportedSteps | None:
     if not read.rows:
         return None
     order = np.argsort(start, kind="stable")
-    number = read.whole("id")[order].tolist()
+    number = read.integers("id")[order].tolist()
     labels = tuple(str(each if each != MISSING else place) for place, each in enumerate(number))
     return ReportedSteps(labels, start[order], (start + dur)[order])
 
@@ -124,11 +124,11 @@ def _marks(database: Database, rows: Rows, names: Names) -> None:
     """Adds annotations of the program, if the table of host rows has none."""
     read = database.read("MSTX_EVENTS", needs=_TIMES, whole="globalTid message")
     read, start, dur = timed(read, database.log)
-    pid, tid = _threads(rows, read.whole("globalTid"))
+    pid, tid = _threads(rows, read.integers("globalTid"))
     rows.add(
         start_ns=start,
         dur_ns=dur,
-        name=names_or_numbers(rows, names.ids(read.whole("message")), read.whole("message")),
+        name=names_or_numbers(rows, names.ids(read.integers("message")), read.integers("message")),
         category=rows.text("mstx"),
         kind=EventKind.ANNOTATION,
         pid=pid,
@@ -139,15 +139,15 @@ def _marks(database: Database, rows: Rows, names: Names) -> None:
 def _calls(database: Database, rows: Rows, names: Names) -> None:
     read = database.read("CANN_API", needs=_TIMES, whole="type globalTid connectionId name")
     read, start, dur = timed(read, database.log)
-    layer = read.whole("type")
-    both, place = np.unique(np.stack((layer, read.whole("name"))), axis=1, return_inverse=True)
+    layer = read.integers("type")
+    both, place = np.unique(np.stack((layer, read.integers("name"))), axis=1, return_inverse=True)
     plain = names_or_numbers(rows, names.ids(both[1]), both[1])
     full = [
         rows.text(f"{_PREFIXES[what]}@{rows.interner.texts[name]}" if what in _PREFIXES else rows.interner.texts[name])
         for what, name in zip(both[0].tolist(), plain.tolist(), strict=True)
     ]
-    pid, tid = _threads(rows, read.whole("globalTid"))
-    connection = connected(read.whole("connectionId"))
+    pid, tid = _threads(rows, read.integers("globalTid"))
+    connection = connected(read.integers("connectionId"))
     row = rows.add(
         start_ns=start,
         dur_ns=dur,
@@ -176,7 +176,7 @@ def _collections(database: Database, rows: Rows, host_pid: str) -> None:
         category=rows.text("GC"),
         kind=EventKind.PYTHON,
         pid=rows.text(pid),
-        tid=rows.numbers(read.whole("globalTid") & (2**32 - 1)),
+        tid=rows.numbers(read.integers("globalTid") & (2**32 - 1)),
     )
 
 
@@ -199,13 +199,13 @@ def _connections(
     at: tuple[Int64, Int32, Int32],
 ) -> tuple[Columns, ArrowEnds]:
     """Returns the operator of each connection, and arrows through the queue."""
-    what, identity = read.whole("type"), read.whole("connectionId")
+    what, identity = read.integers("type"), read.integers("connectionId")
     table = database.read("CONNECTION_IDS", needs="id connectionId")
-    number, value = table.whole("id"), table.whole("connectionId")
+    number, value = table.integers("id"), table.integers("connectionId")
     operators = np.flatnonzero((what == OPERATOR) & (identity >= 0))
     operator = first_with_key(identity[operators] + 1, operators, number + 1)
     known = np.flatnonzero((operator != MISSING) & (value > 0))
-    known = known[~_is_autograd(value[known], read.whole("sequenceNumber")[operator[known]])]
+    known = known[~_is_autograd(value[known], read.integers("sequenceNumber")[operator[known]])]
     connections = Columns(
         {"connectionId": pa.array(value[known]), "row": pa.array(row[operator[known]].astype(np.int64))}, len(known)
     )
@@ -243,11 +243,11 @@ def _is_autograd(value: Int64, sequence: Int64) -> npt.NDArray[np.bool_]:
 
 
 def _operators(database: Database, rows: Rows, names: Names, read: Columns, row: Int32) -> OperatorArgs:
-    place = np.flatnonzero(read.whole("type") == OPERATOR)
-    read = read.only(place)
+    place = np.flatnonzero(read.integers("type") == OPERATOR)
+    read = read.take(place)
     shapes, types = _arguments(rows, names, read)
-    stack = _stacks(database, rows, names, read.whole("callchainId"))
-    sequence, thread = read.whole("sequenceNumber"), read.whole("fwdThreadId")
+    stack = _stacks(database, rows, names, read.integers("callchainId"))
+    sequence, thread = read.integers("sequenceNumber"), read.integers("fwdThreadId")
     none = np.full(len(place), MISSING, np.int32)
     return OperatorArgs(
         row=row[place],
@@ -263,7 +263,7 @@ def _operators(database: Database, rows: Rows, names: Names, read: Columns, row:
 
 def _arguments(rows: Rows, names: Names, read: Columns) -> tuple[Int32, Int32]:
     """Returns shapes and types of inputs; torch_npu of 2025 swapped the two columns."""
-    shapes, types = (names.ids(read.whole(key)) for key in ("inputShapes", "inputDtypes"))
+    shapes, types = (names.ids(read.integers(key)) for key in ("inputShapes", "inputDtypes"))
     if not _are_shapes(rows, shapes) and _are_shapes(rows, types):
         shapes, types = types, shapes
     return _formed(rows, shapes, as_shapes), _formed(rows, types, as_types)
@@ -284,8 +284,8 @@ def _stacks(database: Database, rows: Rows, names: Names, chain: Int64) -> Int32
     """Returns string ids of the call stacks, innermost frame first, up to the memory limit."""
     used_chains = np.unique(chain[chain >= 0])
     read = database.read("PYTORCH_CALLCHAINS", needs="id stack", whole="stackDepth")
-    kept = np.flatnonzero(np.isin(read.whole("id"), used_chains))
-    number, frame, depth = (read.whole(key)[kept] for key in ("id", "stack", "stackDepth"))
+    kept = np.flatnonzero(np.isin(read.integers("id"), used_chains))
+    number, frame, depth = (read.integers(key)[kept] for key in ("id", "stack", "stackDepth"))
     order = np.lexsort((depth, number))
     number, frame = number[order], frame[order]
     if not len(number):

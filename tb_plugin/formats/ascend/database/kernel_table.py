@@ -45,7 +45,7 @@ class KernelRows:
 
 def _named(names: Names, read: Columns, column: str) -> pa.Array:
     """Returns the names of a column, or the number of a missing text, to retain the other facts of the row."""
-    number = read.whole(column)
+    number = read.integers(column)
     return pc.coalesce(names.cells(number), absent_below_zero(number).cast(pa.string()))
 
 
@@ -59,7 +59,7 @@ def kernel_rows(
 ) -> KernelRows:
     """Returns facts of kernels and operations; ``placed_operations`` has rows and devices of the operations."""
     task = np.flatnonzero(tasks.place != MISSING)
-    descriptions, read = tasks.described.only(tasks.place[task].astype(np.int64)), tasks.read.only(task)
+    descriptions, read = tasks.described.take(tasks.place[task].astype(np.int64)), tasks.read.take(task)
     row, device = placed_operations
     count = len(row)
     none = np.full(count, MISSING)
@@ -70,21 +70,21 @@ def kernel_rows(
         ),
     }
     for key, title in _TASK_COLUMNS.items():
-        number = read.whole(key)
+        number = read.integers(key)
         number = number if key == "modelId" else np.where(number == _NONE, MISSING, number)
         columns[title] = absent_below_zero(np.concatenate((number, none)))
     for title, keys in FULLY_DESCRIBED.items():
         key = next((key for key in keys if descriptions.has(key)), keys[0])
-        columns[title] = absent_below_zero(np.concatenate((descriptions.whole(key), none)))
+        columns[title] = absent_below_zero(np.concatenate((descriptions.integers(key), none)))
     of_groups = {
-        "opType": names.cells(operations.read.whole("opType")),
+        "opType": names.cells(operations.read.integers("opType")),
         "taskType": pa.array([_GROUPS] * count, pa.string()),
     }
     for key, title in DESCRIBED_NAMES.items():
-        cells = names.cells(descriptions.whole(key))
+        cells = names.cells(descriptions.integers(key))
         cells = unquoted(cells) if title.endswith("Shapes") else cells
         columns[title] = pa.concat_arrays((cells, of_groups.get(key, pa.nulls(count, pa.string()))))
-    waited = np.concatenate((descriptions.whole("waitNs"), operations.read.whole("waitNs")))
+    waited = np.concatenate((descriptions.integers("waitNs"), operations.read.integers("waitNs")))
     times = {
         WAIT: absent_below_zero(waited),
         START: pa.array(np.concatenate((tasks.start_ns[task], operations.start_ns))),
@@ -98,7 +98,7 @@ def kernel_rows(
         database.log,
     )
     kernels = kernels_of(table, interner, database.log)
-    number = np.concatenate((read.whole("globalTaskId"), none))[good]
+    number = np.concatenate((read.integers("globalTaskId"), none))[good]
     kernels = replace(kernels, facts=(*kernels.facts, *_counted(database, names, number)))
     return KernelRows(kernels, np.concatenate((tasks.row[task], row))[good].astype(np.int32))
 
@@ -106,8 +106,8 @@ def kernel_rows(
 def _counted(database: Database, names: Names, number: Int64) -> list[OpenColumn]:
     """Returns hardware counters of kernels, by name; ``number`` are the numbers of the tasks."""
     read = database.read("TASK_PMU_INFO", needs="globalTaskId name", number="value")
-    value, what = read.number("value"), read.whole("name")
-    place = first_with_key(number + 1, np.arange(len(number)), read.whole("globalTaskId") + 1)
+    value, what = read.number("value"), read.integers("name")
+    place = first_with_key(number + 1, np.arange(len(number)), read.integers("globalTaskId") + 1)
     kept = np.flatnonzero((place != MISSING) & np.isfinite(value))
     # Sorted by counter and kernel; the first of repeated values counts.
     kept = kept[np.lexsort((place[kept], what[kept]))]

@@ -26,7 +26,7 @@ class Names:
         self, database: Database, interner: Interner, table: str = "STRING_IDS", column: str = "value"
     ) -> None:
         read = database.read(table, needs="id", text=column)
-        number = read.whole("id")
+        number = read.integers("id")
         known = np.flatnonzero(number >= 0)
         self._number, first = np.unique(number[known], return_index=True)
         self._texts = read.array(column, Form.TEXT).cast(pa.large_string()).take(pa.array(known[first]))

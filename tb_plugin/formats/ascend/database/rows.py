@@ -96,13 +96,13 @@ class Rows:
 
 def timed(read: Columns, log: IssueLog) -> tuple[Columns, Int64, Int64]:
     """Returns the rows with both times, their start and duration; the others are counted."""
-    start, end = read.whole(START), read.whole(END)
+    start, end = read.integers(START), read.integers(END)
     # Half of the range is reserved for additions to times.
-    good = read.there(START) & read.there(END) & (start >= 0) & (end >= start) & (end < 2**62)
+    good = read.has_value(START) & read.has_value(END) & (start >= 0) & (end >= start) & (end < 2**62)
     if not good.all():
         log.add("bad_row", "dropped", count=int((~good).sum()))
     row = np.flatnonzero(good)
-    return read.only(row), start[row], (end - start)[row]
+    return read.take(row), start[row], (end - start)[row]
 
 
 def names_or_numbers(rows: Rows, ids: Int32, number: Int64) -> Int32:

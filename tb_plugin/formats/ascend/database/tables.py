@@ -94,7 +94,7 @@ def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
         number=" ".join(_BLOCK_TOTALS),
     )
     columns = {
-        "Name": _with_allocator(read, names.cells(read.whole("name"))),
+        "Name": _with_allocator(read, names.cells(read.integers("name"))),
         "Size(KB)": _in_unit(KIB, _as_number(read, "size")),
         "Device Type": _device_types(read),
         **{title: _in_unit(MIB, read.number(key)) for key, title in _BLOCK_TOTALS.items()},
@@ -104,19 +104,19 @@ def _blocks(database: Database, names: Names, interner: Interner) -> TypedTable:
 
 def _with_allocator(read: Columns, name: pa.Array) -> pa.Array:
     """Returns names as in files, with a prefix for blocks of the graph engine: only PyTorch's blocks have a stream."""
-    is_graph = ~read.there("streamPtr") & read.has("streamPtr")
+    is_graph = ~read.has_value("streamPtr") & read.has("streamPtr")
     return pc.if_else(pa.array(is_graph), pc.binary_join_element_wise(OF_GRAPH, name, ""), name)
 
 
 def _totals(database: Database, names: Names, interner: Interner) -> TypedTable:
     read = database.read("MEMORY_RECORD", needs="timestamp", whole="component deviceId", number=" ".join(_TOTALS))
     driver = database.read("NPU_MEM", needs="timestampNs", whole="type deviceId", number="hbm ddr")
-    process = names.cells(driver.whole("type")).to_pylist()
-    driver = driver.only(np.flatnonzero(np.array([each == _PROCESS_TYPE for each in process], np.bool_)))
+    process = names.cells(driver.integers("type")).to_pylist()
+    driver = driver.take(np.flatnonzero(np.array([each == _PROCESS_TYPE for each in process], np.bool_)))
     reserved = np.nansum((driver.number("hbm"), driver.number("ddr")), axis=0)
     none = np.full(driver.rows, np.nan)
     more = {"totalReserved": reserved}
-    component = names.cells(read.whole("component"))
+    component = names.cells(read.integers("component"))
     # The graph engine's allocator has no such total: files leave it empty, the database has 0.
     has_active = np.asarray(pc.fill_null(pc.not_equal(component, GRAPH), True))
     stated = {key: read.number(key) for key in _TOTALS}
@@ -135,7 +135,7 @@ def _modules(database: Database, names: Names, interner: Interner) -> TypedTable
     words = Names(database, interner, "ENUM_MODULE", "name")
     columns = {
         DEVICE: read.array("deviceId"),
-        "Component": words.cells(read.whole("moduleId")),
+        "Component": words.cells(read.integers("moduleId")),
         "Total Reserved(MB)": _in_unit(MIB, read.number("totalReserved")),
         "Device": _device_types(read),
     }
@@ -143,7 +143,7 @@ def _modules(database: Database, names: Names, interner: Interner) -> TypedTable
 
 
 def _as_number(read: Columns, key: str) -> Float64:
-    return np.where(read.there(key), read.whole(key).astype(np.float64), np.nan)
+    return np.where(read.has_value(key), read.integers(key).astype(np.float64), np.nan)
 
 
 def _in_unit(unit: float, values: Float64) -> pa.Array:

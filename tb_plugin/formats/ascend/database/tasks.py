@@ -66,11 +66,11 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
     )
     read, start, dur = timed(read, database.log)
     place = first_with_key(
-        described.whole("globalTaskId") + 1, np.arange(described.rows), read.whole("globalTaskId") + 1
+        described.integers("globalTaskId") + 1, np.arange(described.rows), read.integers("globalTaskId") + 1
     )
-    connection = connected(read.whole("connectionId"))
-    typed = names.ids(read.whole("taskType"))
-    task = names_or_numbers(rows, typed, read.whole("taskType"))
+    connection = connected(read.integers("connectionId"))
+    typed = names.ids(read.integers("taskType"))
+    task = names_or_numbers(rows, typed, read.integers("taskType"))
     kind = _kinds(rows, task, place != MISSING, connection, operations)
     # A task without a type is unknown; as a kernel it would count as computation.
     unknown = (typed == MISSING) & (place == MISSING)
@@ -79,9 +79,11 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
         database.log.add("unknown_tasks", "note", count=int(unknown.sum()), text=_UNKNOWN)
     name = task.copy()
     known = np.flatnonzero(place != MISSING)
-    name[known] = names_or_numbers(rows, names.ids(described.whole("name")), described.whole("name"))[place[known]]
+    name[known] = names_or_numbers(rows, names.ids(described.integers("name")), described.integers("name"))[
+        place[known]
+    ]
     device = devices_in(read)
-    stream = rows.numbers(read.whole("streamId"))
+    stream = rows.numbers(read.integers("streamId"))
     linked = np.isin(kind, (EventKind.KERNEL, EventKind.MEMCPY))
     row = rows.add(
         start_ns=start,
@@ -95,11 +97,11 @@ def task_rows(database: Database, rows: Rows, names: Names, host: Host, operatio
         external_id=np.where(linked, operator_of_connection(host, connection), MISSING),
         device=device,
     )
-    rows.work(row, stream, *_copied(database, names, read.whole("globalTaskId")))
-    rows.fact("Task Type", row, names.cells(read.whole("taskType")))
+    rows.work(row, stream, *_copied(database, names, read.integers("globalTaskId")))
+    rows.fact("Task Type", row, names.cells(read.integers("taskType")))
     rows.fact("connection_id", row, connection)
     for key, title in _TASK_INTEGERS.items():
-        rows.fact(title, row, read.whole(key))
+        rows.fact(title, row, read.integers(key))
     return Tasks(read, start, dur, device, row, described, place)
 
 
@@ -107,8 +109,8 @@ def bar_rows(database: Database, rows: Rows) -> None:
     """Adds bars of computing, communication and neither, if a tool computed them."""
     read = database.read("OVERLAP_ANALYSIS", needs="startNs endNs type", whole="deviceId")
     read, start, dur = timed(read, database.log)
-    what = read.whole("type")
-    read = read.only(known := np.flatnonzero(np.isin(what, list(_BARS))))
+    what = read.integers("type")
+    read = read.take(known := np.flatnonzero(np.isin(what, list(_BARS))))
     name = np.zeros(len(_BARS), np.int32)
     name[list(_BARS)] = [rows.text(title) for title in _BARS.values()]
     device = devices_in(read)
@@ -126,22 +128,22 @@ def bar_rows(database: Database, rows: Rows) -> None:
 
 def operator_of_connection(host: Host, connection: Int64) -> Int64:
     """Returns the external id of the operator behind each connection, -1 for none."""
-    requested = first_with_key(host.asked.whole("connectionId"), host.asked.whole("row"), connection)
+    requested = first_with_key(host.enqueued_by.integers("connectionId"), host.enqueued_by.integers("row"), connection)
     return np.where(requested != MISSING, requested.astype(np.int64) + 1, MISSING)
 
 
 def devices_in(read: Columns) -> Int64:
     """Returns device numbers, 0 if missing or invalid."""
-    device = read.whole("deviceId")
+    device = read.integers("deviceId")
     return np.where((device >= 0) & (device <= MOST_DEVICE), device, 0)
 
 
 def _copied(database: Database, names: Names, number: Int64) -> tuple[Int64, Int32]:
     """Returns copied bytes and direction (string ids) of tasks, -1 if unknown; only the highest level records them."""
     read = database.read("MEMCPY_INFO", needs="globalTaskId", whole="size memcpyOperation")
-    place = first_with_key(read.whole("globalTaskId") + 1, np.arange(read.rows), number + 1)
-    size = np.append(read.whole("size"), MISSING)[place]
-    return np.maximum(size, MISSING), np.append(names.ids(read.whole("memcpyOperation")), MISSING)[place].astype(
+    place = first_with_key(read.integers("globalTaskId") + 1, np.arange(read.rows), number + 1)
+    size = np.append(read.integers("size"), MISSING)[place]
+    return np.maximum(size, MISSING), np.append(names.ids(read.integers("memcpyOperation")), MISSING)[place].astype(
         np.int32
     )
 

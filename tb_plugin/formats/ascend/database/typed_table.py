@@ -50,11 +50,11 @@ class TypedTable(CsvTable):
         values = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), np.nan))
         return values / 1000 if title in self._times else values
 
-    def whole(self, title: str) -> Int64:
+    def integers(self, title: str) -> Int64:
         """Returns a column as integers, -1 if missing."""
         column = super().texts(title)
         if column.type != pa.int64():
-            return super().whole(title)
+            return super().integers(title)
         return np.asarray(pc.fill_null(column, MISSING))
 
 

@@ -59,9 +59,9 @@ class Marks:
     """Position of the first pattern that matches the name."""
     served: Served
 
-    def only(self, at: npt.NDArray[np.intp]) -> Marks:
+    def take(self, at: npt.NDArray[np.intp]) -> Marks:
         """Returns some of them, in this order."""
-        return Marks(self.track[at], self.start[at], self.end[at], self.pattern[at], self.served.only(at))
+        return Marks(self.track[at], self.start[at], self.end[at], self.pattern[at], self.served.take(at))
 
 
 @cache
@@ -169,8 +169,8 @@ def iterations(marks: Marks) -> Marks:
     if not len(marks.start):
         return marks
     tracks, number = np.unique(marks.track, return_inverse=True)
-    marks = marks.only(np.flatnonzero(number == np.bincount(number, minlength=len(tracks)).argmax()))
-    marks = marks.only(np.lexsort((marks.pattern, -marks.end, marks.start)))
+    marks = marks.take(np.flatnonzero(number == np.bincount(number, minlength=len(tracks)).argmax()))
+    marks = marks.take(np.lexsort((marks.pattern, -marks.end, marks.start)))
     kept = np.ones(len(marks.start), np.bool_)
     for _ in range(_DEEPEST):
         outer = outermost(marks, kept)
@@ -182,7 +182,7 @@ def iterations(marks: Marks) -> Marks:
         if not loops.any():
             break
         kept[places[loops]] = False
-    return replace(marks.only(places), served=_with_inner(marks.served, places, owner, kept & ~outer & (owner >= 0)))
+    return replace(marks.take(places), served=_with_inner(marks.served, places, owner, kept & ~outer & (owner >= 0)))
 
 
 def _with_inner(served: Served, places: npt.NDArray[np.intp], owner: Int64, inner: Bool) -> Served:

@@ -78,9 +78,9 @@ def find_steps(
         host_end_ns=host_end[:keep],
         recorded=True,
         dropped=tuple(labels[keep:]),
-        found=found,
+        source=found,
         framework=framework,
-        served=served.only(slice(0, keep)),
+        served=served.take(slice(0, keep)),
     )
 
 

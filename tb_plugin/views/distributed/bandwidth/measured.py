@@ -109,7 +109,7 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 @remembered
 def meetings(data: JobData) -> Meetings:
     """Returns the collectives of the selected steps that have a bandwidth."""
-    calls = data.seen
+    calls = data.calls
     usable = (
         (calls.match >= 0)
         & (calls.waiting.timing == TIMINGS.index(MEASURED))
@@ -159,7 +159,7 @@ def meetings(data: JobData) -> Meetings:
 
 def _nodes(data: JobData, match: Int64, group: Int64, groups: int) -> list[tuple[str, ...]]:
     """Nodes of the workers in each group."""
-    calls = data.seen
+    calls = data.calls
     group_of_match = np.full(int(calls.match.max(initial=-1)) + 2, -1, np.int64)
     group_of_match[match] = group
     group_of_call = group_of_match[calls.match]

@@ -75,7 +75,7 @@ def _bandwidth_rows(data: JobData) -> list[Row]:
         return []
     classes = classes_of(found, found.group, found.collective, found.bytes)
     at = classes.first
-    calls = data.seen.data.take(pa.array(found.row[at]))
+    calls = data.calls.data.take(pa.array(found.row[at]))
     texts = {key: calls[key].to_pylist() for key in ("group", "group_ranks", "source_rank", "destination_rank")}
     peaks = _peaks(data)
     rows: list[Row] = []

@@ -57,7 +57,7 @@ class Clocks:
     """Workers with equal numbers share collectives, directly or indirectly; 0 is the largest set; -1 = unknown."""
 
     @property
-    def known(self) -> Bool:
+    def comparable(self) -> Bool:
         """Returns which clocks can be compared."""
         known: Bool = self.how != HOW.index(UNKNOWN)
         return known
@@ -66,7 +66,7 @@ class Clocks:
     def begin_ns(self) -> Int64:
         """Returns the corrected start of each trace since the first start of a known clock, ns."""
         begin = self.zero_ns + self.offset_ns
-        first: Int64 = begin[self.known] if self.known.any() else begin
+        first: Int64 = begin[self.comparable] if self.comparable.any() else begin
         return begin - int(first.min(initial=np.iinfo(np.int64).max)) if len(begin) else begin
 
     def corrected(self, worker: Int64, at_ns: Int64) -> Int64:
@@ -131,7 +131,7 @@ def _residuals(a: Anchors, clocks: Clocks) -> tuple[Int64, Int64]:
     usual = quantile_by(a.worker, distance, workers, 50)
     far = distance > _OUTLIER_DEVIATIONS * MAD_TO_DEVIATION * np.maximum(usual, 1)[a.worker]
     residual = quantile_by(a.worker[~far], distance[~far], workers, 95)
-    return np.where(clocks.known, residual, 0), np.bincount(a.worker[far], minlength=workers)
+    return np.where(clocks.comparable, residual, 0), np.bincount(a.worker[far], minlength=workers)
 
 
 def clocks_table(clocks: Clocks, is_zero_stated: Bool) -> pa.Table:

@@ -52,8 +52,8 @@ def pictures(data: JobData, key: str) -> tuple[Heat, Series]:
     room = MOST_BYTES - len(to_json(bare))
     merged = _merged(grid, room)
     shown, columns = merge(grid, merged), merged_labels(labels, merged)
-    known = np.where(shown.known, shown.values, np.iinfo(np.int64).min)
-    worst = np.where(shown.known.any(axis=0), known.argmax(axis=0), -1)
+    known = np.where(shown.has_value, shown.values, np.iinfo(np.int64).min)
+    worst = np.where(shown.has_value.any(axis=0), known.argmax(axis=0), -1)
     subtitle = bare.subtitle
     if merged > 1:
         subtitle += f"; each column shows the maximum of {merged} steps"
@@ -68,9 +68,9 @@ def merge(grid: Grid, merged: int) -> Grid:
     """Returns a grid with ``merged`` steps per column, with the largest value of each."""
     if merged == 1:
         return grid
-    low = np.where(grid.known, grid.values, np.iinfo(np.int64).min)
+    low = np.where(grid.has_value, grid.values, np.iinfo(np.int64).min)
     starts = np.arange(0, grid.values.shape[1], merged)
-    known = np.logical_or.reduceat(grid.known, starts, axis=1)
+    known = np.logical_or.reduceat(grid.has_value, starts, axis=1)
     return Grid(np.where(known, np.maximum.reduceat(low, starts, axis=1), 0), known)
 
 
@@ -82,8 +82,8 @@ def merged_labels(labels: Sequence[str], merged: int) -> list[str]:
 
 def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
     """Returns, per share and column, the value that this share of the workers does not exceed: always a value of a worker."""
-    count = grid.known.sum(axis=0)
-    ordered = np.sort(np.where(grid.known, grid.values, np.iinfo(np.int64).max), axis=0)
+    count = grid.has_value.sum(axis=0)
+    ordered = np.sort(np.where(grid.has_value, grid.values, np.iinfo(np.int64).max), axis=0)
     found = []
     for share in shares:
         place = np.clip(np.ceil(share * count).astype(np.int64) - 1, 0, None)
@@ -111,7 +111,7 @@ def _length(grid: Grid) -> int:
     digits = np.ones(size.shape, np.int64)
     for power in range(1, 19):
         digits += size >= 10**power
-    return int(np.where(grid.known, digits + 1 + (grid.values < 0), len("null,")).sum())
+    return int(np.where(grid.has_value, digits + 1 + (grid.values < 0), len("null,")).sum())
 
 
 def _bands(grid: Grid, columns: list[str], metric: Metric, merged: int) -> Series:
@@ -130,7 +130,7 @@ def _bands(grid: Grid, columns: list[str], metric: Metric, merged: int) -> Serie
 
 def _values(grid: Grid) -> list[int | float | None]:
     values = grid.values.ravel().astype(np.object_)
-    values[~grid.known.ravel()] = None
+    values[~grid.has_value.ravel()] = None
     found: list[int | float | None] = values.tolist()
     return found
 

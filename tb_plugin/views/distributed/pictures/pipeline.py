@@ -39,7 +39,7 @@ def stages(data: JobData) -> tuple[Stage, ...]:
     A pipeline sends forward and backward. One-way messages count as a pipeline (whose other half may not be recorded) only if
     more than two ranks are loaded and each of them sends or receives in each step with messages.
     """
-    calls = data.seen
+    calls = data.calls
     name, names = texts_of(calls.data, "collective")
     point = np.isin(name, [at for at, each in enumerate(names) if each in POINT_TO_POINT])
     ends = [calls.data[key].fill_null(-1).to_numpy() for key in ("source_rank", "destination_rank")]
@@ -58,7 +58,7 @@ def stages(data: JobData) -> tuple[Stage, ...]:
 def _all_send(data: JobData, known: npt.NDArray[np.bool_], ends: Sequence[Int64]) -> bool:
     """Whether each of more than two ranks sends or receives in every step with messages."""
     ranks = np.array(sorted(worker_ranks(data)), np.int64)
-    step = np.concatenate((data.seen.step[known],) * 2)
+    step = np.concatenate((data.calls.step[known],) * 2)
     rank = np.concatenate([each[known] for each in ends])
     is_loaded = np.isin(rank, ranks)
     of_step, _ = distinct_rows(step[is_loaded], rank[is_loaded])
@@ -83,8 +83,8 @@ def pipeline(data: JobData) -> tuple[Series, Frame] | None:
         "step_other_ns": other.values,
     }
     rows = [np.array([ranks[rank] for rank in stage if rank in ranks]) for stage in found]
-    count = [max(int(total.known[mine].sum()), 1) for mine in rows]
-    sums = {key: [int(np.where(total.known[mine], x[mine], 0).sum()) for mine in rows] for key, x in parts.items()}
+    count = [max(int(total.has_value[mine].sum()), 1) for mine in rows]
+    sums = {key: [int(np.where(total.has_value[mine], x[mine], 0).sum()) for mine in rows] for key, x in parts.items()}
     means = {key: [value // n for value, n in zip(values, count, strict=True)] for key, values in sums.items()}
     names = [f"Stage {number}" for number in range(len(found))]
     lines = [
@@ -116,7 +116,7 @@ def _frame(found: Sequence[Stage], names: list[str], worker_counts: list[int], m
 
 def _receiving(data: JobData) -> Int64:
     """Time of each worker in receiving calls, ns, per column of ``selected_columns``."""
-    calls, width = data.seen, len(data.labels) + 1
+    calls, width = data.calls, len(data.labels) + 1
     name, names = texts_of(calls.data, "collective")
     mine = np.isin(name, [at for at, each in enumerate(names) if each in _RECEIVES])
     key = calls.worker[mine] * width + calls.step[mine]

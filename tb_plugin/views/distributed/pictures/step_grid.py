@@ -45,13 +45,13 @@ class Grid:
     """Values by worker and step; ``known`` marks valid ones."""
 
     values: Int64
-    known: Bool
+    has_value: Bool
 
     @property
     def means(self) -> Float64:
         """Returns the mean of each worker over its known steps, NaN without any."""
-        count = self.known.sum(axis=1)
-        total = np.where(self.known, self.values, 0).sum(axis=1)
+        count = self.has_value.sum(axis=1)
+        total = np.where(self.has_value, self.values, 0).sum(axis=1)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
@@ -104,14 +104,16 @@ def _grids(data: JobData) -> Mapping[str, Grid]:
     latency, wait, transfer = (times[:, :-1] for times in data.times)
     known = _recorded_steps(data)
     grids["latency_ns"] = Grid(latency, known)
-    if not data.alone:
+    if not data.is_single:
         grids |= {"wait_ns": Grid(wait, known), "transfer_ns": Grid(transfer, known)}
         grids["caused_wait_ns"] = Grid(data.caused[:, :-1], known)
         grids[LOST] = _lost_grid(data)
-        if "lateness_ns" in data.seen.data.column_names:
+        if "lateness_ns" in data.calls.data.column_names:
             grids["lateness_ns"] = _lateness_grid(data)
     return {
-        key: Grid(grid.values[:, columns], grid.known[:, columns]) for key, grid in grids.items() if grid.known.any()
+        key: Grid(grid.values[:, columns], grid.has_value[:, columns])
+        for key, grid in grids.items()
+        if grid.has_value.any()
     }
 
 
@@ -125,7 +127,7 @@ def _reported_grids(data: JobData) -> Mapping[str, Grid]:
             at = tuple(place[is_known] for place in data.step_places)
             grid = _empty_grid(data, len(data.labels))
             np.add.at(grid.values, at, column.drop_null().to_numpy())
-            grid.known[at] = True
+            grid.has_value[at] = True
             grids[key] = grid
     return grids
 
@@ -150,18 +152,18 @@ def _lost_grid(data: JobData) -> Grid:
     places = [(place, at[label]) for place, label in enumerate(report.labels) if label in at]
     if places:
         mine, place = np.array(places).T
-        grid.values[:, place] = report.found.lost_ns[:, mine]
-        grid.known[:, place] = _recorded_steps(data)[:, place]
+        grid.values[:, place] = report.stragglers.lost_ns[:, mine]
+        grid.has_value[:, place] = _recorded_steps(data)[:, place]
     return grid
 
 
 def _lateness_grid(data: JobData) -> Grid:
     """Mean lateness of each worker at the collectives of a step."""
-    values = data.seen.data["lateness_ns"]
-    known = np.asarray(values.is_valid()) & (data.seen.step < len(data.labels))
+    values = data.calls.data["lateness_ns"]
+    known = np.asarray(values.is_valid()) & (data.calls.step < len(data.labels))
     late = values.fill_null(0).to_numpy()[known]
     shape = len(data.names), len(data.labels)
-    at = data.seen.worker[known] * shape[1] + data.seen.step[known]
+    at = data.calls.worker[known] * shape[1] + data.calls.step[known]
     count = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
     total = np.zeros(shape[0] * shape[1], np.int64)
     np.add.at(total, at, late)

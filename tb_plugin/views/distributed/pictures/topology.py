@@ -33,7 +33,7 @@ class _Kind:
 def worker_ranks(data: JobData) -> Mapping[int, int]:
     """Returns the position of each rank's worker in ``data.names``: as recorded, else from all names."""
     place = {name: at for at, name in enumerate(data.names)}
-    recorded = {place[name]: rank for name, rank in data.stated.ranks.items() if name in place}
+    recorded = {place[name]: rank for name, rank in data.reported.ranks.items() if name in place}
     recorded |= {at: rank for at, rank in enumerate(data.ranks) if rank is not None}
     for row in data.devices:
         if (found := _RANK.fullmatch(str(row["process"]))) and row["worker"] in place:

@@ -57,7 +57,7 @@ def by_cost(data: JobData, rows: Sequence[Row]) -> list[int]:
 def _costs_per_step(data: JobData) -> Float64:
     """Mean cost of each worker per step; 0 without stragglers, where it is noise."""
     report = blame(data)
-    if data.alone or not report.costly:
+    if data.is_single or not report.costly:
         return np.zeros(len(data.names))
     return report.lost_ns
 
@@ -111,7 +111,7 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
         "late_pattern": pa.array([report.pattern(at) if at in straggling else None for at in order], pa.string()),
         "late_cause": pa.array(causes, pa.string()),
         "caused_wait_ns": pa.array([rows[at]["caused_wait_ns"] for at in order], pa.int64()),
-        "held_up_by": pa.array([report.worker_held_up_by(at) for at in order], pa.string()),
+        "held_up_by": pa.array([report.root_of_worker(at) for at in order], pa.string()),
         "caused_step_ns": pa.array([_per_step(report, rows[at]) for at in order], pa.int64()),
         "last_share": pa.array([rows[at]["last_share"] for at in order], pa.float64()),
         **{
@@ -138,8 +138,8 @@ def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | Non
     """The worker to compare with: the usual one in the group with the largest cost, else the median of all."""
     report = blame(data)
     usual = -1
-    if bool((report.found.worker == at).any()):
-        usual = int(report.usual[report.found.main_group(at)])
+    if bool((report.stragglers.worker == at).any()):
+        usual = int(report.usual[report.stragglers.main_group(at)])
     if usual < 0:
         others = [one for one in order if one != at]
         usual = others[len(others) // 2]

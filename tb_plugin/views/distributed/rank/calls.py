@@ -29,7 +29,7 @@ class Calls:
     """Row of the trace: a kernel or a host call. Coalesced collectives share a row."""
     step: Int64
     """Position in the steps of the trace."""
-    about: CollectiveMetadata
+    metadata: CollectiveMetadata
     elements: Int64
     bytes: Int64
     issued_ns: Int64
@@ -62,7 +62,7 @@ def calls_of(trace: TraceTable) -> Calls:
     return Calls(
         row=row,
         step=np.where(begun != MISSING, trace.steps.at(times[begun], on_host=True), trace.steps.at(times[row])),
-        about=found.about,
+        metadata=found.about,
         elements=elements,
         bytes=_bytes(found, elements, words),
         issued_ns=issued,
@@ -94,21 +94,21 @@ class _Found:
     def joined(self, other: _Found) -> _Found:
         mine, theirs = ((each.row, each.caller, each.head, each.is_first, each.batch) for each in (self, other))
         row, caller, head, is_first, batch = (np.concatenate(pair) for pair in zip(mine, theirs, strict=True))
-        return _Found(row, self.about.joined(other.about), caller, head, is_first, batch)
+        return _Found(row, self.about.concatenate(other.about), caller, head, is_first, batch)
 
 
 def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) -> _Found:
     """Communication kernels."""
     row = np.flatnonzero(trace.is_collective & (trace.kind == EventKind.KERNEL))
     caller, chain = callers_of(trace, row, chains)
-    about, states = facts.stated(row)
-    launched, called = chains.about.take(chain), chain != MISSING
+    about, states = facts.from_arguments(row)
+    launched, called = chains.metadata.take(chain), chain != MISSING
     about = about.filled(launched).where(states & called, about).where(states, launched)
-    about = about.where(states | called, facts.named(row))
+    about = about.where(states | called, facts.from_names(row))
     batches = _in_batches(trace, chains, chain, states, words)
     at, other = batches.kernel, batches.stands_for
     about, row, caller, chain = about.take(at), row[at], caller[at], chain[at]
-    about = chains.about.take(other).where(other != MISSING, about)
+    about = chains.metadata.take(other).where(other != MISSING, about)
     # A kernel without a caller, or one of several coalesced calls, carries bytes of its own.
     own_bytes = (chain == MISSING) | (other != MISSING)
     columns = about.columns
@@ -130,7 +130,9 @@ def _on_host(trace: TraceTable, chains: Chains) -> _Found:
     backend = np.array([BACKEND.match(trace.strings[name]) is not None for name in unique.tolist()], np.bool_)
     row = np.where(backend[which.ravel()], last, first)
     no_caller = np.full(len(row), MISSING, np.int64)
-    return _Found(row, chains.about.take(chain), no_caller, chains.head[chain], np.ones(len(row), np.bool_), no_caller)
+    return _Found(
+        row, chains.metadata.take(chain), no_caller, chains.head[chain], np.ones(len(row), np.bool_), no_caller
+    )
 
 
 def _elements(about: CollectiveMetadata, words: Words) -> Int64:
@@ -156,7 +158,7 @@ def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issu
     Sends are numbered separately, so in a group that mixes them with other calls a number is ambiguous.
     """
     about, missing = found.about, np.full(len(found.row), MISSING, np.int64)
-    reported, _ = facts.stated(chains.host)
+    reported, _ = facts.from_arguments(chains.host)
     wait = np.flatnonzero((reported.collective == words.number(WAIT)) & (reported.sequence >= 0))
     if not len(wait):
         return missing
@@ -164,7 +166,7 @@ def _needed(trace: TraceTable, facts: Facts, chains: Chains, found: _Found, issu
     ambiguous = np.intersect1d(about.group[pairwise], about.group[~pairwise])
     begun = np.where(issued == MISSING, trace.start_ns[found.row], issued)
     time = np.concatenate((trace.start_ns[chains.host[wait]], begun))
-    both = reported.take(wait).joined(about)
+    both = reported.take(wait).concatenate(about)
     key = group(both.group, both.sequence).of
     axis = side_by_side((key, time))[0]
     order = np.argsort(axis[: len(wait)], kind="stable")
@@ -195,7 +197,7 @@ def _in_batches(trace: TraceTable, chains: Chains, chain: Int64, states: Bool, w
     count, every = len(chains), np.arange(len(chain))
     launches = np.zeros(count + 1, np.bool_)
     launches[chain] = True
-    collective = chains.about.collective
+    collective = chains.metadata.collective
     closing = closes_batch(trace)[chains.head] | (collective == words.number(BATCH_END))
     closing &= launches[:-1]
     if not closing.any():

@@ -85,7 +85,7 @@ class CollectiveMetadata:
         theirs = other.columns
         return CollectiveMetadata(**{key: np.where(mine, column, theirs[key]) for key, column in self.columns.items()})
 
-    def joined(self, other: CollectiveMetadata) -> CollectiveMetadata:
+    def concatenate(self, other: CollectiveMetadata) -> CollectiveMetadata:
         """Returns the rows of this and then those of the other one."""
         theirs = other.columns
         return CollectiveMetadata(
@@ -117,12 +117,12 @@ class Facts:
         self._other = _only_other_rank(trace.metadata, self._rank)
         self._section = self._read()
 
-    def stated(self, rows: Int64) -> tuple[CollectiveMetadata, Bool]:
+    def from_arguments(self, rows: Int64) -> tuple[CollectiveMetadata, Bool]:
         """Returns the metadata recorded in these rows, and which rows have any."""
         place = _places(self._trace.collectives.row, rows)
         return self._section.take(place), place != MISSING
 
-    def named(self, rows: Int64) -> CollectiveMetadata:
+    def from_names(self, rows: Int64) -> CollectiveMetadata:
         """Returns the metadata in the names of these rows."""
         return metadata_from_columns(len(rows), collective=self._collectives(self._trace.name[rows]))
 
@@ -132,7 +132,7 @@ class Facts:
         ``chain`` is the chain of each row; rows of a chain are ordered from the top level inwards. The second result marks
         chains with recorded metadata.
         """
-        of_rows, has = self.stated(host)
+        of_rows, has = self.from_arguments(host)
         first = np.full(count, MISSING, np.int64)
         first[chain[has][::-1]] = np.flatnonzero(has)[::-1]
         stated = of_rows.take(first)

@@ -29,7 +29,7 @@ class Chains:
     """The chain of each row."""
     head: Int64
     """The top-level row of each chain."""
-    about: CollectiveMetadata
+    metadata: CollectiveMetadata
     states: Bool
     """Chains with metadata of their own."""
 

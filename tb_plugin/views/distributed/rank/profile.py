@@ -120,7 +120,7 @@ def _stored(value: object) -> object:
 
 
 def _calls_table(trace: TraceTable, calls: Calls, before: Mapping[str, Int64], blocked: Int64) -> pa.Table:
-    about, row, texts = calls.about, calls.row, calls.words
+    about, row, texts = calls.metadata, calls.row, calls.words
     streams = np.unique(trace.track[row])
     titles = [track_names(trace)[track].label for track in streams.tolist()] if len(streams) else []
     columns = {

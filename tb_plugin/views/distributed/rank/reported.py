@@ -62,7 +62,8 @@ TOTAL = "total"
 def reported_frames(trace: TraceTable) -> dict[str, Frame]:
     """Returns the reported tables; empty if the profile reports neither communication nor steps."""
     found = {
-        name: reported_table(trace.stated, name) for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)
+        name: reported_table(trace.reported_tables, name)
+        for name in (STEP_TIMES, OPERATIONS, BANDS, PACKETS, LINKS, GROUPS)
     }
     if all(table is None for table in found.values()):
         return {}
@@ -100,7 +101,7 @@ def has_communication_only(trace: TraceTable) -> bool:
 
 def reported_step_times(trace: TraceTable) -> dict[str | None, dict[str, int]]:
     """Returns the reported times of each step with a complete set of times."""
-    table = reported_table(trace.stated, STEP_TIMES)
+    table = reported_table(trace.reported_tables, STEP_TIMES)
     keys = ("computing_ns", "overlapped_ns", "exposed_ns", "free_ns")
     return {
         row["step"]: {key: row[key] for key in keys}

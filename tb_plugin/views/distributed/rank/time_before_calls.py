@@ -46,7 +46,7 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
     if not len(calls):
         return begin, begin
     # Coalesced calls share the time before them.
-    of = group(calls.about.group, calls.about.ranks).of
+    of = group(calls.metadata.group, calls.metadata.ranks).of
     ones = group(of, calls.row)
     of, row = of[ones.first], calls.row[ones.first]
     order = stable_order(of)

@@ -29,13 +29,13 @@ class Arrivals:
     Rows are sorted by collective and arrival; ``last`` and the columns after it have one value per collective.
     """
 
-    met: StragglerCalls
+    calls: StragglerCalls
     row: Int64
     """Row of ``met``; -1 for synthetic calls."""
     worker: Int64
     late_ns: Int64
     """Arrival minus the median of the collective."""
-    apart_ns: Int64
+    spread_ns: Int64
     """Arrival minus the median of all but the last, so that a very late rank does not affect it."""
     collective: Int64
     """Number of the collective of each row: 0, 1, ..."""
@@ -53,7 +53,7 @@ class Arrivals:
     high_ns: Int64
     """The rest of the cost: how much longer the collective blocks the second to last worker than the last one. ``high_ns`` is
     an upper bound of the gain; ``low_ns`` counts only what is certainly wait that overlaps with nothing."""
-    told: Bool
+    is_reliable: Bool
     """The lateness is that of the worker, not of its profiler start."""
     sure: Bool
     """Every rank of the group is loaded, so none can be later."""
@@ -102,11 +102,11 @@ def arrivals(calls: StragglerCalls) -> Arrivals:
     own = cost - held_up_ns
     hidden = calls.dur_ns[before] - blocked
     return Arrivals(
-        met=calls,
+        calls=calls,
         row=row,
         worker=worker,
         late_ns=arrival - middle[which],
-        apart_ns=arrival - others[which],
+        spread_ns=arrival - others[which],
         collective=which,
         last=last,
         before=before,
@@ -116,7 +116,7 @@ def arrivals(calls: StragglerCalls) -> Arrivals:
         inherited_ns=held_up_ns,
         low_ns=np.clip(raw - hidden - held_up_ns, 0, own),
         high_ns=own,
-        told=is_known,
+        is_reliable=is_known,
         sure=is_real & (calls.waiting.timing[opening] == TIMINGS.index(MEASURED)),
     )
 

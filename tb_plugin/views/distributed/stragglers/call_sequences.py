@@ -76,14 +76,14 @@ class Meetings:
     """Start of each call, on an axis per collective."""
     top: Int64
     """Last start of each collective."""
-    known: Bool
+    is_complete: Bool
     """Whether the arrival order is known, per collective."""
 
     @classmethod
-    def made(cls, arrived: Arrivals, lanes: Lanes, late_ns: Int64, known: Bool) -> Meetings:
+    def from_arrivals(cls, arrived: Arrivals, lanes: Lanes, late_ns: Int64, known: Bool) -> Meetings:
         """Returns what the calls wait for. ``late_ns`` is the arrival of each row of Arrivals, ``known`` refers to
         collectives."""
-        calls, collectives = arrived.met, len(arrived.last)
+        calls, collectives = arrived.calls, len(arrived.last)
         ends, message = lanes.message_ends, lanes.message
         messages = int(message.max(initial=-1)) + 1
         of, at = np.full(len(lanes.of), collectives + messages), np.zeros(len(lanes.of), np.int64)
@@ -104,7 +104,7 @@ class Walk:
         self._lanes = lanes
         self._of = meetings.of
         self._left = np.bincount(meetings.of, minlength=len(meetings.top))
-        self._left[~meetings.known] = 0
+        self._left[~meetings.is_complete] = 0
         self.stuck = np.empty(0, np.int64)
 
     def __iter__(self) -> Iterator[tuple[Int64, Int64, Int64, Int64]]:

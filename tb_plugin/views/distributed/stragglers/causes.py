@@ -59,7 +59,7 @@ def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], 
     them is the same. If the straggler lost calls of the group, or is the only one with some, the comparison starts at the
     last common call.
     """
-    workers = found.told
+    workers = found.significant
     if not len(workers) or any(key not in before for key in COMPONENTS):
         return {}
     main = np.full(len(found.lost_ns), -1)
@@ -82,7 +82,7 @@ def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], 
     # A collective counts if the activities of the last rank and of another one are known.
     both = np.intersect1d(arrived.collective[mine], arrived.collective[others])
     mine, others = (each[np.isin(arrived.collective[each], both)] for each in (mine, others))
-    stretch = stretches(arrived.met, before, burst)
+    stretch = stretches(arrived.calls, before, burst)
     mine, others, since_mine, since_others, left_out = _comparable_rows(arrived, mine, others, stretch)
     cost -= sum_by(arrived.worker[left_out], arrived.high_ns[arrived.collective[left_out]], len(main))
     who = arrived.worker[mine]
@@ -119,9 +119,9 @@ def _comparable_rows(
     since_mine = stretch.since(row[mine], stretch.before[row[mine]])
     since_others = stretch.since(row[others], same_call)
     known = np.zeros(len(arrived.last), np.bool_)
-    known[which[mine]] = stretch.is_known(row[mine], since_mine)
+    known[which[mine]] = stretch.is_complete(row[mine], since_mine)
     opened = (stretch.before[leader] < 0) & (stretch.opens[leader] == stretch.opens[row[others]])
-    is_fair = ((same_call >= 0) | opened) & known[which[others]] & stretch.is_known(row[others], since_others)
+    is_fair = ((same_call >= 0) | opened) & known[which[others]] & stretch.is_complete(row[others], since_others)
     is_comparable = np.isin(which[mine], which[others[is_fair]])
     rough = ~np.isin(arrived.worker[mine], arrived.worker[mine[is_comparable]])
     roughly = np.isin(which[others], which[mine[rough]])

@@ -21,13 +21,13 @@ def gained(arrived: Arrivals, candidates: Int64, workers: int, steps: int) -> In
     Steps are independent: each starts without a gain. Both ends of a point-to-point call wait for each other. If the awaited
     rank is unknown (a rank lacks the call), the call is as much earlier as the latest of all workers.
     """
-    calls = arrived.met
+    calls = arrived.calls
     lanes = lanes_of(calls, workers, steps)
     early = np.zeros((lanes.count, len(candidates)), np.int64)
     if not early.size or not len(lanes.call):
         return np.zeros((len(candidates), steps), np.int64)
-    meetings = Meetings.made(arrived, lanes, arrived.late_ns, arrived.sure & arrived.told)
-    collective, start, last_start, known = meetings.of, meetings.at, meetings.top, meetings.known
+    meetings = Meetings.from_arrivals(arrived, lanes, arrived.late_ns, arrived.sure & arrived.is_reliable)
+    collective, start, last_start, known = meetings.of, meetings.at, meetings.top, meetings.is_complete
     # Each selected worker is earlier by the guaranteed cost of its last arrivals.
     last = arrived.row[arrived.last]
     own = np.zeros(len(collective), np.int64)

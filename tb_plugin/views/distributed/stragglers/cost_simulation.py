@@ -37,7 +37,7 @@ def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: in
     otherwise the call is assumed to start early enough. A worker with missing calls in a step delays no other rank there, nor
     does a rank without a trace.
     """
-    calls = arrived.met
+    calls = arrived.calls
     lanes = lanes_of(calls, workers, steps)
     if not len(candidates) or not len(lanes.call):
         return np.zeros((len(candidates), steps), np.int64)
@@ -55,13 +55,13 @@ def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: in
 
 def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
     """Gain of each lane at its end: [lane, column]."""
-    straggler_calls, calls = arrived.met, len(lanes.of)
+    straggler_calls, calls = arrived.calls, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
     # Ranks slightly after the second to last are so by chance: they count as that one.
     late_ns = np.minimum(arrived.late_ns, (arrived.late_ns[arrived.last] - arrived.raw_ns)[arrived.collective])
     late_ns[arrived.last] = arrived.late_ns[arrived.last]
-    meetings = Meetings.made(arrived, lanes, late_ns, arrived.told)
-    of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.known
+    meetings = Meetings.from_arrivals(arrived, lanes, late_ns, arrived.is_reliable)
+    of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.is_complete
     behind, idle = _waits_for_previous(straggler_calls, lanes.of)
     # Per last rank: distance to the reference rank (with and without its idle time), and the call that this one waits for.
     last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))

@@ -90,7 +90,7 @@ class Stragglers:
     """Period in steps of periodic lateness; else 0."""
 
     @property
-    def told(self) -> Int64:
+    def significant(self) -> Int64:
         """Returns the stragglers, costliest first."""
         found = np.array([bool(name) for name in self.pattern], np.bool_)
         cost = self.lost_ns.sum(axis=1)
@@ -116,7 +116,7 @@ def stragglers(arrived: Arrivals, workers: int, step_ns: Float64) -> Stragglers:
     low = np.where(arrived.sure & in_steps, arrived.low_ns, 0)
     median, p95 = mine.percentiles(arrived.late_ns, 0.5, 0.95)
     times = np.bincount(last_of[arrived.raw_ns > 0], minlength=len(mine)).astype(np.int64)
-    trials = np.bincount(mine.of[arrived.told[arrived.collective]], minlength=len(mine)).astype(np.int64)
+    trials = np.bincount(mine.of[arrived.is_reliable[arrived.collective]], minlength=len(mine)).astype(np.int64)
     z, q, out = _outlier_statistics(its_group, median, size)
     shape = (workers, len(step_ns))
     entries = _Entries.of(arrived, mine, last_of, low, shape)
@@ -238,7 +238,7 @@ def _noise(
     late, has_value = _by_step(mine.of, step, arrived.late_ns, np.ones(len(step), np.bool_), (len(mine), shape[1]))
     is_last = np.zeros(len(step), np.bool_)
     is_last[arrived.last] = True
-    other_late, has_other = _by_step(mine.of, step, arrived.apart_ns, ~is_last, (len(mine), shape[1]))
+    other_late, has_other = _by_step(mine.of, step, arrived.spread_ns, ~is_last, (len(mine), shape[1]))
     noise, top = np.zeros(len(mine)), np.zeros((len(mine), shape[1]), np.bool_)
     groups = group(its_group)
     if not shape[1]:

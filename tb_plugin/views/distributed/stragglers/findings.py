@@ -46,7 +46,7 @@ _COMPONENT_OF_CAUSE = {title: key for key, title in CAUSES.items()}
 def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
     """Returns a notice for each of the costliest stragglers, or one for all ranks that take turns."""
     significant = report.costly
-    rotating = [w for w in report.found.told.tolist() if report.found.pattern[w] == ROTATING]
+    rotating = [w for w in report.stragglers.significant.tolist() if report.stragglers.pattern[w] == ROTATING]
     if rotating:
         notice = _rotating_notice(report, rotating)
         return [notice] if notice is not None else []
@@ -67,13 +67,15 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
 
 def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
     low, high = report.lost(worker)
-    row = report.found.main_group(worker)
+    row = report.stragglers.main_group(worker)
     cells, once = why(report, worker), report.is_once(worker)
     figures = [
         METRICS.figure("worker", report.names[worker]),
         METRICS.figure("lost_ns", high, "Cost per step"),
         METRICS.figure("lost_share", high / report.mean_ns),
-        METRICS.figure("last_share", float(report.found.last[row] / max(int(report.found.collectives[row]), 1))),
+        METRICS.figure(
+            "last_share", float(report.stragglers.last[row] / max(int(report.stragglers.collectives[row]), 1))
+        ),
         METRICS.figure("caused_wait_ns", rows[worker]["caused_wait_ns"]),  # type: ignore[arg-type]
     ]
     if once:
@@ -101,7 +103,7 @@ def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
 
 def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
     """The collectives of a share: those of one group of the worker (a row of Stragglers), by name or by size."""
-    found = report.found
+    found = report.stragglers
     if name := report.groups[int(found.group[row])]:
         figures.append(METRICS.figure("group", name))
         return "its collectives in group {group}"
@@ -128,12 +130,12 @@ def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
 
 def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
     """End of the first sentence: the late steps."""
-    pattern = report.found.pattern[worker]
-    count, late = report.count, int(report.found.slow[worker].sum())
+    pattern = report.stragglers.pattern[worker]
+    count, late = report.count, int(report.stragglers.slow[worker].sum())
     if report.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
         return "."
     figures += [METRICS.figure("late_steps", late), METRICS.figure("job_steps", count)]
-    if every := int(report.found.every[worker]):
+    if every := int(report.stragglers.every[worker]):
         figures.append(METRICS.figure("late_every", every))
         return ", every {late_every} steps ({late_steps} of {job_steps}; mean over all steps)."
     return ", in {late_steps} of {job_steps} steps."
@@ -216,7 +218,7 @@ def _rotating_notice(report: Blame, workers: Sequence[int]) -> Notice | None:
     common = causes[0] if len(set(causes)) == 1 else ""
     figures = [
         METRICS.figure("stragglers", len(workers)),
-        METRICS.figure("late_steps", int(report.found.slow.any(axis=0).sum())),
+        METRICS.figure("late_steps", int(report.stragglers.slow.any(axis=0).sum())),
         METRICS.figure("job_steps", report.count),
         METRICS.figure("lost_ns", high),
         METRICS.figure("lost_share", high / report.mean_ns),
@@ -251,7 +253,7 @@ def uneven_compute(report: Blame, data: JobData, rows: list[Row]) -> Notice | No
     compute[data.step_places] = data.step_table["compute_ns"].cast("float64", safe=False).fill_null(np.nan).to_numpy()
     compute = compute[:, ~np.isnan(compute).any(axis=0)]
     waits = [value for row in rows if isinstance(value := row["wait_ns"], int)]
-    if len(compute) < 2 or not compute.size or not report.mean_ns or not waits or bool(report.met.two_ended.any()):
+    if len(compute) < 2 or not compute.size or not report.mean_ns or not waits or bool(report.calls.two_ended.any()):
         return None
     over = float((compute.max(axis=0) - compute.mean(axis=0)).mean())
     high = min(over, report.per_step(sum(waits)) / len(waits))
@@ -293,7 +295,7 @@ def _confidence(report: Blame, worker: int, cells: dict[str, object]) -> Literal
     share = cells.get("late_cause_share")
     if not isinstance(share, float):
         return "low"
-    return "high" if share >= 0.8 and report.found.pattern[worker] != SINGLE else "medium"
+    return "high" if share >= 0.8 and report.stragglers.pattern[worker] != SINGLE else "medium"
 
 
 def _severity_once(share: float) -> Severity:

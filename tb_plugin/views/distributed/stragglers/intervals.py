@@ -83,7 +83,7 @@ class Stretches:
         """Returns the burst after the call ``before``; if that is -1, the first one of the call's worker and group."""
         return np.where(before >= 0, self.burst[before] + 1, self._first[call])
 
-    def is_known(self, call: Int64, since: Int64) -> Bool:
+    def is_complete(self, call: Int64, since: Int64) -> Bool:
         """Returns whether all activities since a burst are known."""
         known: Bool = self._unknown[self.burst[call] + 1] == self._unknown[since]
         return known

@@ -53,9 +53,9 @@ class Blame:
     labels: tuple[str, ...]
     """Analyzed steps; one empty label stands for a recording without steps."""
     step_ns: Float64
-    met: StragglerCalls
+    calls: StragglerCalls
     arrived: Arrivals
-    found: Stragglers
+    stragglers: Stragglers
     excess: dict[int, Excess]
     slow_groups: dict[int, int]
     """Group code of stragglers that communicate longer in another group than others do."""
@@ -85,12 +85,12 @@ class Blame:
     @cached_property
     def lost_ns(self) -> Float64:
         """Returns the time per step that each worker costs: saved if it were as fast as the next one."""
-        mean: Float64 = self.found.lost_ns.sum(axis=1) / max(self.count, 1)
+        mean: Float64 = self.stragglers.lost_ns.sum(axis=1) / max(self.count, 1)
         return mean
 
     def lost(self, worker: int) -> tuple[float, float]:
         """Returns the lower and the upper bound of the time per step that a worker costs, ns."""
-        return self.per_step(int(self.found.lost_low_ns[worker].sum())), float(self.lost_ns[worker])
+        return self.per_step(int(self.stragglers.lost_low_ns[worker].sum())), float(self.lost_ns[worker])
 
     @property
     def costly(self) -> list[int]:
@@ -98,17 +98,19 @@ class Blame:
 
         Repeated stragglers come first, then single ones; the costliest of each first.
         """
-        worth = [w for w in self.found.told.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns]
+        worth = [
+            w for w in self.stragglers.significant.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns
+        ]
         return sorted(worth, key=self.is_once)
 
     def is_once(self, worker: int) -> bool:
         """Returns whether a straggler is late in a single step, which may never happen again."""
-        return self.count > 1 and self.found.pattern[worker] == SINGLE
+        return self.count > 1 and self.stragglers.pattern[worker] == SINGLE
 
     def worst_step(self, worker: int) -> tuple[str, int, float]:
         """Returns the step in which a worker costs most, that cost in ns, and its share of the step."""
-        at = int(np.argmax(self.found.lost_ns[worker]))
-        lost, whole = int(self.found.lost_ns[worker, at]), float(self.step_ns[at])
+        at = int(np.argmax(self.stragglers.lost_ns[worker]))
+        lost, whole = int(self.stragglers.lost_ns[worker, at]), float(self.step_ns[at])
         return self.labels[at], lost, lost / whole if whole else 0.0
 
     @cached_property
@@ -117,7 +119,7 @@ class Blame:
 
         -1 without other ranks.
         """
-        found = self.found
+        found = self.stragglers
         order = np.lexsort((found.worker, found.late_ns, found.group))
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
@@ -130,22 +132,22 @@ class Blame:
 
     def pattern(self, worker: int) -> str:
         """Returns the pattern of a worker in words; empty for non-stragglers."""
-        name = self.found.pattern[worker]
-        return f"every {self.found.every[worker]} steps" if name == PERIODIC else name
+        name = self.stragglers.pattern[worker]
+        return f"every {self.stragglers.every[worker]} steps" if name == PERIODIC else name
 
-    def held_up_by(self, calls: Int64) -> str | None:
+    def root_of_waits(self, calls: Int64) -> str | None:
         """Returns the root cause of most of the wait of some calls for a worker, if significant."""
-        by, each = passed_on(self.met, self.roots, calls)
+        by, each = passed_on(self.calls, self.roots, calls)
         return self.names[by] if by >= 0 and each >= WORTH * self.mean_ns * max(self.count, 1) else None
 
-    def worker_held_up_by(self, worker: int) -> str | None:
+    def root_of_worker(self, worker: int) -> str | None:
         """Returns the root cause of most of the others' wait for a worker in collectives; messages wait by design."""
-        return self.held_up_by(self._calls_that_wait[worker])
+        return self.root_of_waits(self._calls_that_wait[worker])
 
     @cached_property
     def _calls_that_wait(self) -> list[Int64]:
         """For each worker the collective calls in which others wait for it."""
-        straggler_calls = self.met
+        straggler_calls = self.calls
         calls = np.flatnonzero(waits(straggler_calls) & ~straggler_calls.two_ended)
         calls = calls[np.argsort(straggler_calls.waiting.last[calls], kind="stable")]
         return np.split(calls, np.searchsorted(straggler_calls.waiting.last[calls], np.arange(1, len(self.names))))
@@ -153,12 +155,12 @@ class Blame:
     @cached_property
     def roots(self) -> Roots:
         """Returns the root cause of each call's wait."""
-        return roots(self.met)
+        return roots(self.calls)
 
     @cached_property
-    def held(self) -> RootCauses:
+    def root_causes(self) -> RootCauses:
         """Returns the root cause of each worker's inherited lateness."""
-        return root_causes(self.met, self.arrived, self.found, self.roots)
+        return root_causes(self.calls, self.arrived, self.stragglers, self.roots)
 
 
 @remembered
@@ -168,12 +170,12 @@ def blame(data: JobData) -> Blame:
     calls, groups, kind = _straggler_calls(data, step_of)
     arrived = arrivals(calls)
     found = stragglers(arrived, len(data.names), step_ns)
-    if data.whole is not None:
-        found = _as_in_all_steps(found, labels, blame(data.whole))
+    if data.summary is not None:
+        found = _as_in_all_steps(found, labels, blame(data.summary))
     before = {
         key: _column(data, f"before_{key}_ns", -1)
         for key in COMPONENTS
-        if f"before_{key}_ns" in data.seen.data.column_names
+        if f"before_{key}_ns" in data.calls.data.column_names
     }
     burst = bursts(calls)
     excess = excesses(arrived, found, before, burst)
@@ -183,7 +185,7 @@ def blame(data: JobData) -> Blame:
         for one, row in list(main_rows.items())[:MAX_EXPLAINED]
     }
     kernels = _kernels(data, found, excess, labels)
-    if data.whole is None and len(calls.worker) and data.seen.data["on_device"].to_numpy().all():
+    if data.summary is None and len(calls.worker) and data.calls.data["on_device"].to_numpy().all():
         found = _with_simulated_costs(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
     # Workers without a device have the host in their row.
     on_devices = any(row["device"] != HOST for row in data.devices)
@@ -199,19 +201,19 @@ def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -
     if not set(labels) <= set(every.labels):  # no chosen step has a time
         return found
     at = [every.labels.index(label) for label in labels]
-    slow = every.found.slow[:, at]
-    known = np.array([bool(name) for name in every.found.pattern], np.bool_)
+    slow = every.stragglers.slow[:, at]
+    known = np.array([bool(name) for name in every.stragglers.pattern], np.bool_)
     pattern = (
         (name if late.any() else "") if name else own
-        for name, own, late in zip(every.found.pattern, found.pattern, slow, strict=True)
+        for name, own, late in zip(every.stragglers.pattern, found.pattern, slow, strict=True)
     )
     return replace(
         found,
-        lost_ns=every.found.lost_ns[:, at],
-        lost_low_ns=every.found.lost_low_ns[:, at],
+        lost_ns=every.stragglers.lost_ns[:, at],
+        lost_low_ns=every.stragglers.lost_low_ns[:, at],
         slow=np.where(known[:, None], slow, found.slow),
         pattern=tuple(pattern),
-        every=np.where(known, every.found.every, found.every),
+        every=np.where(known, every.stragglers.every, found.every),
     )
 
 
@@ -220,9 +222,9 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
 
     Host calls are not simulated: streams do not show what waits there. ``is_whole``: every rank of the job is loaded.
     """
-    candidates, shape = found.told[:MAX_EXPLAINED].tolist(), found.lost_ns.shape
+    candidates, shape = found.significant[:MAX_EXPLAINED].tolist(), found.lost_ns.shape
     lost, pattern = found.lost_ns.copy(), list(found.pattern)
-    lost_calls = in_which_calls_were_lost(arrived.met, *shape)
+    lost_calls = in_which_calls_were_lost(arrived.calls, *shape)
     for one, gain in zip(candidates, replayed(arrived, [[one] for one in candidates], *shape), strict=True):
         # In steps with missing calls and without lateness of this worker, the gain is capped by its cost.
         gain = np.where(lost_calls & ~found.slow[one], np.minimum(gain, found.lost_ns[one]), gain)
@@ -247,8 +249,8 @@ def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
     count = np.bincount(at[known], minlength=len(data.labels))
     total = np.bincount(at[known], weights=length.drop_null().to_numpy(), minlength=len(data.labels))
     timed = np.flatnonzero(count)
-    if not len(timed) and not len(at) and len(data.seen.worker):
-        calls = data.seen
+    if not len(timed) and not len(at) and len(data.calls.worker):
+        calls = data.calls
         first, last = np.full(len(data.names), np.iinfo(np.int64).max), np.full(len(data.names), np.iinfo(np.int64).min)
         np.minimum.at(first, calls.worker, calls.start_ns)
         np.maximum.at(last, calls.worker, calls.end_ns)
@@ -262,7 +264,7 @@ def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
 
 def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tuple[str, ...], Int64]:
     """The columns of calls, group names by code, and the purpose of each group."""
-    calls = data.seen
+    calls = data.calls
     group, ranks = texts_of(calls.data, "group"), texts_of(calls.data, "group_ranks")
     _, first, code = np.unique(numbers_of(calls.data, "group_code"), return_index=True, return_inverse=True)
     described = {(row["group"], row["group_ranks"]): str(row["group_description"] or "") for row in data.process_groups}
@@ -300,15 +302,15 @@ def _straggler_calls(data: JobData, step_of: Int64) -> tuple[StragglerCalls, tup
 
 def _on_one_axis(data: JobData) -> Int64:
     """Start of calls by corrected clocks, for workers in the largest connected set."""
-    worker, connected = data.seen.worker, data.clocks.connected
+    worker, connected = data.calls.worker, data.clocks.connected
     most = int(np.bincount(connected[connected >= 0], minlength=1).argmax())
-    return np.where(connected[worker] == most, data.clocks.corrected(worker, data.seen.start_ns), UNKNOWN)
+    return np.where(connected[worker] == most, data.clocks.corrected(worker, data.calls.start_ns), UNKNOWN)
 
 
 def _late_recording(data: JobData) -> Int64:
     """Lateness of each call that may come from a late start of its worker's recording."""
-    late = np.flatnonzero((data.seen.late.arrival == BEGAN_LATER) & (data.seen.match >= 0))
-    worker, match = data.seen.worker[late], data.seen.match[late]
+    late = np.flatnonzero((data.calls.late.arrival == BEGAN_LATER) & (data.calls.match >= 0))
+    worker, match = data.calls.worker[late], data.calls.match[late]
     begin, residual = data.clocks.begin_ns, data.clocks.residual_ns
     first, rough = (
         np.full(int(match.max(initial=-1)) + 1, np.iinfo(np.int64).max),
@@ -316,7 +318,7 @@ def _late_recording(data: JobData) -> Int64:
     )
     np.minimum.at(first, match, begin[worker])
     np.maximum.at(rough, match, residual[worker])
-    excused = np.zeros(len(data.seen.worker), np.int64)
+    excused = np.zeros(len(data.calls.worker), np.int64)
     excused[late] = (
         begin[worker] - first[match] + np.where(begin[worker] > first[match], 2 * rough[match], 0).astype(np.int64)
     )
@@ -325,15 +327,17 @@ def _late_recording(data: JobData) -> Int64:
 
 def _column(data: JobData, key: str, missing: int) -> Int64:
     """An optional column of the calls."""
-    if key not in data.seen.data.column_names:
-        return np.full(len(data.seen.worker), missing, np.int64)
-    return numbers_of(data.seen.data, key, missing)
+    if key not in data.calls.data.column_names:
+        return np.full(len(data.calls.worker), missing, np.int64)
+    return numbers_of(data.calls.data, key, missing)
 
 
 def _kernels(data: JobData, found: Stragglers, excess: dict[int, Excess], labels: Sequence[str]) -> dict[int, Uneven]:
     """Kernel differences of stragglers that compute longer."""
     table = data.kernels
-    selected = [one for one in found.told.tolist()[:MAX_EXPLAINED] if one in excess and excess[one].main == COMPUTE]
+    selected = [
+        one for one in found.significant.tolist()[:MAX_EXPLAINED] if one in excess and excess[one].main == COMPUTE
+    ]
     if table is None or not selected or not table.num_rows:
         return {}
     kernel, names = texts_of(table, "kernel")

@@ -27,10 +27,10 @@ def straggler_table(data: JobData) -> pa.Table:
     Rows of a worker are adjacent, its costliest group first; stragglers before others (repeated ones first), the costliest of
     each first.
     """
-    if data.alone:
+    if data.is_single:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
     report = blame(data)
-    found, causes = report.found, report.held
+    found, causes = report.stragglers, report.root_causes
     rows = np.flatnonzero((found.cost_ns > 0) | (causes.inherited_ns > 0))
     worker = found.worker[rows]
     # 0: repeatedly late, 1: once, 2: no straggler.
@@ -46,7 +46,7 @@ def straggler_table(data: JobData) -> pa.Table:
 
 
 def _row(report: Blame, row: int) -> dict[str, object]:
-    found, causes = report.found, report.held
+    found, causes = report.stragglers, report.root_causes
     worker = int(found.worker[row])
     stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
     # Each group sees the same delay: the row of the costliest group has the gain of the step.
