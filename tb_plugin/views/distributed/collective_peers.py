@@ -1,4 +1,4 @@
-"""The same collective on all workers."""
+"""Calls of one collective on all workers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ _PLACES = ("call", "event", "start_ns")
 
 
 def partners_frame(joined: Part, params: Params) -> Frame:
-    """Returns a row per worker that has the collective of a call, latest first.
+    """Returns one row per worker that takes part in the collective of a call.
 
-    Ordered by clocks if they are accurate enough, else by least wait. The call belongs to worker ``of`` and has this
-    ``call``, ``event`` or ``start_ns``. One row if no other worker has the collective, no row without such a call. Raises
-    BadRequest if the worker or the call is missing from the parameters.
+    Rows are sorted by lateness if clocks are accurate enough, else by wait, the latest rank first. The parameters
+    select the call: ``of`` is its worker, and ``call``, ``event`` or ``start_ns`` identifies it. Returns one row if
+    no other worker has the collective, and none if there is no such call. Raises BadRequest if a parameter is
+    missing.
     """
     calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
     names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()
@@ -55,13 +56,11 @@ def partners_frame(joined: Part, params: Params) -> Frame:
 
 
 def _span(worker: Int64, mine: int) -> tuple[int, int]:
-    """Row range of a worker."""
     begin, end = np.searchsorted(worker, (mine, mine + 1))
     return int(begin), int(end)
 
 
 def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
-    """Marks calls with these values."""
     keep = np.ones(calls.num_rows, np.bool_)
     for key, value in places.items():
         if value is not None and key in calls.column_names:

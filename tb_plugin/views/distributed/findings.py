@@ -30,9 +30,10 @@ UNREAD = "Load the remaining traces to remove these bounds."
 
 
 def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params) -> list[Notice]:
-    """Returns the findings of the workers (``rows``), including ``held``, the notices about memory.
+    """Returns the findings about the workers, including the memory notices in ``held``.
 
-    ``params`` name unreadable workers, and workers whose summary was refused.
+    ``rows`` has one row per worker. ``params`` lists the workers with unreadable files and the reason why a summary
+    was refused.
     """
     notices = left_out(params, METRICS, " Wait and transfer cover the loaded workers only.")
     if refused := params.get("refused"):
@@ -141,14 +142,16 @@ def _more_suffix(count: int) -> str:
 
 
 def _bounded_without_group(data: JobData) -> int:
-    """Number of bounded calls whose group has no reported size."""
     calls = data.calls
     bound = calls.waiting.timing == TIMINGS.index(BOUND)
     return int((bound & (numbers_of(calls.data, "ranks_of_group") < 1)).sum())
 
 
 def _workers_with_missing_calls(data: JobData) -> str:
-    """Workers with missing calls that other ranks of their group have, those with most first; empty if unknown."""
+    """Workers that lack calls which other ranks of their group made, as text, most missing calls first.
+
+    Empty if unknown.
+    """
     job_calls, one_each = data.calls, data.first_rows
     bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
     # Uses codes: as text, lists of a thousand ranks per call take gigabytes.
@@ -169,12 +172,11 @@ def _workers_with_missing_calls(data: JobData) -> str:
 
 
 def _mean_step(row: Row, count: int) -> Row:
-    """The row of a worker with wait and transfer per step."""
     return {**row, **{key: round(total_of([row], key) / max(count, 1)) for key in ("wait_ns", "transfer_ns")}}
 
 
 def _waiting(rows: list[Row]) -> list[Notice]:
-    """The worker that loses most to wait, if there is no straggler. Times are per step."""
+    """Finding about the worker that loses most time to wait, for jobs without a straggler."""
     losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and _waits(row)]
     if not losing:
         return []
@@ -189,9 +191,11 @@ def _waiting(rows: list[Row]) -> list[Notice]:
 
 
 def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
-    """The median worker among those that lose to transfer. A single one would not prove that sending less helps.
+    """Finding about the median worker among those that lose time to transfer, if these are at least half of all
+    workers.
 
-    Nothing is claimed if most calls are missing a rank, except for workers (``stated``) with reported transit times.
+    If most calls are missing a rank, the split is reported as unknown, except for workers with reported transit
+    times (``stated``).
     """
     # Without matched calls both are 0, which means unknown.
     losing = [row for row in rows if _exposed_of(row) > COMMUNICATION_SHARE and not _waits(row) and _moves(row)]
@@ -225,7 +229,7 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
 
 
 def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
-    """Communication of a single worker, whose share of wait is unknown."""
+    """Finding about a single worker's communication, whose wait is unknown."""
     if _exposed_of(row) <= COMMUNICATION_SHARE:
         return []
     text = (
@@ -251,12 +255,14 @@ def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
 
 
 def _bound_prefixes(row: Row) -> tuple[str, str]:
-    """Prefixes of wait and transfer: bounds if calls are missing a rank."""
+    """Words before wait and transfer, which are bounds if calls are missing a rank."""
     return ("at least ", "at most ") if total_of([row], "bounded") else ("", "")
 
 
 def _reports_less_transit(data: JobData, row: Row) -> bool:
-    """Whether the reported transit is below half of the upper bound of transfer: a rank is missing."""
+    """Whether the reported transit time is less than half of the transfer bound, which then includes wait for
+    missing ranks.
+    """
     moved = data.reported.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")
 

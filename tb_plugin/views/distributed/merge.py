@@ -1,6 +1,6 @@
-"""Merge of the parts of all workers, with matched calls.
+"""Merged tables of all workers of a run, with matched calls.
 
-Made once per run and cached; answers for selected steps derive from it (``job_data.py``).
+The merge runs once per run and is cached; ``job_data.py`` selects steps from it.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ _NODE = re.compile(r"^(.*)_(\d+)$")
 
 
 def is_merged(parts: Sequence[Part]) -> bool:
-    """Returns whether these parts are the one result of ``join``."""
+    """Returns whether these parts are the single result of ``join``."""
     return len(parts) == 1 and RANKS in parts[0].frames
 
 
 def join_again(parts: Sequence[Part]) -> Part:
-    """Returns ``join`` of the parts, cached with the first of them."""
+    """Returns ``join`` of the parts, cached with the first part."""
     return _joined_once(parts[0], tuple(parts))
 
 
@@ -76,9 +76,9 @@ def _joined_once(first: Part, every: tuple[Part, ...]) -> Part:
 
 
 def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
-    """Merges the parts of all workers of a run; ``beside`` are those of its flight recorders.
+    """Merges the parts of all workers of a run. ``beside`` are the parts of flight recorders.
 
-    Calls of parts are released once they are concatenated, unless referenced elsewhere.
+    To save memory, the calls of each part are released once they are concatenated.
     """
     every = tuple(given)
     ordered = _in_order(every)
@@ -138,7 +138,7 @@ def _without_calls(part: Part) -> Part:
 
 
 def _ranks(names: Sequence[str], ranks: Sequence[Part], left_out: Sequence[tuple[Part, str]]) -> pa.Table:
-    """A row per profile: name, reason why it is ignored (empty for ranks), rank and clock."""
+    """One row per profile: name, reason why it is ignored (empty for ranks), rank and clock reading."""
     parts = [*ranks, *(part for part, _ in left_out)]
     return pa.table(
         {
@@ -158,7 +158,7 @@ def _common(parts: Sequence[Part]) -> pa.Table:
 
 
 def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
-    """A table of all workers that have it, with the worker's number."""
+    """Concatenates a table over the workers that have it, with a column ``worker``."""
     having = [(i, part.frames[name].data) for i, part in enumerate(parts) if name in part.frames]
     worker = np.repeat(
         np.array([i for i, _ in having], np.int64), np.array([data.num_rows for _, data in having], np.int64)
@@ -168,7 +168,7 @@ def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
 
 
 def _once(data: pa.Table) -> pa.Table:
-    """The table with deduplicated lists of ranks: with thousands of ranks they exceed all else."""
+    """Dictionary-encodes lists of ranks, which dominate memory in jobs of thousands of ranks."""
     if "group_ranks" not in data.column_names or pa.types.is_dictionary(data["group_ranks"].type):
         return data
     at = data.column_names.index("group_ranks")
@@ -176,7 +176,7 @@ def _once(data: pa.Table) -> pa.Table:
 
 
 def _labels(parts: Sequence[Part]) -> list[str]:
-    """Labels of all steps of workers and calls, in order."""
+    """Labels of all steps of all workers, sorted."""
     found: set[str] = set()
     for part in parts:
         for name in (STEPS, "collectives"):
@@ -196,7 +196,7 @@ def _groups(parts: Sequence[Part], world_size: int | None) -> pa.Table:
 
 
 def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
-    """Devices of all workers, with node and process as recorded, else from names such as ``node_1234``."""
+    """Devices of all workers. Unrecorded nodes and processes come from names such as ``node_1234``."""
     rows = []
     matches = [_NODE.match(name) for name in names]
     tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
@@ -223,7 +223,7 @@ def _stated_groups(parts: Sequence[Part]) -> list[ReportedGroup]:
 
 
 def _members(groups: Groups) -> pa.Table:
-    """Ranks and size of each ``group_code``; null if unknown or incomplete."""
+    """Ranks and size of each ``group_code``; null if unknown or truncated."""
     known = pa.array(
         [list(each.listed) if each.listed and not each.cut else None for each in groups.ranks], pa.list_(pa.int64())
     )
@@ -241,8 +241,7 @@ class _OfGroups:
 def _calls(
     data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, of_groups: _OfGroups
 ) -> tuple[pa.Table, pa.Table]:
-    """The calls of all workers, worker by worker in order of time, with the results of matching, and the clocks of the
-    workers."""
+    """Calls of all workers with their matches, sorted by worker and time; and the clocks of the workers."""
     workers, groups = ranks.num_rows, of_groups.code
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
@@ -293,9 +292,10 @@ def _calls(
 
 
 def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64) -> tuple[Int64, Bool]:
-    """Size of each call, as reported by it or by another call of its collective, and whether a bandwidth is meaningful.
+    """Bytes of each call, and whether its bandwidth is meaningful.
 
-    Without a group size, some calls may report the part of one rank.
+    Sizes missing in one call are taken from other calls of the collective. Without a group size, some calls may
+    report only the part of one rank.
     """
     stated = numbers_of(data, "comm_bytes")
     is_part = is_one_of(collective, names, {"all_gather", "gather", "reduce_scatter"}) & (
@@ -309,7 +309,9 @@ def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64
 
 
 def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
-    """Whether each rank reports its clock at the start of the trace, and the reading; else the median of the others."""
+    """Whether each rank reports its clock reading at the start of the trace; and the reading, by default the median
+    of the others.
+    """
     stated: Bool = np.asarray(pc.is_valid(base_time_ns))
     zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)
     middle = quantile_by(np.zeros(int(stated.sum()), np.int64), zero[stated], 1, 50)
@@ -317,7 +319,7 @@ def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
 
 
 def _factors(collective: Int64, names: Sequence[str], size: Int64) -> npt.NDArray[np.float64]:
-    """Bus bandwidth over algorithm bandwidth of each call; NaN if undefined."""
+    """Bus bandwidth divided by algorithm bandwidth for each call (nccl-tests); NaN if undefined."""
     kinds = group_sorted(collective, size)
     factors = [bus_factor(names[collective[row]], int(size[row])) for row in kinds.first.tolist()]
     found: npt.NDArray[np.float64] = np.array([np.nan if one is None else one for one in factors], np.float64)[kinds.of]

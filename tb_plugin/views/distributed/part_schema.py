@@ -1,4 +1,4 @@
-"""Schema of the view's parts, to validate parts from other machines."""
+"""Schema of a part, to validate parts computed on other machines."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ FACTS: Mapping[str, tuple[int, int]] = {
 
 @cache
 def part_shapes() -> Mapping[str, pa.Schema]:
-    """Returns the columns of every table that a part may have.
+    """Returns the schema of each table of a part.
 
-    Creates no arrays: the first array of a process makes pyarrow import pandas, and TensorBoard's process needs ``stamp``.
+    Creates no arrays: the first array makes pyarrow import pandas, and TensorBoard's process calls ``stamp``.
     """
     stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
     every = {**ALWAYS, **stated, FRAME: STATE}
@@ -57,7 +57,7 @@ def part_shapes() -> Mapping[str, pa.Schema]:
 
 @cache
 def stamp() -> str:
-    """Returns a hash that changes with the schema or MEANING."""
+    """Returns a hash that changes with the schema or with MEANING."""
     text = [f"meaning {MEANING}"]
     for name, schema in sorted(part_shapes().items()):
         text += [name, *(f"{field.name} {field.type}" for field in schema)]

@@ -141,7 +141,7 @@ def nothing_in(data: pa.Table) -> tuple[str, ...]:
 
 
 def _shortened(data: pa.Table) -> pa.Table:
-    """The same with shortened lists of ranks, to limit the size of the answer."""
+    """Shortens long lists of ranks to limit the size of the response."""
     at = data.column_names.index("group_ranks")
     places, texts = texts_of(data, "group_ranks")
     short = pa.array([_short(text) for text in texts], pa.string())
@@ -156,7 +156,7 @@ def _short(text: str) -> str:
 
 @remembered
 def worker_rows(data: JobData) -> list[Row]:
-    """Returns a row per worker: sums over the selected steps, and the cost per step."""
+    """Returns one row per worker: sums over the selected steps, and the cost per step."""
     job_calls, alone = data.calls, data.is_single
     latency, wait, transfer = (times.sum(axis=1).tolist() for times in data.times)
     one_each = data.first_rows
@@ -197,7 +197,7 @@ def worker_rows(data: JobData) -> list[Row]:
 
 
 def _totals(data: JobData) -> Mapping[str, list[int | None]]:
-    """Sums of reported step times; null for a worker with an unknown value."""
+    """Sums of the step columns by worker; null if a value is unknown."""
     worker, totals = data.step_places[0], {}
     for key in STEP:
         if key != "step":
@@ -209,7 +209,7 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 
 
 def clock_rows(data: JobData) -> list[Row]:
-    """Returns a row per worker: its clock, and the calls whose arrival order the clock shows."""
+    """Returns one row per worker: its clock, and the numbers of calls by what the clock shows of the arrival order."""
     clocks = data.clocks
     counts = [data.count(data.calls.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
     rows: list[Row] = []
@@ -236,7 +236,6 @@ def clock_rows(data: JobData) -> list[Row]:
 
 
 def _steps(data: JobData) -> pa.Table:
-    """A row per worker and step."""
     at = data.step_places
     nothing = np.full(len(at[0]), data.is_single)
     latency, wait, transfer = (times[at] for times in data.times)
@@ -252,7 +251,7 @@ def _steps(data: JobData) -> pa.Table:
 
 
 def _operations(data: JobData) -> pa.Table:
-    """Calls of a worker by collective, type and group, in order of their first call."""
+    """Calls of each worker by collective, dtype and group, sorted by first call."""
     job_calls = data.calls
     keys = ("collective", "dtype", "group")
     code = codes(job_calls.worker, *(texts_of(job_calls.data, key)[0] for key in keys))
@@ -291,9 +290,9 @@ def _operations(data: JobData) -> pa.Table:
 
 
 def _bandwidth(seen: JobCalls, place: Int64, count: int) -> tuple[Float64, Float64]:
-    """Algorithm and bus bandwidth of matched calls, for each of ``count`` places.
+    """Algorithm and bus bandwidth of matched calls, by ``place``, in bytes per second.
 
-    Bytes per second; NaN if a size, factor or group size is unknown.
+    NaN if a size, bus factor or group size is unknown.
     """
     m = seen.matched
     at, size = place[m], seen.bytes[m]
@@ -334,7 +333,7 @@ def _singles(data: JobData) -> pa.Table:
 
 
 def _of_several(seen: JobCalls) -> Bool:
-    """Calls of groups that may have more than one rank."""
+    """Excludes calls of groups with a single rank."""
     found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
     return found
 
@@ -350,5 +349,4 @@ def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:
 
 
 def _worded(place: Int64, known: Bool, words: Sequence[str]) -> pa.Array:
-    """Words for positions; null if unknown."""
     return pa.DictionaryArray.from_arrays(_known(place.astype(np.int8), known), pa.array(words, pa.string()))

@@ -1,4 +1,4 @@
-"""Bytes from rank to rank: transfers, and all-to-alls with reported splits."""
+"""Bytes between ranks: point-to-point messages, and all-to-alls with reported splits."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MOST_PAIRS = 1 << 16
 
 
 def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None]) -> Frame | None:
-    """Returns the table of bytes from rank to rank; None without sized messages.
+    """Returns the bytes sent from rank to rank; None if no message has a known size.
 
-    ``calls`` are those of all workers after ``join``, ``members`` the ranks of each ``group_code``, ``ranks`` the rank of
-    each worker. A message with both ends loaded counts once, as reported by its sender. Messages with unknown size or ends
-    are left out.
+    ``calls`` are the matched calls of all workers, ``members`` the ranks of each ``group_code``, ``ranks`` the rank
+    of each worker. A message with both ends loaded counts once, with the sender's size. Messages with an unknown
+    size or end are omitted.
     """
     known_ranks = _ranks(calls, ranks)
     own = known_ranks[numbers_of(calls, "worker")]
@@ -65,9 +65,10 @@ def traffic_frame(calls: pa.Table, members: pa.Table, ranks: Sequence[int | None
 
 
 def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -> Series:
-    """Returns the map of bytes from row to column: ranks, or above ``MOST_DRAWN`` ranks their nodes, else blocks of ranks.
+    """Returns a matrix of bytes: sources are rows, destinations are columns.
 
-    ``nodes`` has the known nodes of ranks. Blocks contain equally many neighbouring ranks, starting at rank 0.
+    With more than ``MOST_DRAWN`` ranks, rows and columns are nodes, or blocks of neighbouring ranks if nodes are
+    unknown. ``nodes`` maps ranks to nodes.
     """
     source, target, size = (frame.data[key].to_numpy() for key in ("source_rank", "destination_rank", "traffic_bytes"))
     ranks = np.unique(np.concatenate((source, target)))
@@ -90,7 +91,7 @@ def traffic_map(frame: Frame, nodes: Mapping[int, str] = MappingProxyType({})) -
 
 
 def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64]:
-    """Kind of the map's rows, their titles, and the row of each rank."""
+    """Kind of the matrix rows (rank, node or block), their titles, and the row of each rank."""
     if len(ranks) <= MOST_DRAWN:
         return "rank", [str(rank) for rank in ranks.tolist()], np.arange(len(ranks))
     named = [nodes.get(rank) for rank in ranks.tolist()]
@@ -108,7 +109,10 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
 
 @dataclass(frozen=True, eq=False)
 class _Messages:
-    """Messages as columns: row of the reporting call, sender, receiver, bytes, and whether the ends disagree."""
+    """Messages: one row each.
+
+    ``row`` is the reporting call; ``differs`` marks messages whose ends report different sizes.
+    """
 
     row: Int64
     source: Int64
@@ -126,7 +130,7 @@ class _Messages:
 
 
 def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
-    """The rank of each worker, -1 = unknown: as reported, else from its sends and receives."""
+    """Rank of each worker, as reported, else from its sends and receives; -1 = unknown."""
     known_ranks = np.array([-1 if rank is None else rank for rank in ranks], np.int64)
     worker, (collective, names) = numbers_of(calls, "worker"), texts_of(calls, "collective")
     for word, key in (("send", "source_rank"), ("recv", "destination_rank")):
@@ -138,10 +142,10 @@ def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
 
 
 def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
-    """Messages between two ranks. A receive counts if its sender is not loaded, or lacks calls.
+    """Point-to-point messages. A receive counts only if its sender is not loaded or lacks the call.
 
-    Unmatched calls of two ranks count as many messages as the end with more of them has, since a message never consists of
-    two sends or two receives.
+    If a pair of ranks has unmatched sends and receives, the more frequent of the two count, so no message counts
+    twice.
     """
     collective, names = texts_of(calls, "collective")
     is_send, is_receive = (collective == (names.index(word) if word in names else -1) for word in ("send", "recv"))
@@ -164,10 +168,11 @@ def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Message
 
 
 def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool, Bool]:
-    """Position of the other end of each send and receive, whether it exists; ``ends`` are codes of both ranks, if ``known``.
+    """Index of the call at the other end of each call, and whether there is one. ``ends`` are codes of both ranks,
+    if ``known``.
 
-    Also marks calls without another end, if the receiver has more of them. If two ranks have equally many unmatched sends and
-    receives, they are pairs in order: their sizes differ, otherwise they would be matched.
+    The third result marks unmatched calls between ranks with more unmatched receives than sends. Equal numbers of
+    unmatched sends and receives are paired in order.
     """
     left = (match < 0) & known
     code = match + 1
@@ -187,7 +192,7 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
 
 
 def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
-    """Messages of all-to-alls with reported splits. A received part counts if its sender reports nothing."""
+    """Messages of all-to-alls with reported splits. A received part counts only if its sender reports nothing."""
     unit = _units(calls)
     sent, received_parts = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
     if not len(sent.row) and not len(received_parts.row):
@@ -216,9 +221,9 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) 
 
 
 def _more_received(ends: Int64, sent: Bool, received: Bool) -> Bool:
-    """Ends with more unmatched received messages than unmatched sent ones.
+    """Marks messages between ranks with more unmatched receives than sends.
 
-    The other end of an unmatched call is unknown. To count no message twice, the end with more of them counts.
+    Only the receives count then, so no message counts twice.
     """
     sent_count, received_count = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, received))
     found: Bool = (sent_count < received_count)[ends]
@@ -226,10 +231,10 @@ def _more_received(ends: Int64, sent: Bool, received: Bool) -> Bool:
 
 
 def _units(calls: pa.Table) -> Int64:
-    """Bytes per unit of each call's splits: an element, or a row of elements; 0 for unknown types.
+    """Bytes per unit of each call's splits, a unit being an element or a row of elements; 0 for unknown dtypes.
 
-    A program may report rows: then a call sends a multiple of the sum of its splits. All ranks of a collective have rows of
-    one size.
+    Splits count rows if the bytes of the call are a multiple of their sum. All ranks of a collective have rows of
+    equal size.
     """
     dtype, names = texts_of(calls, "dtype")
     width = np.array([element_bytes(name or "") or 0 for name in names], np.int64)[dtype]
@@ -249,13 +254,12 @@ def _units(calls: pa.Table) -> Int64:
 
 
 def _lengths(lists: pa.Array) -> Int64:
-    """Lengths of lists; 0 for null."""
     found: Int64 = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 
 
 def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
-    """Parts per group position that calls send or receive, if group, rank and type are known."""
+    """Messages of the splits in column ``key``, for calls with known group members, rank and dtype."""
     if key not in calls.column_names:
         return _Messages.none()
     lists = calls[key].combine_chunks()

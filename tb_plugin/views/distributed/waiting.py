@@ -1,4 +1,4 @@
-"""Wait and transfer of matched calls, with their accuracy."""
+"""Wait and transfer times of matched calls, with their accuracy."""
 
 from __future__ import annotations
 
@@ -29,22 +29,24 @@ MIN_EXCESS_PART = 20
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Times of n calls; -1 and 0 for unmatched calls."""
+    """Wait and transfer: one row per call. Unmatched calls have -1, or 0 workers and 0 transfer."""
 
     workers: Int64
-    """Number of workers with the collective."""
     last: Int64
-    """The worker that arrived last: its call is the shortest. For estimates the one without it; -1 if several lack it."""
+    """Worker that arrived last, whose call is the shortest.
+
+    If estimated: the worker that lacks the call, -1 if several do.
+    """
     transfer_ns: Int64
-    """At the end of the call; the rest of the call is wait."""
+    """Time at the end of the call; the rest of the call is wait."""
     timing: Int64
 
 
 def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_here: bool) -> Waiting:
-    """Returns the times of matched calls.
+    """Returns the wait and transfer of matched calls.
 
-    ``label`` is the result of ``match``, ``group_size`` the number of ranks of each call's group (-1 = unknown: then the
-    group is complete if ``all_here``).
+    ``label`` is the result of ``match``. ``group_size`` is the size of each call's group (-1 = unknown).
+    ``all_here``: all ranks of the job are loaded, so groups of unknown size are complete.
     """
     rows = np.flatnonzero(label >= 0)
     order = rows[np.lexsort((calls.worker[rows], dur_ns[rows], label[rows]))]
@@ -83,11 +85,12 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
 
 
 def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
-    """Median transfer of complete matches with the same signature, and the largest usual transfer, per match.
+    """Median transfer of complete collectives with the same signature, and the largest transfer considered normal,
+    per collective.
 
-    The largest of: median plus three standard deviations (by the median of distances), median plus twice the distance to the
-    95th percentile, and 1.05 times the median. With few complete matches at least 2 times the median, or 1.5 times if they
-    are alike. With one match or none, no time is unusual.
+    The limit is the largest of: median + 3 robust standard deviations, median + 2 (95th percentile - median), and
+    1.05 median. With few complete collectives it is at least 2 medians, or 1.5 if their times are similar. With
+    fewer than two there is no limit.
     """
     _, of = np.unique(signature, return_inverse=True)
     kinds = int(of.max(initial=-1)) + 1
@@ -105,10 +108,10 @@ def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> t
 
 
 def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) -> tuple[Int64, Int64, Int64]:
-    """Returns waits: the worker that causes each, the key in which others wait, and the length, ns.
+    """Returns intervals of wait: the worker that causes each, its key, and its length in ns.
 
-    Per key (a worker in a step) the union of the waits caused by a worker, minus the transfer of other calls. Rows are calls:
-    they wait from ``start`` to ``moving`` for worker ``last`` and transfer until ``end``.
+    ``key`` is a worker in a step. Each call waits from ``start`` to ``moving`` for worker ``last``, then transfers
+    until ``end``. Per key and cause, overlapping waits count once, and the transfer of other calls is subtracted.
     """
     # All keys on one axis of disjoint places; ``time`` is the time of a place.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))

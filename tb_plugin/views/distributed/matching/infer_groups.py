@@ -1,4 +1,4 @@
-"""Inference of unreported process groups of calls."""
+"""Inference of process groups for calls that report none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIN_COLLECTIVES = 2
 
 
 def fill_from_collective(label: Int64, values: Int64) -> Int64:
-    """Returns values with unknown ones (-1) replaced by the largest value within the collective."""
+    """Replaces unknown values (-1) with the largest value within the same collective."""
     lacking = (values < 0) & (label >= 0)
     if not lacking.any():
         return values
@@ -35,14 +35,13 @@ def fill_from_collective(label: Int64, values: Int64) -> Int64:
 def group_from_ranks(
     calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[ReportedGroup]
 ) -> tuple[Int64, list[tuple[Ranks, str]]]:
-    """Returns the inferred group of calls without a reported group, a position in the returned list of (ranks, name); -1 =
-    none.
+    """Infers the group of calls that report none: an index into the returned list of (ranks, name); -1 = none.
 
-    Requires all ranks of the job. ``blank`` marks calls without group information, ``alike`` those of collectives where every
-    rank reports the same. Calls of one kind (name, type, elements) belong to a group if each of their collectives is on the
-    same ranks, but not on all ranks; these are exactly the ranks of one listed group; and every rank has other such calls in
-    the same steps, so that no trace ended early or started late. A rank that lost calls hardly lost all of one kind and no
-    others. This is no proof, so the result is called inferred.
+    ``blank`` marks calls without group information, ``alike`` calls of collectives in which all ranks report the
+    same size. Every rank of the job must be loaded. A group is assigned to all calls of one kind (name, dtype,
+    elements) if three conditions hold. All collectives of the kind are on the same ranks, but not on all ranks. A
+    listed group has exactly these ranks. All ranks have such calls in the same steps, so no trace is truncated
+    there. Lost calls hardly look like this, but it is no proof.
     """
     found = np.full(len(label), -1, np.int64)
     groups = _listed(ranks, stated)
@@ -80,7 +79,7 @@ def group_from_ranks(
 
 
 def _listed(ranks: Sequence[int | None], stated: Sequence[ReportedGroup]) -> dict[frozenset[int], tuple[Ranks, str]]:
-    """Groups that all of their workers list exactly once, keyed by workers."""
+    """Groups that each of their members lists exactly once, keyed by member workers."""
     place = {rank: worker for worker, rank in enumerate(ranks)}
     lists: dict[str, list[ReportedGroup]] = defaultdict(list)
     for group in stated:

@@ -22,9 +22,9 @@ MAX_KERNELS_PER_STEP = 64
 
 
 def kernels_table(trace: TraceTable) -> pa.Table:
-    """Returns time and calls of each compute kernel by step, those with most time first.
+    """Returns the time and calls of each compute kernel by step, longest first.
 
-    In a trace without compute kernels, host operators take their place, with their self time.
+    In a trace without compute kernels, host operators with their self time are used instead.
     """
     rows = np.flatnonzero((trace.kind == EventKind.KERNEL) & ~trace.is_collective)
     if len(rows):

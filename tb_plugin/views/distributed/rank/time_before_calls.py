@@ -1,6 +1,6 @@
 """Time before each collective, split into disjoint activities.
 
-The time since the previous collective of the worker in the group.
+It starts at the end of the worker's previous collective in the same group.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def before_calls(trace: TraceTable, calls: Calls, compute: Ranges, communication
 
 
 def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
-    """From the end of all earlier calls of the group (for the first call, the start of its step) to each call's start."""
+    """Start and end of the time before each call.
+
+    It starts at the latest end of earlier calls in the group, or at the step's start.
+    """
     begin = trace.start_ns[calls.row]
     if not len(calls):
         return begin, begin
@@ -66,9 +69,9 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
 
 
 def _free(trace: TraceTable) -> tuple[Ranges, Ranges]:
-    """Times of data loading, and other idle times of devices caused by the host.
+    """Time of data loading, and other time in which devices are idle because of the host.
 
-    In a trace without devices, all remaining time is host time.
+    In a trace without devices, the second is all time.
     """
     devices = device_busy(trace)
     if not devices:

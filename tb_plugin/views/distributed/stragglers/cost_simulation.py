@@ -1,9 +1,9 @@
-"""Simulated gain of a job without a straggler.
+"""Simulated saving of a job without a straggler.
 
-Each worker has a time by which it is earlier, 0 at the start of each step. It starts a collective earlier by this time or, if
-the collective starts when the previous call on its stream ends, by that call's gain. The collective ends as much earlier as
-the last of its workers starts it, and then the blocked workers are as much earlier. A simulated straggler starts the
-collectives where it is last together with the next rank.
+The simulation tracks how much earlier each worker is, from 0 at the start of each step. A worker starts a
+collective earlier by that time. If the collective starts when the previous call on its stream ends, it starts
+earlier by the gain of that call. A collective ends earlier by as much as its last worker starts it. A simulated
+straggler starts its late collectives together with the next slowest rank.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ _UNLIMITED = np.iinfo(np.int64).max
 
 
 def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: int, steps: int) -> Int64:
-    """Returns the gain, [candidate, step], if all workers of each set in ``candidates`` were as fast as the next one.
+    """Returns the saving in ns, shape (candidates, steps), if all workers of a candidate set were as fast as the
+    next slowest rank.
 
-    The sets are disjoint.
-
-    This is an estimate. The possible start of a call before the end of the previous one is known only if its worker was idle;
-    otherwise the call is assumed to start early enough. A worker with missing calls in a step delays no other rank there, nor
-    does a rank without a trace.
+    The sets must be disjoint. The result is an estimate: how early a call could start is known only if its worker
+    was idle before, otherwise no limit is assumed. Workers with missing calls in a step, and ranks without a trace,
+    delay no other rank.
     """
     calls = arrived.calls
     lanes = lanes_of(calls, workers, steps)
@@ -54,7 +53,7 @@ def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: in
 
 
 def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
-    """Gain of each lane at its end: [lane, column]."""
+    """Saving at the end of each lane, ns, shape (lanes, columns)."""
     straggler_calls, calls = arrived.calls, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
     # Ranks slightly after the second to last are so by chance: they count as that one.
@@ -109,7 +108,9 @@ def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64,
 
 
 def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
-    """Row of the calls to compare each collective's last rank with: one without missing calls, if possible."""
+    """Row of the call to compare with the last one of each collective; if possible of a worker without missing
+    calls.
+    """
     row = arrived.row
     whole = (row >= 0) & ~lacks[lanes.of[row]]
     whole[arrived.last] = False
@@ -120,8 +121,10 @@ def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
 
 
 def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int64]:
-    """Call whose end each call waits for (-1: it waits for its worker only), and the idle time of its worker by then (-1: the
-    call starts on its own)."""
+    """For each call, the previous call on its stream if the start waits for that call's end; else -1.
+
+    Also returns how long the worker was idle by then, ns; -1 if the call does not follow directly.
+    """
     key = codes(calls.worker, calls.stream)
     order = np.lexsort((calls.start_ns, key))
     start, end, blocked = calls.start_ns[order], (calls.start_ns + calls.dur_ns)[order], calls.blocked_ns[order]
@@ -144,8 +147,10 @@ def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int6
 
 
 def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
-    """Number of each call's group among those of its simulated worker, and [worker, group, group] whether the second group is
-    a subset of the first."""
+    """Index of each call's group among the groups of its simulated worker.
+
+    Also returns, for [worker, group, group], whether the second group is a subset of the first.
+    """
     pairs = np.unique(codes(calls.group, calls.worker), return_index=True)[1]
     pairs = pairs[~calls.two_ended[pairs]]
     members: dict[int, set[int]] = {}
@@ -164,7 +169,10 @@ def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
 
 
 def in_which_calls_were_lost(calls: StragglerCalls, workers: int, steps: int) -> Bool:
-    """Returns the steps in which a worker with calls has fewer calls of a group than another worker."""
+    """Marks the steps in which a worker has fewer calls of a group than another worker.
+
+    Workers without any calls there are ignored.
+    """
     lanes = lanes_of(calls, workers, steps)
     lacks = _lanes_with_missing_calls(calls, lanes) & (lanes.first < lanes.end)
     found: Bool = np.zeros(steps, np.bool_)
@@ -173,7 +181,7 @@ def in_which_calls_were_lost(calls: StragglerCalls, workers: int, steps: int) ->
 
 
 def _lanes_with_missing_calls(calls: StragglerCalls, lanes: Lanes) -> Bool:
-    """Lanes with fewer calls of a group than another worker has in the same step, or without calls."""
+    """Lanes that have no calls, or fewer calls of a group than another worker in the same step."""
     lane = lanes.of
     rows = np.flatnonzero((lane >= 0) & ~calls.two_ended)
     meeting = codes(calls.group[rows], calls.step[rows])

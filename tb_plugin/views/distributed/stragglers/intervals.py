@@ -1,4 +1,4 @@
-"""Activities of workers between collectives of their group."""
+"""Activities of workers between collectives of a group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ COMPUTE, IDLE = "compute", "idle"
 
 @remembered
 def bursts(calls: StragglerCalls) -> Int64:
-    """Returns, for each call, the first of the concurrent calls of its worker and group."""
+    """Returns the first call of the burst of each call.
+
+    A burst is a set of concurrent calls of one worker and group.
+    """
     own = codes(calls.worker, calls.group)
     order = np.lexsort((calls.start_ns, own))
     opens = np.diff(own[order], prepend=-1) != 0
@@ -33,8 +36,7 @@ def bursts(calls: StragglerCalls) -> Int64:
 
 
 def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
-    """Lower bound of the compute time of workers from the start of calls on: a worker does not compute while a call blocks
-    it."""
+    """Lower bound of compute time from the start of each call on, ns: the time that no call blocks the worker."""
     order = np.lexsort((calls.start_ns, calls.worker))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -49,26 +51,28 @@ def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) ->
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Activities before each call, and before the previous calls of its worker and group."""
+    """Activities of each worker before each burst of concurrent calls of a group."""
 
     burst: Int64
-    """Burst (concurrent calls) of each call; numbers of a worker and group are consecutive, in order of time."""
+    """Burst of each call. Bursts of a worker and group have consecutive numbers in time order."""
     before: Int64
-    """Last matched call before the burst; -1 for none."""
+    """Last matched call before the burst of each call; -1 = none."""
     opens: Int64
     """Step of the first call of the worker and group."""
     _first: Int64
     """First burst of the worker and group."""
     _gone: Mapping[str, Int64]
-    """Cumulative sums of activities before bursts, and of compute within the previous burst."""
+    """Cumulative time of each component before bursts. Compute during the previous burst is included."""
     _waited: Int64
-    """Cumulative sums of the time that bursts took."""
+    """Cumulative duration of bursts."""
     _unknown: Int64
     """Cumulative number of bursts with unknown activities."""
     _met: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
-        """Returns, for each worker, its call before the burst that matches the leader's previous call; else -1."""
+        """Finds each worker's call that matches the leader's previous call, if it is before the worker's burst;
+        else -1.
+        """
         match, worker, before = self._met.match, self._met.worker, self.before[leader]
         is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last one is for calls without a match
         is_wanted[match[before[before >= 0]]] = True
@@ -80,19 +84,18 @@ class Stretches:
         return np.where(self.burst[found] < self.burst[of], found, -1)
 
     def since(self, call: Int64, before: Int64) -> Int64:
-        """Returns the burst after the call ``before``; if that is -1, the first one of the call's worker and group."""
+        """Returns the burst after the call ``before``; if that is -1, the first burst of the worker and group."""
         return np.where(before >= 0, self.burst[before] + 1, self._first[call])
 
     def is_complete(self, call: Int64, since: Int64) -> Bool:
-        """Returns whether all activities since a burst are known."""
+        """Returns whether all activities between a burst and a call are known."""
         known: Bool = self._unknown[self.burst[call] + 1] == self._unknown[since]
         return known
 
     def done(self, key: str, call: Int64, since: Int64) -> Int64:
-        """Returns the time of a component before a call, since a burst (including compute that overlaps with the burst
-        before).
+        """Returns the time of a component between a burst and a call, ns.
 
-        Skipped bursts count as idle, as for workers that lack them.
+        Bursts in between count as idle, because workers that lack them are idle instead.
         """
         gone, burst = self._gone[key], self.burst[call]
         done: Int64 = gone[burst + 1] - gone[since]
@@ -100,10 +103,11 @@ class Stretches:
 
 
 def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) -> Stretches:
-    """Returns the intervals before calls. ``before``: components, -1 if unknown; ``first``: result of ``bursts``.
+    """Returns the activities before each burst.
 
-    Ranks that overlap a collective with compute keep computing while it waits for the straggler. So compute within a call
-    counts as before the next call.
+    ``before`` has the time of each component before each call (-1 = unknown); ``first`` is the result of
+    ``bursts``. Compute during a call counts as before the next call, because ranks keep computing while an
+    overlapped collective waits for the straggler.
     """
     own = codes(calls.worker, calls.group)
     # Rows of a worker are sorted by time.
@@ -149,5 +153,5 @@ def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) 
 
 
 def _sums(values: Int64 | Bool) -> Int64:
-    """The sum of all values before each, and of all."""
+    """Exclusive cumulative sums, with the total at the end."""
     return np.append(0, np.cumsum(values))

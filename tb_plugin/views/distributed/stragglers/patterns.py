@@ -27,7 +27,7 @@ _MAX_SCATTER_CHANCE = 0.001
 
 
 def periods(slow: Bool) -> int:
-    """Returns the period k >= 2 of the marked steps, if few are left out; else 0."""
+    """Returns the period (at least 2) of the marked steps, if few repetitions are missing; else 0."""
     places = np.flatnonzero(slow)
     if len(places) < FEWEST:
         return 0
@@ -40,7 +40,9 @@ def periods(slow: Bool) -> int:
 
 
 def pattern(slow: Bool) -> tuple[str, int]:
-    """Returns the pattern of a worker's late steps, and the period if periodic, else 0; empty without a pattern."""
+    """Returns the pattern of a worker's late steps (empty if there is none), and the period of a periodic one, else
+    0.
+    """
     count, steps = int(slow.sum()), len(slow)
     if not count:
         return "", 0
@@ -56,7 +58,10 @@ def pattern(slow: Bool) -> tuple[str, int]:
 
 
 def rotates(slow: Bool) -> bool:
-    """Returns whether most steps ([worker, step]) have a late worker, and no worker is late in most of them."""
+    """Returns whether most steps have a late worker, but no worker is late in most steps.
+
+    ``slow`` has shape (workers, steps).
+    """
     steps = slow.shape[1]
     any_slow = slow.any(axis=0)
     several = int(slow.any(axis=1).sum()) > 1
@@ -65,9 +70,10 @@ def rotates(slow: Bool) -> bool:
 
 
 def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
-    """Returns whether it may be chance that a worker, one of ``size`` equal ones, is last this many ``times``.
+    """Returns whether chance may explain that a worker is last ``times`` out of ``trials``, among ``size`` equal
+    workers.
 
-    By Chernoff's bound on the binomial tail, for the least probable worker of the group.
+    Uses Chernoff's bound on the binomial tail, with Bonferroni correction for the workers of the group.
     """
     fair = 1 / np.maximum(size, 1)
     share = np.clip(times / np.maximum(trials, 1), 0, 1)
@@ -80,10 +86,10 @@ def is_chance(times: Int64, trials: Int64, size: Int64) -> Bool:
 
 
 def is_scatter(net: Float64) -> Bool:
-    """Returns for each row ([row, step]) whether its mean over steps may be explained by the variance between steps.
+    """Returns whether noise between steps may explain the mean of each row. ``net`` has shape (rows, steps).
 
-    By Student's t of the mean against 0, for the least probable row; the tail is bounded from above by x / t times the
-    density. With fewer than three steps the variance is unknown.
+    Uses a t-test of the mean against 0, with Bonferroni correction for the rows. The tail probability is bounded
+    from above by x / t times the density. Always true for fewer than three steps.
     """
     rows, steps = net.shape
     if steps < FEWEST:

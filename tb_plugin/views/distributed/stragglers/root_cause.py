@@ -26,27 +26,28 @@ _MIN_HOPS = 64
 
 @dataclass(frozen=True, eq=False)
 class Roots:
-    """Root cause of each call's wait: a worker that was not itself delayed elsewhere before."""
+    """Root cause of the wait of each call: a late worker that was not delayed by others before."""
 
     by: Int64
-    """The worker; -1 without a wait, or if the chain is unknown."""
+    """Worker; -1 if the call does not wait or the cause is unknown."""
     group: Int64
-    """The group in which that worker was late; -1 if ``by`` is."""
+    """Group in which that worker was late; -1 if unknown."""
 
 
 def waits(calls: StragglerCalls) -> Bool:
-    """Returns which calls wait for a known other worker."""
+    """Marks the calls that wait for a known other worker."""
     last = calls.waiting.last
     found: Bool = (calls.match >= 0) & (calls.dur_ns > calls.waiting.transfer_ns) & (last >= 0) & (last != calls.worker)
     return found
 
 
 def roots(calls: StragglerCalls) -> Roots:
-    """Returns the roots of all calls: each is followed back to the call in which its last worker waited longest.
+    """Returns the root cause of the wait of each call.
 
-    The last worker was delayed if it waited so much longer in other groups than the waiting one that this is most of the
-    wait. For messages some of it is enough: the rest is wait by design. Calls that overlap with compute delay as well: they
-    cost nothing, but leave their ranks apart.
+    Each wait is followed back to the call in which the last worker itself waited longest. That worker was delayed
+    if it waited longer in other groups than the waiting worker, by most of the wait. For messages a small part
+    suffices, because the rest is wait by design. Calls that overlap with compute also delay: they cost nothing
+    themselves, but their ranks continue at different times.
     """
     # Messages between two ranks form a group: wait for a third rank is passed on.
     other = _other_end(calls)
@@ -76,7 +77,7 @@ def roots(calls: StragglerCalls) -> Roots:
 
 
 def _other_end(calls: StragglerCalls) -> Int64:
-    """The other worker of each message with both ends loaded; else the worker itself."""
+    """Other worker of each message with both ends loaded; else the worker itself."""
     ends = np.flatnonzero(calls.two_ended & (calls.match >= 0))
     total = np.zeros(int(calls.match.max(initial=-1)) + 1, np.int64)
     np.add.at(total, calls.match[ends], calls.worker[ends])
@@ -87,9 +88,10 @@ def _other_end(calls: StragglerCalls) -> Int64:
 
 
 def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
-    """For each ``late`` call, the call with the longest part of its worker's wait ``elsewhere``.
+    """For each ``late`` call, the call in other groups in which its worker waited longest.
 
-    A collective if its wait is ``enough``, since messages wait by design.
+    ``elsewhere`` is the total of these waits. Collectives are preferred if their wait exceeds ``enough``, because
+    messages wait by design.
     """
     order = np.argsort(calls.worker, kind="stable")
     place = np.empty(len(order), np.int64)
@@ -107,7 +109,7 @@ def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, eno
 
 
 def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
-    """Position of the largest value in each non-empty range."""
+    """Index of the largest value in each non-empty range."""
     best, size = np.arange(len(values)), 1
     found = np.empty(len(begin), np.int64)
     width = end - begin
@@ -123,18 +125,18 @@ def _largest(values: Int64, begin: Int64, end: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class RootCauses:
-    """Root causes of inherited lateness for workers in groups (rows of Stragglers); -1 without one."""
+    """Root causes of inherited lateness: one value per row of Stragglers; -1 = none."""
 
     inherited_ns: Int64
     """Inherited cost, summed over the collectives."""
     by: Int64
-    """The worker at the root."""
+    """Worker that is the root cause."""
     group: Int64
-    """The group in which that worker was late."""
+    """Group in which that worker was late."""
 
 
 def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Stragglers, root: Roots) -> RootCauses:
-    """Returns the root cause of each worker's lateness in a group."""
+    """Returns the root cause of inherited lateness for each worker and group."""
     count = len(found.worker)
     groups = int(max(found.group.max(initial=-1), straggler_calls.group.max(initial=-1))) + 1
     row_of = np.full((len(found.lost_ns), max(groups, 1)), -1)
@@ -157,9 +159,10 @@ def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Strag
 
 
 def passed_on(straggler_calls: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
-    """Returns the root cause of most of the wait of some calls for a worker, and the mean wait per rank, ns.
+    """Returns the root cause of most of the wait in these calls, and its mean wait per rank, ns. All calls must
+    wait for the same worker.
 
-    -1 and 0 if that is the worker itself, or if no worker causes more than half.
+    Returns -1 and 0 if the root cause is that worker itself, or if no worker causes more than half.
     """
     wait = straggler_calls.dur_ns[calls] - straggler_calls.waiting.transfer_ns[calls]
     by = root.by[calls]

@@ -1,4 +1,4 @@
-"""Table of stragglers and of delayed ranks."""
+"""Table of stragglers and delayed ranks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ STRAGGLER = {
 
 
 def straggler_table(data: JobData) -> pa.Table:
-    """Returns a row per worker and group with a cost or an inherited delay.
+    """Returns one row per worker and group with a cost or an inherited delay.
 
-    Rows of a worker are adjacent, its costliest group first; stragglers before others (repeated ones first), the costliest of
-    each first.
+    Sorted by worker: stragglers first (repeated ones before single ones), then by cost. A worker's costliest group
+    comes first.
     """
     if data.is_single:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
