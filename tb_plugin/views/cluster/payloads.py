@@ -18,11 +18,11 @@ from tb_plugin.analysis.job_tables.traffic import band_frame, communication_fram
 from tb_plugin.model.trace.job_tables import GROUPS, LINKS, OPERATIONS, SCHEMAS, STEP_TIMES, job_table
 from tb_plugin.payloads import Figure, Line, Notice, Series
 
-# reported key, metric key, colour
+# reported column, metric, colour
 _CALLS = (
     ("transit_ns", "transit_ns", "transfer"), ("wait_ns", "call_wait_ns", "wait"), ("idle_ns", "call_idle_ns", "idle"),
 )  # fmt: skip
-# bars that fit on a page; the table has all ranks
+# maximum number of bars in a chart; the table has all ranks
 MOST_DRAWN = 1024
 
 
@@ -115,7 +115,7 @@ def _groups(table: pa.Table) -> Frame:
     return Frame("job_groups", "Groups", columns, pa.table(data), ("members", "group"), "members")
 
 
-# of the step; exposed communication above it is a finding
+# share of the step above which exposed communication is a finding
 MAX_EXPOSED_SHARE = 1 / 3
 _STEP_PARTS = ("computing_ns", "exposed_ns", "free_ns")
 

@@ -76,7 +76,7 @@ def call_tree(trace: TraceTable, selection: Selection) -> Frame:
     device = forest.sums(nodes.sum(rows.device_ns))
     calls, there = nodes.sum(rows.is_call.astype(np.int64)), nodes.count()
     phase = rows.kind[nodes.first] == MISSING
-    # A phase counts the calls that start it, and appears only with content.
+    # The calls of a phase are those of its children; empty phases are omitted.
     beneath = np.zeros(len(nodes), np.int64)
     below = parent != MISSING
     np.add.at(beneath, parent[below], calls[below])

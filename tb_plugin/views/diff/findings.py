@@ -11,7 +11,7 @@ from tb_plugin.payloads import Figures, Notice, Notices, Severity
 from tb_plugin.views.diff.metrics import METRICS
 from tb_plugin.views.diff.waterfall import StepTime, difference, leading_part
 
-# Relative difference of step times.
+# Relative differences of step times.
 SAME_BELOW = 0.01
 HIGH_FROM = 0.1
 AGAINST_FROM = 0.5

@@ -52,7 +52,7 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     is backward if an enclosing operator is backward or, without operators, if the kernel's name says so.
     """
     kernel_class = classify_kernels(trace).of(trace.name[kernels])
-    # A kernel whose name usually communicates but here does not: its class is unknown.
+    # The kernel has the name of a communication kernel but does not communicate, so its class is unknown.
     kernel_class = np.where(kernel_class == KernelClass.COMMUNICATION, KernelClass.OTHER, kernel_class).astype(np.uint8)
     operator = trace.operator[kernels]
     members, parent = with_ancestors(trace.operator, operator)
@@ -67,7 +67,7 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     for each in BY_OPERATOR:
         kernel_class[inside(classes == each)] = each
     says = name_matches(trace, _BACKWARD_NAMES)
-    # A known operator decides: a forward convolution may run kernels named for gradients.
+    # A known operator takes precedence: a forward convolution may run kernels named for gradients.
     backward = np.where(operator == MISSING, says[kernels], inside(says[members] | (trace.forward[members] != MISSING)))
     direction = np.where(backward, 2, (operator != MISSING).astype(np.int64))
     _ask_captures(trace, kernels, kernel_class, direction)

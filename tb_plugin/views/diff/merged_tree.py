@@ -87,5 +87,5 @@ def _largest(rows: list[dict[str, Scalar]], timed: list[int]) -> list[int]:
     def weight(i: int) -> float:
         return max(float(rows[i]["base_ns"] or 0), float(rows[i]["exp_ns"] or 0))
 
-    # A parent comes first and has at least as much time, so a stable sort keeps it before its children.
+    # A parent precedes its children and has at least as much time, so a stable sort ranks it before them.
     return sorted(sorted(timed, key=weight, reverse=True)[:NODES_SENT])

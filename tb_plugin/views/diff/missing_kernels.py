@@ -7,7 +7,7 @@ from tb_plugin.payloads import Figures, Notice
 from tb_plugin.views.diff.metrics import METRICS
 
 STATED = "diff.stated_step_ns"
-# Fact of a profile without its kernels: the computation it reports.
+# Fact of a profile with missing kernels: its reported compute time.
 STATED_COMPUTE = "diff.stated_compute_ns"
 RECORDED_COMPUTE = "diff.recorded_compute_ns"
 

@@ -213,7 +213,7 @@ def _side(frame: Frame | None, keys: tuple[str, ...], values: Sequence[str], sid
         absent = {value: pa.nulls(frame.data.num_rows, pa.int64()) for value in values if value not in present}
         texts = {key: pc.fill_null(frame.data[key].cast(pa.string()), "") for key in keys}
         data = pa.table({**texts, **present, **absent}).select(schema.names).cast(schema)
-    # Nulls never join; equal names in several rows (module instances) become one row.
+    # Keys are not null here, because nulls never join. Rows with equal keys (module instances) are summed.
     data = data.group_by(list(keys), use_threads=False).aggregate([(value, "sum") for value in values])
     numbers = {f"{side}_{value}": pc.fill_null(data[f"{value}_sum"], 0) for value in values}
     return pa.table({**{key: data[key] for key in keys}, **numbers})

@@ -40,7 +40,7 @@ def align(
     the other side that it wraps as children. Swapping the trees swaps each pair.
     """
     below_left, below_right = _children(left_parent), _children(right_parent)
-    # The other side's nodes wrapped by nodes that only one side has.
+    # Nodes of the other side that are wrapped by a node without a match.
     in_left: dict[int, list[int]] = {}
     in_right: dict[int, list[int]] = {}
 

@@ -48,7 +48,7 @@ def _makers(side: Part) -> set[tuple[str, str]]:
     return set() if frame is None else {(row["maker"], row["device_word"]) for row in frame.data.to_pylist()}
 
 
-# Row of the table -> parts of the step.
+# Maps rows of the table to parts of the step.
 _TABLE_PARTS = {
     "Computing": ON_DEVICE[:1],
     "Exposed communication": ON_DEVICE[-1:],

@@ -138,7 +138,7 @@ class Diff(DeclaredView, entry=VIEW):
         A single part is compared with itself. Raises BadRequest and NotFoundError.
         """
         sides = _sides(parts[0], parts[-1], params)
-        # One table needs no others; for unknown names compute all, so that the error can list them.
+        # A single table needs no others. For an unknown name all are computed, so that the error can list them.
         tables = (*TABLES, *(each for each in (*BY_TYPE, RANGES) if any(each.name in part.frames for part in parts)))
         wanted = [table for table in tables if table.name == params.table] or tables
         devices = sides.compares_devices

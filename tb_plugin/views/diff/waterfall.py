@@ -13,7 +13,7 @@ from tb_plugin.views.diff.metrics import METRICS
 # Parts of a step with device work.
 ON_DEVICE = ("kernel_ns", "memcpy_ns", "memset_ns", "unrecorded_ns", "communication_ns")
 _UNRECORDED = METRICS["unrecorded_ns"]
-# Payload of a side: idle time of all its steps by cause.
+# Name of a payload: idle time of all steps by cause.
 IDLE = "idle"
 
 

@@ -11,9 +11,9 @@ from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 
-# smaller differences do not matter when traces are compared side by side
+# smaller offsets do not matter when timelines are compared side by side
 MIN_OFFSET_NS = 1_000_000
-# visible when timelines are compared side by side
+# smaller residuals are invisible when timelines are compared side by side
 MIN_RESIDUAL_NS = 50_000
 SUPPRESSED_SHARE = 0.5
 TRANSFER_DIFFERENCE = 0.2

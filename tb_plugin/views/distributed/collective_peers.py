@@ -22,7 +22,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 PARTNERS = "partners"
-# a call is identified by its number on its worker, its row in the trace, or its start
+# parameters that identify a call: its number on the worker, its row in the trace, or its start
 _PLACES = ("call", "event", "start_ns")
 
 
@@ -71,7 +71,7 @@ def _at(calls: pa.Table, places: dict[str, int | None]) -> Bool:
 def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
     late = Lateness(*(numbers_of(calls, key) for key in j.LATE))
     sure = sure_of(late, clocks_from(joined.frames[j.CLOCKS].data), numbers_of(calls, "worker"))
-    # Null if clocks are not accurate enough.
+    # Null if it does not exceed the clock error.
     lateness = pa.array(late.lateness_ns, mask=~sure.lateness)
     worker, match, last = (numbers_of(calls, key) for key in ("worker", "match", "last"))
     dur, transfer = numbers_of(calls, "dur_ns"), numbers_of(calls, "transfer_ns")
@@ -96,7 +96,7 @@ def _frame(calls: pa.Table, joined: Part, names: list[str], own: Bool) -> Frame:
         "match": pa.array(match, mask=~is_matched),
         "matched_workers": pa.array(numbers_of(calls, "matched_workers"), mask=~is_matched),
     }
-    # Small lateness is null because of the clock error, but ranks keep their order.
+    # Lateness below the clock error is null, but still used for sorting.
     by_clocks = len(worker) > 0 and bool((late.arrival == KNOWN).all())
     order = pa.array(np.lexsort((worker, dur, -late.lateness_ns if by_clocks else dur - transfer)))
     hidden = tuple(key for key, column in data.items() if key not in _SHOWN or column.null_count == len(column) > 0)

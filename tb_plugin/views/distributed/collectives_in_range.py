@@ -17,10 +17,10 @@ from tb_plugin.errors import BadRequest
 
 Int64 = npt.NDArray[np.int64]
 
-# parameter, once per worker: worker:start_ns:end_ns
+# request parameter, repeated for each worker: worker:start_ns:end_ns
 WITHIN = "within"
 TABLE = "meetings"
-# columns of single collectives, if they exist
+# columns taken from the table Single collectives, if they exist
 COLUMNS = (
     "match", "worker", "collective", "start_ns", "dur_ns", "last_worker", "matched_workers", "timing", "wait_ns",
     "lateness_ns", "comm_bytes", "group", "step", "call", "event", "stream",

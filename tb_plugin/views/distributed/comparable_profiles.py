@@ -10,7 +10,7 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.lib.intervals import simultaneous
 from tb_plugin.payloads import Notice, Severity
 
-# reasons to ignore a profile, also rules of the notices
+# reasons to ignore a profile, also used as rule names of notices
 NO_RANK, OTHER_TIME, SAME_RANK = "no_rank", "other_time", "same_rank"
 _MAX_NAMED = 8
 _MAX_FACT = 1 << 62

@@ -14,7 +14,7 @@ from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.missing_ranks import missing_rank_count
 from tb_plugin.views.distributed.stragglers.report import blame
 
-# machines read it as distributed.<key>
+# name of the payload; reports list its figures as distributed.<key>
 FACTS = "facts"
 _HUNDREDTHS = 95
 

@@ -24,7 +24,7 @@ from tb_plugin.views.distributed.stragglers.findings import straggler_findings, 
 from tb_plugin.views.distributed.stragglers.report import blame
 from tb_plugin.views.distributed.waiting import BOUND, TIMINGS
 
-# workers listed by name, the others are counted
+# maximum number of workers listed by name
 _MAX_NAMED = 3
 UNREAD = "Load the remaining traces to remove these bounds."
 
@@ -119,7 +119,7 @@ def findings(data: JobData, rows: list[Row], held: list[Notice], params: Params)
     if data.is_single:
         return notices
     notices += clock_notices(data)
-    # The overlap of communication with missing kernels is unknown.
+    # With missing kernels, the overlap of communication is unknown.
     whole = [row for row in rows if row["worker"] not in data.reported.cut]
     report = blame(data)
     straggler_notices = straggler_findings(report, rows)
@@ -154,9 +154,9 @@ def _workers_with_missing_calls(data: JobData) -> str:
     """
     job_calls, one_each = data.calls, data.first_rows
     bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
-    # Uses codes: as text, lists of a thousand ranks per call take gigabytes.
+    # Codes, because lists of a thousand ranks per call take gigabytes as text.
     ranks, listed = texts_of(job_calls.data, "group_ranks")
-    # Ranks without calls may not be members of a group with unknown members.
+    # If the members of a group are unknown, ranks without calls may not belong to it.
     stated = np.array([text != "" for text in listed], np.bool_)[ranks]
     rows = np.flatnonzero(np.isin(job_calls.match, job_calls.match[bound]) & stated)
     group = group_sorted(numbers_of(job_calls.data, "group_code")).of

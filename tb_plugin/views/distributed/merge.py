@@ -38,24 +38,24 @@ from tb_plugin.views.distributed.waiting import waiting
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# RANKS: a row per worker in natural order of names, then ignored workers. LABELS: labels of all steps of ranks and calls,
-# in order. COMMON: steps that all profiles have.
+# RANKS: one row per worker in natural order of names, then ignored workers. LABELS: labels of all steps, sorted.
+# COMMON: steps that all profiles have.
 RANKS, LABELS, COMMON = "ranks", "labels", "common_steps"
-# clocks of the ranks, in their order
+# clocks, one row per rank
 CLOCKS = "clocks"
-# tables of all workers: worker is a row of RANKS; step_place of a call is a row of LABELS, one past the end for calls
-# outside the steps
+# tables of all workers: worker is an index into RANKS, step_place of a call an index into LABELS (one past the end for
+# calls outside the steps)
 CALLS, STEPS, KERNELS = "calls", "steps", "kernels"
-# columns of CALLS with the fields of Lateness
+# columns of CALLS, in the order of the fields of Lateness
 LATE = ("arrival", "lateness_ns", "arrival_skew_ns", "last_arrived", "arrival_wait_ns", "arrival_transfer_ns")
 GROUPS, DEVICES = "process_groups", "devices"
-# ranks of each group: group_code of a call is a row of it
+# ranks of each group: group_code of a call is an index into it
 MEMBERS = "members"
 # payload with the notice about repeated memory
 REPEATED = "repeated"
 
 _MOST_RANKS = (1 << 31) - 1
-# calls above this size are worth the time to return memory
+# above this size of calls, returning memory to the system is worth the time
 _LARGE_BYTES = 20_000_000
 _NODE = re.compile(r"^(.*)_(\d+)$")
 
@@ -201,7 +201,7 @@ def _devices(parts: Sequence[Part], names: Sequence[str]) -> pa.Table:
     matches = [_NODE.match(name) for name in names]
     tables = [part.frames[DEVICES].data.to_pylist() for part in parts]
     devices = [row["device"] for table in tables for row in table]
-    # A number that all workers share is a step, not a process, if their devices differ.
+    # If all workers have the same number but different devices, the number is a step, not a process.
     has_one_number = len(names) > 1 and len({match and match[2] for match in matches}) == 1
     if has_one_number and len(set(devices)) == len(devices):
         matches = [None] * len(names)

@@ -18,16 +18,16 @@ from tb_plugin.views.distributed.metrics import METRICS
 
 Int64 = npt.NDArray[np.int64]
 
-# what a flight recorder recorded in a group, next to the traces' calls in it
+# table of flight recorders: their calls in each group, compared with those in the traces
 DUMPS = "recorders"
-# numbered calls in a flight recorder's part
+# table of numbered calls in a flight recorder's part
 CALLS_OF_RANKS = "rank_calls"
 SCHEMA = {
     "worker": pa.string(), "has_trace": pa.bool_(), "group": pa.string(), "group_description": pa.string(),
     "recorded_calls_count": pa.int64(), "last_sequence": pa.int64(), "last_collective": pa.string(),
     "called_in_traces": pa.int64(), "not_called": pa.int64(),
 }  # fmt: skip
-# ranks listed by name, the others are counted
+# maximum number of ranks listed by name
 MAX_RANKS_NAMED = 8
 
 

@@ -17,7 +17,7 @@ from tb_plugin.views.distributed.rank.reported import RANK, ROW, SHAPES
 # Increment if a number of a part changes its meaning or a bug is fixed: cached summaries are then recomputed. New columns
 # change the stamp automatically.
 MEANING = 2
-# tables of every part; others are reported tables and memory
+# tables that every part has; reported tables and memory are optional
 ALWAYS: Mapping[str, Mapping[str, pa.DataType]] = {
     "collectives": CALL,
     "steps": STEP,
@@ -35,7 +35,7 @@ NEVER_NULL: Mapping[str, tuple[str, ...]] = {
     FRAME: tuple(STATE),
 }
 
-# facts of a part with their ranges; values may be None
+# ranges of the facts of a part; a fact may be None
 FACTS: Mapping[str, tuple[int, int]] = {
     "distributed.rank": (0, MOST_RANKS - 1),
     "distributed.world_size": (0, MOST_RANKS - 1),

@@ -11,10 +11,10 @@ from tb_plugin.views.distributed.stragglers.detection import WORTH
 from tb_plugin.views.distributed.stragglers.report import blame, why
 from tb_plugin.views.distributed.waiting import caused_by
 
-# parameter: the worker
+# request parameter with the worker
 OF = "of"
 VERDICT = "verdict"
-# share of a rank's wait above which it waits mostly for one other rank
+# above this share of a rank's wait, one other rank is the main cause
 _MAIN_CAUSE_SHARE = 0.5
 _HIGH_SHARE = 0.1
 

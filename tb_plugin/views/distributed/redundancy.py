@@ -15,7 +15,7 @@ from tb_plugin.analysis.base import Part
 from tb_plugin.analysis.replicas import METRICS, Repeated, counts_of, redundant, repeated
 from tb_plugin.payloads import Notice
 
-# all-reduced bytes per step over gradient bytes: allocators round, and a loss or a norm is reduced as well
+# accepted ratio of all-reduced bytes per step to gradient bytes: allocators round, and losses or norms are reduced too
 REDUCED_OVER_GRADIENTS = (0.9, 1.1)
 
 

@@ -38,7 +38,7 @@ WORKER = {
     "matched": pa.int64(), "unmatched": pa.int64(), "bounded": pa.int64(), "estimated": pa.int64(),
     "arrived_last": pa.int64(),
 }  # fmt: skip
-# the table has sums over the steps, and one mean
+# titles of columns that are sums in this table, and of the one mean
 WORKER_TITLES = {
     "lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total", "last_share": "Last share, all groups",
     "step_total_ns": "Step time, total",
@@ -50,7 +50,7 @@ CLOCK = {
     "trace_begins_ns": pa.int64(), "arrivals_known": pa.int64(), "arrivals_suppressed": pa.int64(),
     "arrivals_later": pa.int64(),
 }  # fmt: skip
-# characters; longer lists of ranks are shortened
+# in characters; longer lists of ranks are shortened
 MAX_RANKS_CHARACTERS = 128
 # first columns of single collectives
 _SINGLE_FIRST = (
@@ -145,7 +145,7 @@ def _shortened(data: pa.Table) -> pa.Table:
     at = data.column_names.index("group_ranks")
     places, texts = texts_of(data, "group_ranks")
     short = pa.array([_short(text) for text in texts], pa.string())
-    # Stored once each: per call they would be a quarter of the table.
+    # Dictionary-encoded: repeated for each call they would be a quarter of the table.
     return data.set_column(at, "group_ranks", pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), short))
 
 
@@ -163,7 +163,7 @@ def worker_rows(data: JobData) -> list[Row]:
     last = job_calls.waiting.last[one_each]
     counts = {
         "matched": data.count(job_calls.matched),
-        # A single rank in a group has no match.
+        # The only rank of a group cannot have a match.
         "unmatched": data.count(~job_calls.matched & _of_several(job_calls)),
         "bounded": data.count(job_calls.waiting.timing == TIMINGS.index(BOUND)),
         "estimated": data.count(job_calls.waiting.timing == TIMINGS.index(ESTIMATED)),

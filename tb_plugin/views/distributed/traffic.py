@@ -22,7 +22,7 @@ from tb_plugin.views.distributed.metrics import METRICS
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# pairs of ranks in the table; the largest are kept
+# maximum number of pairs of ranks in the table, largest first
 MOST_PAIRS = 1 << 16
 
 
@@ -98,7 +98,7 @@ def _rows(ranks: Int64, nodes: Mapping[int, str]) -> tuple[str, list[str], Int64
     places = {name: at for at, name in enumerate(dict.fromkeys(name for name in named if name))}
     if None not in named and 1 < len(places) <= MOST_DRAWN:
         return "node", [*places], np.array([places[name] for name in named if name], np.int64)
-    # Nodes and groups mostly have a power of two of ranks.
+    # The number of ranks per node or group is mostly a power of two.
     width = 1
     while int(ranks[-1]) // width - int(ranks[0]) // width >= MOST_DRAWN:
         width *= 2
@@ -156,7 +156,7 @@ def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Message
     sends = is_send[rows]
     source, target = numbers_of(calls, "source_rank")[rows], numbers_of(calls, "destination_rank")[rows]
     other, has_other, received = _other_end(match, sends, codes(source + 1, target + 1), (source >= 0) & (target >= 0))
-    # The other end of a matched pair is known, even if the call does not report it.
+    # If a call is matched, its peer is known, even if the call does not report it.
     mine, theirs = own[rows], np.where(has_other, own[rows][other], -1)
     source = np.where(source >= 0, source, np.where(sends, mine, theirs))
     target = np.where(target >= 0, target, np.where(sends, theirs, mine))
@@ -247,7 +247,7 @@ def _units(calls: pa.Table) -> Int64:
     size, match = numbers_of(calls, "comm_bytes"), numbers_of(calls, "match")
     unit = np.where((stated > 0) & (size > 0), size // np.maximum(stated, 1), 0)
     unit[unit * stated != size] = 0
-    most = np.zeros(int(match.max(initial=-1)) + 2, np.int64)  # the last one is for calls without a match
+    most = np.zeros(int(match.max(initial=-1)) + 2, np.int64)  # the last entry is for unmatched calls
     np.maximum.at(most, match, unit)
     most[-1] = 0
     return np.where(width > 0, np.maximum(np.maximum(unit, most[match]), width), 0)

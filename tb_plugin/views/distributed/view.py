@@ -189,7 +189,7 @@ def _headline(data: JobData, rows: list[Row], operations: Frame) -> Figures:
                 wait_share(data),
                 "Wait share (min)" if total_of(rows, "bounded") else "",
             ),
-            # With a straggler this is a detail: a mean over all groups, which may use different links.
+            # Less important than a straggler: the mean is over all groups, which may use different links.
             *([] if figures_of_slow else _bus_bandwidth(operations)),
         ]
         if lost := total_of(rows, "unmatched"):

@@ -14,16 +14,15 @@ from tb_plugin.views.distributed.matching.match import Calls
 Int64 = npt.NDArray[np.int64]
 
 MEASURED, BOUND, ESTIMATED = "measured", "bound", "estimated"
-# MEASURED: every rank of the group is loaded. BOUND: a rank is missing and may have arrived later, so transfer is an upper
-# and wait a lower bound. ESTIMATED: a loaded worker lacks the call, and the shortest call of the others is longer than
-# usual for complete ones (_usual), so that worker probably arrived last; transfer is the median of complete ones.
+# MEASURED: all ranks of the group are loaded. BOUND: a missing rank may have arrived later, so transfer is an upper and
+# wait a lower bound. ESTIMATED: a loaded worker lacks the call and probably arrived last, since the shortest call is
+# unusually long (_usual); transfer is the median of complete collectives.
 TIMINGS = (MEASURED, BOUND, ESTIMATED)
-# complete collectives of a kind; with fewer the variance is unknown, so the limit is 2 times the median, or 1.5 times if
-# they are alike
+# minimum number of complete collectives of a kind to know their variance
 FEWEST_USUAL = 4
-# few are alike if the longest exceeds the median by no more than half of 1/n of it
+# few times are similar if the longest exceeds the median by at most 1/(2n) of it
 MAX_SPREAD_PART = 10
-# minimum excess of unusual times: 1/n of the usual time
+# minimum excess of unusual times: 1/n of the median
 MIN_EXCESS_PART = 20
 
 
@@ -51,7 +50,7 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
     rows = np.flatnonzero(label >= 0)
     order = rows[np.lexsort((calls.worker[rows], dur_ns[rows], label[rows]))]
     first = np.flatnonzero(np.diff(label[order], prepend=-1))
-    shortest = order[first]  # one row a match, in the order of the labels
+    shortest = order[first]  # one row per collective, in label order
     workers = np.diff(np.append(first, len(order)))
     size = np.maximum.reduceat(group_size[order], first) if len(first) else np.empty(0, np.int64)
     pairs = np.unique(codes(calls.group, calls.worker), return_index=True)[1]
@@ -113,7 +112,7 @@ def caused_by(key: Int64, start: Int64, moving: Int64, end: Int64, last: Int64) 
     ``key`` is a worker in a step. Each call waits from ``start`` to ``moving`` for worker ``last``, then transfers
     until ``end``. Per key and cause, overlapping waits count once, and the transfer of other calls is subtracted.
     """
-    # All keys on one axis of disjoint places; ``time`` is the time of a place.
+    # Places number the distinct times of all keys; ``time`` is the time of each place.
     keys, times = np.tile(key, 3), np.concatenate((start, moving, end))
     order = order_within(keys, times)
     fresh = (np.diff(keys[order], prepend=-1) != 0) | (np.diff(times[order], prepend=0) != 0)

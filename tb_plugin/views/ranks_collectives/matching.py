@@ -22,12 +22,12 @@ Bool = npt.NDArray[np.bool_]
 
 FINISHED, UNFINISHED, NOT_CALLED, DIFFERS = range(4)
 VERDICTS = ("finished", "unfinished", "not called", "differs")
-# ranks listed by name, the others are counted
+# maximum number of ranks listed by name
 _MAX_NAMED = 16
 _LATEST = np.iinfo(np.int64).max
 _NO_WORKERS = np.zeros(0, np.int64)
 
-# positions of the workers of each process group by (name, description), if known
+# indices of the workers of each known process group, by (name, description)
 Members = Mapping[tuple[str | None, str | None], Int64]
 
 
@@ -224,8 +224,8 @@ def _missing(progress: Progress, code: Int64, sequence: Int64, part: Int64, coun
     rows = np.split(order, np.searchsorted(code[order], kinds[1:])) if len(kinds) else []
     ranks = np.split(members, np.searchsorted(progress.group[members], kinds[1:])) if len(kinds) else []
     for mine, members_of_group in zip(rows, ranks, strict=True):
-        # A rank is unknown for collectives before its first record.
+        # Collectives before the first recorded call of a rank are unknown.
         known = np.searchsorted(np.sort(progress.first[members_of_group]), sequence[mine], side="right")
         found[mine] = known - count[mine]
-    # With several calls under one number, the missing one is unknown.
+    # If several calls have the same number, it is unknown which one is missing.
     return np.where(part == 0, np.maximum(found, 0), 0)

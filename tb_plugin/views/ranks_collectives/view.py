@@ -39,7 +39,7 @@ _PART = ("record_number", "group", "group_description", "sequence", "collective"
 _CALLS = "rank_calls"
 _MEMBERS = "group_members"
 _OVERWRITTEN = "flight.overwritten_calls"
-# differing collectives that get details
+# maximum number of differing collectives with details
 _MAX_DETAILED = 1000
 # replaces "finished" if group members have no dump
 FINISHED_HERE = "finished here"
@@ -104,7 +104,7 @@ def _members(parts: Sequence[Part], place: dict[int, int]) -> tuple[dict[_Group,
         data = part.frames[_MEMBERS].data
         for *key, rank in zip(*(column.to_pylist() for column in data.columns), strict=True):
             ranks.setdefault((key[0], key[1]), set()).add(rank)
-    # A rank with a wrapped ring may have called collectives that it no longer records.
+    # If the ring buffer wrapped, earlier calls of the rank are overwritten.
     whole = {i for i, part in enumerate(parts) if not part.facts[_OVERWRITTEN]}
     found = {
         key: np.array(sorted(place[rank] for rank in each if rank in place and place[rank] in whole), np.int64)

@@ -32,11 +32,11 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-# kinds of kernels per rank, those with most time; the others are counted
+# maximum number of kernel kinds per rank, most time first; the others are only counted
 MOST_GROUPS = 2000
-# rows of the map
+# maximum number of rows of the heat map
 MAX_MAP_ROWS = 12
-# kernel arguments of some profiles; others have shapes and types of the launching operator
+# kernel arguments recorded by some profilers; otherwise those of the launching operator are used
 _SHAPES, _TYPES = "Input Shapes", "Input Data Types"
 _LEFT_OUT, _LEFT_OUT_NS = "left_out_kernels", "left_out_kernels_ns"
 _REST = "left_out"
@@ -222,7 +222,7 @@ def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
     for key, of_operators in ((_SHAPES, trace.operators.shapes), (_TYPES, trace.operators.types)):
         text = np.full(len(trace) + 1, MISSING, np.int32)
         text[trace.operators.row] = of_operators
-        own = text[operator]  # -1 is the last place: no operator, no text
+        own = text[operator]  # -1 (no operator) selects the last entry, which is empty
         for column in trace.others:
             if column.key == key and column.is_text:
                 own[column.row] = column.value
@@ -232,14 +232,14 @@ def _facts(trace: TraceTable) -> tuple[Int32, Int32]:
 
 def _across(parts: Sequence[Part], params: Params) -> list[Kind]:
     found: dict[tuple[str, str, str], list[tuple[str, int, int, float]]] = defaultdict(list)
-    # Workers without any kernel did not record them, so they do not count as workers without a kernel.
+    # Workers without any kernels did not record them, so they are ignored.
     parts = [part for part in parts if part.frames[OF_RANK].data.num_rows]
     for part in parts:
         data, steps = part.frames[OF_RANK].data, max(len({*(params.steps or part.steps)}), 1)
         for *key, calls, total in zip(*(data[name].to_pylist() for name in (*_KEY, "calls", "total_ns")), strict=True):
             name, shape, types = (text or "" for text in key)
             found[name, shape, types].append((part.worker, calls, total, total / steps))
-    # A worker that skipped kinds may have run kernels that it does not list.
+    # A worker with an incomplete list may have run kernels that are not listed.
     lists_all = {part.worker for part in parts if not part.frames[_REST].data.num_rows}
     kinds = []
     for kind, rows in found.items():

@@ -26,7 +26,7 @@ from tb_plugin.views.snapshot_diff import VIEW
 
 Int64 = npt.NDArray[np.int64]
 
-# Title of the compared moment, by table.
+# Titles of the compared moments, by table.
 MOMENTS = {"peak_stacks": "At the peak", "end_stacks": "At the snapshot"}
 FIGURES = (
     "most_allocated_bytes",

@@ -23,12 +23,11 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MIN_SIZES = 3
-# largest over smallest size; below it latency and bandwidth cannot be separated
+# minimum ratio of largest to smallest size, to separate latency from bandwidth
 MIN_SIZE_RATIO = 4
-# sizes to fit; more are thinned evenly
+# maximum number of sizes to fit; more are thinned evenly
 MAX_FITTED_SIZES = 64
-# three quarters of the sizes must be this close to the line. The median would prove nothing for three sizes: the line goes
-# through two of them.
+# maximum 75th percentile of the relative deviation. The median would be 0 for three sizes, as the line passes through two.
 MAX_DEVIATION = 0.2
 
 
@@ -121,7 +120,7 @@ def meetings(data: JobData) -> Meetings:
     rows = np.flatnonzero(usable)
     collective, names = texts_of(calls.data, "collective")
     received = np.isin(collective, [i for i, each in enumerate(names) if each == "recv"])
-    # The sender of a transfer comes first.
+    # In a tie, the sender of a transfer comes first.
     order = rows[np.lexsort((received[rows], -calls.bytes[rows], calls.match[rows]))]
     row = order[np.flatnonzero(np.diff(calls.match[order], prepend=-1))]
     some = calls.data.take(pa.array(row))

@@ -33,15 +33,15 @@ _NODES = {
     "nodes": pa.string(), "node_count": pa.int64(), "met": pa.int64(), "slowdown": pa.float64(),
     "bus_bandwidth": pa.float64(),
 }  # fmt: skip
-# kinds of groups and collectives in the chart, those with most time
+# maximum number of lines in the chart, most time first
 MAX_LINES = 5
 MAX_SIZES = 200
-# bytes; smaller transfers are pure latency and would stretch both axes by decades
+# smaller transfers, in bytes, only show latency and would stretch both axes
 MIN_BYTES = 512
-# with more nodes, only the first and the last are named
+# of more nodes, only the first and the last are named
 MAX_NODES_NAMED = 4
 _SCALE = 10**6
-# slow nodes and pairs of nodes with a finding of their own
+# maximum number of findings per number of nodes
 MAX_FINDINGS = 3
 
 

@@ -15,7 +15,7 @@ Bool = npt.NDArray[np.bool_]
 
 # no rank can leave before all ranks have arrived, and all ranks leave at about the same time
 SYNCHRONIZING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
-# anchors per worker and group, at least while it has as many; more only slow the fit
+# target number of anchors per worker and group; more only slow the fit
 MOST = 256
 
 

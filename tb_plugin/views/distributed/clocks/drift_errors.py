@@ -16,17 +16,17 @@ from tb_plugin.views.distributed.clocks.fit import LARGEST_DRIFT
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-# relative error of an error is 1 / sqrt(2 x tries): at most 1/14, for small jobs 1/90
+# number of simulations; the relative error of a standard error is 1 / sqrt(2 x tries)
 MIN_TRIES, MAX_TRIES = 100, 4_000
-# random numbers over all tries, within the limits of tries
+# target for the total of random numbers
 MAX_RANDOM_NUMBERS = 1 << 19
-# groups with most anchors; ignoring the others overestimates errors
+# maximum number of groups, those with most anchors; ignoring the others only overestimates errors
 MAX_GROUPS = 1_024
 # a drift counts as non-zero above this many standard errors
 SURE_ERRORS = 3
 # the fit has 95 % efficiency for normal noise (fit.py)
 _FIT_EFFICIENCY = np.sqrt(0.95)
-# keeps numbers within float precision: errors of a group stay above 1e-10
+# limit for numerical stability
 _MAX_INFORMATION = 1e12
 
 
@@ -94,7 +94,7 @@ def _against_median(found: Float64, noise: Float64) -> Float64:
     """
     middle = np.median(noise.T.copy(), axis=1)
     centre = int(np.argmin(np.mean(np.abs(noise - middle), axis=1)))
-    # The difference contains two errors.
+    # The variance of a difference is twice that of one error.
     is_close = np.mean((noise - noise[centre]) ** 2, axis=1) < 2 / SURE_ERRORS**2
     if 2 * is_close.sum() <= len(is_close):
         return np.full(len(is_close), np.inf)

@@ -15,14 +15,14 @@ from tb_plugin.views.distributed.clocks.anchor_calls import Anchors
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-# crystals hardly drift more; a drift is fitted if anchors can separate one of this size from 0
+# upper limit for quartz clocks (100 ppm); a drift is fitted only if its error is small compared with it
 LARGEST_DRIFT = 1e-4
 
 _MAX_ROUNDS = 30
 _MAX_SOLVER_STEPS = 80
-# a direction is flat below this share of the curvature of independent anchors; rounding is about 1e-16
+# below this relative curvature a search direction is flat; rounding errors are about 1e-16
 _MIN_CURVATURE = 1e-13
-# standard deviations at which an anchor has half weight: 95 % efficiency for normal noise
+# tuning constant of Cauchy weights, for 95 % efficiency with normal noise
 _CAUCHY = 2.385
 
 

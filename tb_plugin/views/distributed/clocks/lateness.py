@@ -14,9 +14,9 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 KNOWN, BELOW, BEGAN_LATER, UNCLEAR, ALONE = range(5)
-# below the residual: all ranks arrived closer together than clocks are accurate. recording begins later: first collective
-# of a trace that lacks earlier ones of the group and started after the others, so its lateness may be that of its profiler.
-# clocks unknown: the clocks of its ranks cannot be compared. alone: no other worker has it.
+# below the residual: the skew is smaller than the clock error. recording begins later: a first collective after a late
+# profiler start, which may explain the lateness. clocks unknown: the clocks of the ranks cannot be compared.
+# alone: no other worker has the collective.
 ARRIVALS = ("known", "below the residual", "recording begins later", "clocks unknown", "alone")
 
 
@@ -150,7 +150,7 @@ def _first_rows(key: Int64, time: Int64) -> Int64:
     keys = int(key.max(initial=-1)) + 1
     least, row = np.full(keys, np.iinfo(np.int64).max, np.int64), np.full(keys, -1, np.int64)
     np.minimum.at(least, key, time)
-    at = np.flatnonzero(time == least[key])[::-1]  # of equal ones the first is written last
+    at = np.flatnonzero(time == least[key])[::-1]  # reversed, so that the first of equal ones is written last
     row[key[at]] = at
     found: Int64 = row[row >= 0]
     return found

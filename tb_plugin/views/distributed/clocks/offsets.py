@@ -25,11 +25,11 @@ Bool = npt.NDArray[np.bool_]
 UNKNOWN, OFFSET, DRIFT = "unknown", "offset", "offset and drift"
 # OFFSET: anchors are too few or too close in time to fit a drift, or the drift is not significant
 HOW = (UNKNOWN, OFFSET, DRIFT)
-# anchors per worker; fewer give no error estimate
+# minimum number of anchors per worker; fewer give no error estimate
 FEWEST = 3
 MIN_ANCHORS_FOR_DRIFT = 6
 
-# standard deviations (by the median) above which an anchor is an outlier of its worker
+# robust standard deviations above which an anchor is an outlier
 _OUTLIER_DEVIATIONS = 6
 
 

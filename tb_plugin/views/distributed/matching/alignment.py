@@ -12,13 +12,13 @@ from tb_plugin.lib.groupby import codes, occurrence
 
 Int64 = npt.NDArray[np.int64]
 
-# product of two lengths up to which sequences are aligned (64 MiB of bits); longer ones are matched by counting
+# maximum product of two lengths for alignment (a table of 64 MiB); longer sequences are matched by counting
 _MAX_TABLE = 1 << 29
-# equal items that must follow a gap
+# number of equal items required after a gap
 _MIN_EQUAL_RUN = 16
-# longest gap that is found without a table
+# longest gap to find without a table
 _MAX_GAP = 8
-# gaps to find before the rest is aligned with a table
+# number of gaps after which the rest is aligned with a table
 _MAX_GAPS = 64
 
 

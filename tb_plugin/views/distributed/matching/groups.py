@@ -15,9 +15,9 @@ from tb_plugin.lib.groupby import codes, group_sorted
 
 Int64 = npt.NDArray[np.int64]
 
-# prefix of a group name with only its end known
+# prefix of a truncated group name, before its end
 END = "…"
-# stands in a list of ranks for those that the recorder cut; the last rank follows
+# replaces omitted ranks in a truncated list; the last rank follows
 _CUT = "..."
 
 

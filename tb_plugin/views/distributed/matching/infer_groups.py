@@ -15,9 +15,9 @@ from tb_plugin.views.distributed.matching.match import Calls
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# all ranks report the same size, so the size identifies the participants
+# collectives for which all ranks report the same size, so calls of equal size belong together
 ALIKE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
-# a single collective that ranks lack may be one that they lost
+# if ranks lack a single collective only, they may have lost it
 MIN_COLLECTIVES = 2
 
 

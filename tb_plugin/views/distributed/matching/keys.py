@@ -31,7 +31,7 @@ def compared(data: pa.Table, step: Int64, no_step: int, sizes: tuple[int, int | 
     source, target = numbers_of(data, "source_rank"), numbers_of(data, "destination_rank")
     unknown = point & ((source < 0) | (target < 0))
     if sizes[0] == 2 and sizes[1] in (None, 2):
-        # Each worker is the other's peer, whatever is recorded; a kernel for both directions does not show its direction.
+        # Each worker is the other's peer, whatever is recorded: a kernel for both directions does not show its direction.
         source = np.select(
             [is_one_of(collective, names, {"send"}), is_one_of(collective, names, {"recv"})], [worker, 1 - worker], 2
         )
@@ -77,7 +77,7 @@ def _has_text(data: pa.Table, key: str) -> Bool:
 def numbers_of(data: pa.Table, key: str, missing: int = -1) -> Int64:
     """Returns a column of integers as a read-only array; null becomes ``missing``."""
     column = data[key]
-    if column.null_count:  # else it is copied for nothing
+    if column.null_count:  # avoids a copy
         column = pc.fill_null(column, missing)
     values: Int64 = column.to_numpy().astype(np.int64, copy=False)
     return values

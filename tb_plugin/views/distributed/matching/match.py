@@ -16,7 +16,7 @@ __all__ = ["BY", "Calls", "Matched", "codes", "match", "matched", "nothing"]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# recorded number; missing or shifted number; position among calls of the group; position among transfers between two ranks
+# sequence number as recorded; as inferred; index among calls of the group; index among transfers between two ranks
 BY = ("number", "inferred number", "order", "ends")
 _NUMBER, _INFERRED, _ORDER, _ENDS = range(len(BY))
 
@@ -140,7 +140,7 @@ def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, numbe
     block = _blocks(calls, every, worker)
     place = by_order(worker, block, kind)
     if calls.end_ns is not None and calls.two_ended is not None:
-        # Sequence numbers of transfers are not comparable between their ends.
+        # Sender and receiver of a transfer number their calls independently.
         alone = np.flatnonzero(calls.two_ended[every])
         if len(alone):
             columns = (calls.group[every], block, kind, place, calls.end_ns[every])

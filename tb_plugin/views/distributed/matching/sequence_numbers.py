@@ -12,15 +12,15 @@ from tb_plugin.lib.groupby import codes
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# share of matching kinds below which a worker's numbers are not those of the others
+# below this share of calls with equal kinds, a worker's numbers disagree with the others
 MIN_AGREEMENT = 0.5
-# share of matching kinds that allows a shift of a worker's numbers
+# share of calls with equal kinds that a shift of a worker's numbers must reach
 MIN_AGREEMENT_OF_SHIFT = 0.9
-# calls of a worker that vote on the shift ...
+# maximum number of a worker's calls that vote on the shift
 _MAX_VOTERS = 512
-# ... each for this many calls of the others ...
+# maximum number of shifts that each call votes for
 _MAX_VOTES_PER_CALL = 64
-# ... and this many candidates with most votes are tried
+# number of shifts to try, those with most votes
 _MAX_TRIED_SHIFTS = 8
 
 
@@ -109,7 +109,7 @@ def _shift_group(calls: Stream, rows: Int64, odd: Bool, number: Int64, inferred:
     for at in np.split(order, np.flatnonzero(np.diff(worker[order])) + 1):
         mine = rows[at]
         is_common = np.isin(number[mine], numbers)
-        # Without common numbers the calls may be from another time, so only calls of the same step are compared.
+        # Without common numbers the calls may be of different times, so only calls of the same step are compared.
         voting = mine if is_common.any() else mine[calls.step[mine] != calls.no_step]
         shift = _best_shift(calls, voting[:: max(1, len(voting) // _MAX_VOTERS)], mine, number, (numbers, kinds, steps))
         if shift is not None:

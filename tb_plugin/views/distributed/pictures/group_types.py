@@ -11,7 +11,7 @@ from tb_plugin.views.distributed.job_data import JobData, Row
 from tb_plugin.views.distributed.pictures.topology import members, ranks_short
 from tb_plugin.views.distributed.rank.profile import frame, table
 
-# more rows are too many to read one by one
+# more rows are too many to read
 MAX_LISTED = 24
 _GROUP_KEYS = ("group_description", "group_size", "dimension", "group_shape", "backend")
 _DEVICE_KEYS = ("device_name", "memory_bytes", "capability", "link_peak")

@@ -23,9 +23,9 @@ from tb_plugin.views.distributed.pictures.topology import groupings
 
 Int64 = npt.NDArray[np.int64]
 
-# JSON bytes of map and bands, so that an answer stays below a megabyte
+# maximum JSON bytes of heat map and quantiles, so that a response stays below 1 MB
 MOST_BYTES = 900_000
-# columns that a screen can show
+# number of columns that fit a screen
 MAX_COLUMNS = 1000
 _QUANTILES = {
     "rank_max_ns": (1.0, "slice5"),
@@ -36,7 +36,7 @@ _QUANTILES = {
     "rank_p5_ns": (0.05, "slice4"),
     "rank_min_ns": (0.0, "rest"),
 }
-# approximate JSON bytes of a number of the bands
+# approximate JSON bytes of one quantile value
 _CELL = 11
 
 

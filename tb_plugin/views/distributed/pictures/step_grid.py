@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-# requests the most relevant measure
+# value of the parameter that requests the most relevant measure
 FIRST = "first"
 LOST = "lost_ns"
 # measures in the order of the menu, with their colours

@@ -13,9 +13,9 @@ from tb_plugin.payloads import Grouping
 from tb_plugin.views.distributed.job_data import JobData
 from tb_plugin.views.distributed.matching.groups import ranks_in
 
-# kinds of groups in the menu: a multi-dimensional job has about one per dimension
+# maximum number of group kinds in the menu: jobs have about one per parallelism dimension
 MAX_KINDS = 8
-# groups times places; larger data is implausible and too much to draw
+# maximum number of groups times group size; more is implausible and too much to draw
 MOST_CELLS = 1_000_000
 # Python refuses to parse numbers of thousands of digits
 _RANK = re.compile(r"rank[ _-]?(\d{1,9})(?!\d)", re.IGNORECASE)

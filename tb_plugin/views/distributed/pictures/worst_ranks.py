@@ -17,17 +17,17 @@ from tb_plugin.views.distributed.pictures.step_grid import grid_of, measures
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, blame, why
 
 MAX_WORST = 10
-# with more workers bars are too thin: charts show the worst, the median and the best
+# with more workers, bars would be too thin: charts show the worst, the median and the best
 MAX_BARS = 32
-# fewer workers are all in the bars
+# with fewer workers, the bar charts suffice
 MIN_WORKERS = 3
 TITLES = {"lost_ns": "Cost per step", "caused_wait_ns": "Caused wait, total"}
 REST = "step_other_ns"
-# activities of a worker while others wait for it
+# measures to search for outliers
 COMPARED = ("compute_ns", REST)
-# causes without compute and communication
+# causes that are part of the rest of the step
 CAUSES_OF_REST = [CAUSES[key] for key in ("copy", "input", "host", "idle")]
-# distance from the median: as a share of it, and in median absolute deviations
+# minimum excess over the median: as a share of it, and in median absolute deviations
 MIN_OUTLIER_SHARE, MIN_OUTLIER_DEVIATIONS = 0.05, 3.0
 
 Float64 = npt.NDArray[np.float64]
@@ -122,10 +122,10 @@ def worst_frame(data: JobData, rows: Sequence[Row]) -> Frame | None:
     }
     hidden = {key for key, column in table.items() if column.null_count == len(column)}
     if "caused_step_ns" not in hidden:
-        hidden.add("caused_wait_ns")  # which says the same
+        hidden.add("caused_wait_ns")  # the same value, not divided by steps
     columns = [Column(METRICS.metric(key, TITLES.get(key, "")), hidden=key in hidden) for key in table]
     title = "Slowest ranks" if known else "Ranks that others wait for"
-    # Repeated stragglers come first; no column has that order.
+    # No column sorts repeated stragglers first.
     sort = None if known else Sort("caused_wait_ns" if "caused_step_ns" in hidden else "caused_step_ns", True)
     return Frame("worst", title, columns, pa.table(table), ("worker",), "worker", sort)
 

@@ -106,7 +106,7 @@ def _on_device(trace: TraceTable, facts: Facts, chains: Chains, words: Words) ->
     at, other = batches.kernel, batches.stands_for
     about, row, caller, chain = about.take(at), row[at], caller[at], chain[at]
     about = chains.metadata.take(other).where(other != MISSING, about)
-    # A kernel without a caller, or one of several coalesced calls, carries bytes of its own.
+    # Kernels without a caller, and each of several coalesced calls, have their own bytes.
     own_bytes = (chain == MISSING) | (other != MISSING)
     columns = about.columns
     key = [columns[name] for name in columns if name not in ("sent", "received")]

@@ -22,9 +22,9 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# more elements are a broken number whose bytes exceed 64 bits
+# larger numbers of elements are invalid: their bytes exceed 64 bits
 MOST_ELEMENTS = 1 << 48
-# larger or negative numbers are no ranks
+# larger numbers are not ranks
 MOST_RANKS = 1 << 24
 _LARGEST = np.iinfo(np.int64).max
 
@@ -150,17 +150,20 @@ class Facts:
         row_dtype, row_elements, row_largest = self._inputs(host)
         known = row_elements >= 0
         dtype, elements = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
-        dtype[chain[known]], elements[chain[known]] = row_dtype[known], row_elements[known]  # the innermost stays
+        dtype[chain[known]], elements[chain[known]] = (
+            row_dtype[known],
+            row_elements[known],
+        )  # innermost last
         size = self._default_size
         outside, largest = np.full(count, MISSING, np.int64), np.full(count, MISSING, np.int64)
         gathers = np.isin(collective, self._words.numbers(("all_gather", "gather"))) & (elements >= 0)
-        # An operator may have its output tensor as an input: the concatenated inputs of all ranks.
+        # The output tensor may be among the inputs: it has the size of all ranks' inputs together.
         same = known & (row_dtype == dtype[chain])
         np.maximum.at(largest, chain[same], row_largest[same])
         filled = gathers & (elements > 0) & (largest > elements) & (largest % np.maximum(elements, 1) == 0)
         outside[filled] = largest[filled]
         if size > 0:
-            # Only inputs are recorded; S of these two is the output.
+            # Only inputs are recorded, but the size of a gather (nccl-tests) is that of its output.
             gathers &= ~filled
             too_many = elements > MOST_ELEMENTS // size
             outside[gathers] = np.where(too_many, MOST_ELEMENTS + 1, elements * min(size, MOST_ELEMENTS + 1))[gathers]

@@ -17,7 +17,7 @@ KERNEL = {
     "step": pa.string(), "kernel": pa.dictionary(pa.int32(), pa.string()), "kernel_calls": pa.int64(),
     "kernel_ns": pa.int64(),
 }  # fmt: skip
-# kernels per step with a row of their own, those with most time; one more row is for the others
+# maximum number of kernels listed per step, most time first; one more row sums the others
 MAX_KERNELS_PER_STEP = 64
 
 

@@ -33,7 +33,7 @@ from tb_plugin.views.distributed.rank.time_before_calls import PARTS, before_cal
 Schema = dict[str, pa.DataType]
 Int64 = npt.NDArray[np.int64]
 
-# few distinct texts in many calls: stored as a dictionary
+# dictionary-encoded: few distinct texts in many calls
 TEXT = pa.dictionary(pa.int32(), pa.string())
 CALL = {
     "call": pa.int64(), "step": TEXT, "collective": TEXT, "dtype": TEXT, "elements": pa.int64(),
@@ -57,9 +57,9 @@ DEVICE = {
     "memory_bytes": pa.int64(), "capability": pa.string(),
     "link_peak": pa.int64(),
 }  # fmt: skip
-# device column of a worker without a device
+# value of the device column for a worker without a device
 HOST = "CPU"
-# columns of calls that only other numbers use
+# columns that are only needed to compute others
 MATERIAL = ("batch", "sent_splits", "received_splits", "blocked_ns")
 
 
@@ -291,7 +291,7 @@ def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
         latest.append(np.maximum(latest[-1][:-half], latest[-1][half:]))
     place = begun.copy()
     for level in range(len(latest) - 1, -1, -1):
-        # Twice: a stretch of one length is skipped at most twice before a shorter one is asked.
+        # A run of each length is skipped at most twice.
         for _ in range(2):
             at = place - (1 << level)
             over = (at >= 0) & (latest[level][np.maximum(at, 0)] <= time)

@@ -30,13 +30,13 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.views.distributed.metrics import METRICS
 from tb_plugin.views.distributed.rank.collective_metadata import rank_of
 
-# tables of a part: the rank, times of its steps, sums of calls, of kinds of links and of links, and its groups
+# tables of a part: rank, step times, sums by call, by kind of link and by link, and groups
 RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS = (
     "stated_rank", "stated_steps", "stated_calls", "stated_bands", "stated_links", "stated_groups",
 )  # fmt: skip
 STATED = (RANK, STEPS, CALLS, MOVED, BETWEEN, MEMBERS)
 ROW = "sum_row"
-# columns without ROW
+# columns of each table, without ROW
 SHAPES: Mapping[str, Mapping[str, pa.DataType]] = {
     RANK: {"rank": pa.int64(), "alone": pa.bool_(), "kernels_missing": pa.bool_(), "ranks_at_least": pa.int64()},
     STEPS: SCHEMAS[STEP_TIMES],

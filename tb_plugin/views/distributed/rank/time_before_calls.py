@@ -20,7 +20,7 @@ from tb_plugin.views.distributed.rank.calls import Calls
 
 Int64 = npt.NDArray[np.int64]
 
-# in order of priority: each moment belongs to the first matching part; they sum to before_ns
+# by priority: overlapping activities are attributed to the first; the parts sum to before_ns
 PARTS = (
     "before_compute_ns", "before_communication_ns", "before_copy_ns", "before_input_ns", "before_host_ns",
     "before_idle_ns",

@@ -171,7 +171,7 @@ def _usually_blocked(
     if not len(made_up):
         return found
     number = occurrence(codes(calls.worker, calls.group, calls.step))
-    # A worker with missing calls counts too few, so the others' place is used.
+    # A worker with missing calls counts too few calls, so the largest place is used.
     place = np.maximum.reduceat(np.where(row >= 0, number[np.maximum(row, 0)], -1), first)
     key = codes(worker[last], calls.group[row[first]], place)
     known = np.flatnonzero(row[last] >= 0)
@@ -197,7 +197,7 @@ def _with_missing(
     end = np.flatnonzero(np.diff(which[order], append=-1))
     latest, before = order[end], order[np.maximum(end - 1, 0)]
     later = calls.dur_ns[rows[latest]] - waiting.transfer_ns[rows[latest]]
-    # If another rank is far behind and the rest is noise, all wait for that rank.
+    # If another rank is much later and the rest is noise, all ranks wait for that one.
     latest = latest[later >= arrival[latest] - arrival[before]]
     who, later = waiting.last[rows[latest]], (calls.dur_ns - waiting.transfer_ns)[rows[latest]]
     latest = np.concatenate((latest, len(rows) - len(pair_calls.row) + np.arange(len(pair_calls.row))))

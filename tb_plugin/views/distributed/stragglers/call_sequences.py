@@ -139,4 +139,4 @@ def raise_to(highest: Int64, rows: Int64, values: Int64) -> None:
     The shapes are (columns, rows) and (len(rows), columns).
     """
     for column, mine in enumerate(highest):
-        np.maximum.at(mine, rows, values[:, column])  # for all columns at once it takes ten times as long
+        np.maximum.at(mine, rows, values[:, column])  # all columns at once would be ten times slower

@@ -19,7 +19,7 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 COMMUNICATION = "communication"
-# activities before a collective; columns before_*_ns
+# activities before a collective, from the columns before_*_ns
 COMPONENTS = (COMPUTE, COMMUNICATION, "copy", "input", "host", IDLE)
 
 
@@ -77,7 +77,7 @@ def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], 
     is_last = np.zeros(len(arrived.row), np.bool_)
     is_last[arrived.last] = True
     mine, others = rows[is_known & is_last[rows]], rows[is_known & ~is_last[rows]]
-    # A collective counts if the activities of the last rank and of another one are known.
+    # Only collectives with known activities of the last rank and of at least one other rank.
     both = np.intersect1d(arrived.collective[mine], arrived.collective[others])
     mine, others = (each[np.isin(arrived.collective[each], both)] for each in (mine, others))
     stretch = stretches(arrived.calls, before, burst)

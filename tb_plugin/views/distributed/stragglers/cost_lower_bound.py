@@ -29,7 +29,7 @@ def gained(arrived: Arrivals, candidates: Int64, workers: int, steps: int) -> In
         return np.zeros((len(candidates), steps), np.int64)
     meetings = Meetings.from_arrivals(arrived, lanes, arrived.late_ns, arrived.sure & arrived.is_reliable)
     collective, start, last_start, known = meetings.of, meetings.at, meetings.top, meetings.is_complete
-    # Each selected worker is earlier by the guaranteed cost of its last arrivals.
+    # Each candidate arrives earlier by the lower bound of its cost.
     last = arrived.row[arrived.last]
     own = np.zeros(len(collective), np.int64)
     own[last[last >= 0]] = arrived.low_ns[last >= 0]

@@ -21,9 +21,9 @@ from tb_plugin.views.distributed.stragglers.calls import StragglerCalls
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# a call that starts this soon after the previous one on its stream waited for it; launches take time
+# a call that starts this soon after the previous one on its stream waited for it: launches take time
 MAX_LAUNCH_GAP_NS = 10_000
-# share of a call's time; above it the worker cannot do anything else
+# share of a call without concurrent compute; from it on, the worker is idle during the call
 MIN_BLOCKED_PERCENT = 98
 _UNLIMITED = np.iinfo(np.int64).max
 
@@ -45,7 +45,7 @@ def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: in
         column[list(members)] = place
     lacks = _lanes_with_missing_calls(calls, lanes)
     early = _simulated_gain(arrived, lanes, lacks, column, len(candidates)).reshape(workers, steps, -1)
-    # The next step contains what simulated workers do after their last call.
+    # Work of simulated workers after their last call belongs to the next step.
     early[column >= 0, :, column[column >= 0]] = _UNLIMITED
     early[lacks.reshape(workers, steps)] = _UNLIMITED
     found: Int64 = early.min(axis=0).T
@@ -56,25 +56,26 @@ def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64,
     """Saving at the end of each lane, ns, shape (lanes, columns)."""
     straggler_calls, calls = arrived.calls, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
-    # Ranks slightly after the second to last are so by chance: they count as that one.
+    # Ranks that arrive slightly after the reference do so by chance: they get its lateness.
     late_ns = np.minimum(arrived.late_ns, (arrived.late_ns[arrived.last] - arrived.raw_ns)[arrived.collective])
     late_ns[arrived.last] = arrived.late_ns[arrived.last]
     meetings = Meetings.from_arrivals(arrived, lanes, late_ns, arrived.is_reliable)
     of, at, top, known = meetings.of, meetings.at, meetings.top, meetings.is_complete
     behind, idle = _waits_for_previous(straggler_calls, lanes.of)
-    # Per last rank: distance to the reference rank (with and without its idle time), and the call that this one waits for.
+    # Per last rank: distance to the reference rank (without and with its idle time), and the call that the reference
+    # waits for.
     last = np.flatnonzero((arrived.row[arrived.last] >= 0) & (arrived.raw_ns > arrived.inherited_ns))
     row, other = arrived.row[arrived.last[last]], _reference_rows(arrived, lanes, lacks)[last]
     distance, own, awaited = np.zeros(calls, np.int64), np.zeros(calls, np.int64), np.full(calls, len(top) - 1)
     distance[row] = (arrived.raw_ns - arrived.inherited_ns)[last]
     own[row] = distance[row] + np.where(idle[row] < 0, np.maximum(idle[other], 0), 0)
     awaited[row] = np.where(behind[other] >= 0, of[behind[other]], len(top) - 1)
-    # the last rank was not delayed before
+    # whether the last rank was not delayed before
     is_undelayed = np.zeros(calls, np.bool_)
     is_undelayed[row] = arrived.inherited_ns[last] == 0
     mine = column[straggler_calls.worker]
     local, within = _groups_within(straggler_calls, mine)
-    # gain of a simulated worker's lane when a group of it last synchronized
+    # gain of each simulated lane when each of its groups last synchronized
     base = np.zeros((lanes.count, len(within[0])), np.int64)
     latest, sooner = np.full((columns, len(top)), NEVER), np.zeros((len(top), columns), np.int64)
     simulation = Walk(lanes, meetings)
@@ -133,7 +134,7 @@ def _waits_for_previous(calls: StragglerCalls, lane: Int64) -> tuple[Int64, Int6
     follows[1:] = (
         (np.diff(key[order]) == 0) & (np.diff(lane[order]) == 0) & (np.abs(start[1:] - end[:-1]) <= MAX_LAUNCH_GAP_NS)
     )
-    # The worker was idle while the previous call blocked it, and while earlier calls did so completely.
+    # The worker was idle while the previous call blocked it, and before that during calls that blocked it completely.
     idle = np.append(0, blocked[:-1]) * follows
     total = np.cumsum(idle)
     fresh = ~follows | ~np.append(False, wholly[:-1])

@@ -29,26 +29,26 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-# share of a step; a smaller cost is lost in the noise of steps
+# minimum cost as a share of the step; less is noise
 WORTH = 0.01
-# up to this group size (from 3) Dixon's Q finds the outlier, above it the robust z
+# groups of 3 up to this size use Dixon's Q to find outliers, larger ones the robust z-score
 MAX_DIXON_SIZE = 5
 MIN_OUTLIER_Z = 3.5
-# median absolute deviation to standard deviation, for normal values
+# factor from median absolute deviation to standard deviation, for normally distributed values
 _MAD_TO_SIGMA = 1.4826
-# standard deviations of the others; below it a late step is like any other
+# minimum cost of a late step, in standard deviations of the others' lateness
 _MIN_LATE_SIGMAS = 8
-# standard deviations required for a repeatedly late rank
+# the same for a repeatedly late rank
 _MIN_REPEATED_SIGMAS = 2
-# a worker that is late once must cost this many times as much as occasional delays
+# minimum cost of a single late step, relative to occasional delays of other workers
 _MIN_COST_FACTOR = 5
-# larger occasional delays to skip: several ranks may be late once
+# number of largest occasional delays to skip, because several ranks may be late once
 _SKIPPED_DELAYS = 3
-# below this many steps the variance is unknown: a straggler must cost much more than any tail of noise
+# with fewer steps, noise is unknown: a straggler must clearly exceed all other costs
 _FEW_STEPS = 5
-# costliest workers whose guaranteed gain is computed
+# number of workers whose lower bound is computed, costliest first
 _MAX_RANKS_WITH_LOWER_BOUND = 10
-# pairs of worker and step; fewer say nothing about occasional delays
+# minimum number of (worker, step) pairs to know occasional delays
 _MIN_OTHER_COSTS = 20
 
 
@@ -281,7 +281,7 @@ def _costs_repeatedly(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
     """Whether each worker costs more per step than the others, beyond chance and beyond what is usual in similar
     groups.
     """
-    if not beyond.shape[1]:  # no step is chosen: nobody costs anything
+    if not beyond.shape[1]:  # no step is selected, so there is no cost
         return np.zeros(len(size), np.bool_)
     mean: Float64 = beyond.mean(axis=1)
     found: Bool = ~is_scatter(beyond) & (
@@ -354,7 +354,7 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
     times = slow.sum(axis=1)
     mostly = ~is_chance(times, np.full(workers, times.sum()), np.full(workers, workers))
     for one in np.flatnonzero(slow.any(axis=1)).tolist():
-        # The cost of its own late steps is not part of what is usual.
+        # Exclude the worker's own late steps from the usual costs.
         usual = np.sort(lost[~persistent][~(slow & (np.arange(workers) == one)[:, None])[~persistent]])
         limit = (
             _MIN_COST_FACTOR * int(usual[-1 - _SKIPPED_DELAYS])
@@ -372,7 +372,7 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
             PERIODIC: often,
         }.get(name, True)
         names[one] = name if is_significant else ""
-        # Too few for a pattern, but each costs as much as a single late step must.
+        # Too few late steps for a pattern, but each is as costly as a single late step must be.
         if not name and times[one] > 1 and lost[one][slow[one]].min() > limit:
             names[one] = IRREGULAR
     return tuple(names), every, slow

@@ -20,9 +20,9 @@ from tb_plugin.views.distributed.stragglers.patterns import PERSISTENT, ROTATING
 from tb_plugin.views.distributed.stragglers.report import CAUSES, Blame, why
 from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW_DEVICE
 
-# stragglers with a finding of their own; the table has all
+# maximum number of findings; the table lists all stragglers
 MAX_FINDINGS = 3
-# share of the step by which the longest compute time exceeds the mean
+# minimum excess of the longest over the mean compute time, as a share of the step
 MIN_UNEVEN_SHARE = 0.05
 _MEDIUM_SHARE, _HIGH_SHARE = 0.05, 0.1
 # unexplained share of the cost above which the text mentions it
@@ -50,7 +50,7 @@ def straggler_findings(report: Blame, rows: list[Row]) -> list[Notice]:
     if rotating:
         notice = _rotating_notice(report, rotating)
         return [notice] if notice is not None else []
-    # Members of a slow group are late together, for one reason.
+    # Members of a slow group are late for the same reason, so one finding is enough.
     slow_group_of = [report.slow_groups.get(worker, -1) for worker in significant]
     significant = [
         w for i, w in enumerate(significant) if slow_group_of[i] < 0 or slow_group_of[i] not in slow_group_of[:i]

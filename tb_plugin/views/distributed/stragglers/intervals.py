@@ -74,7 +74,7 @@ class Stretches:
         else -1.
         """
         match, worker, before = self._met.match, self._met.worker, self.before[leader]
-        is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last one is for calls without a match
+        is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last entry is for unmatched calls
         is_wanted[match[before[before >= 0]]] = True
         rows = np.flatnonzero(is_wanted[match])
         key = codes(np.concatenate((match[rows], match[before])), np.concatenate((worker[rows], worker[of])))
@@ -118,7 +118,7 @@ def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) 
     burst = number[first]
     end = np.full(len(opening), np.iinfo(np.int64).min)
     np.maximum.at(end, burst, calls.start_ns + calls.dur_ns)
-    # For a missing call, the others wait for its worker if it arrived last; otherwise it waits like them.
+    # If a worker lacks the call, the others wait for it if it arrived last; otherwise it waits like them.
     came_last = calls.waiting.timing == TIMINGS.index(ESTIMATED)
     took, has_met = np.where(came_last, calls.waiting.transfer_ns, calls.dur_ns), calls.match >= 0
     # In a group of two the remaining call is unmatched: it takes at least the usual transfer.

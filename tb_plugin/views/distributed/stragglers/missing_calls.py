@@ -14,7 +14,7 @@ from tb_plugin.views.distributed.waiting import ESTIMATED, TIMINGS
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# a day, ns: longer than any call, if the usual duration is unknown
+# in ns (a day); replaces an unknown usual duration
 _LONGER_THAN_ANY = 10**14
 
 

@@ -16,13 +16,13 @@ PERSISTENT, ROTATING, PERIODIC, SINGLE, IRREGULAR = "persistent", "rotating", "p
 MOST = 0.6
 # share of late steps below which irregular lateness is noise
 MIN_IRREGULAR_SHARE = 0.2
-# occurrences required for a repetition
+# minimum number of late steps for a repeating pattern
 FEWEST = 3
-# share of due steps that must be late for periodic lateness
+# minimum share of late steps among those due, for periodic lateness
 MIN_DUE_SHARE = 0.75
-# probability that chance makes any worker of a group late this often
+# maximum probability that any worker of a group is late this often by chance
 _MAX_CHANCE = 0.01
-# the same for the variance of steps: for few steps with unknown noise, Student's t is a rough measure
+# the same for the t-test over steps; stricter, because it is rough for few steps
 _MAX_SCATTER_CHANCE = 0.001
 
 

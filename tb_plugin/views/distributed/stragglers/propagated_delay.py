@@ -80,7 +80,7 @@ def _waited_in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, 
     order = np.argsort(own, kind="stable")
     others = every[row] - _sum_before(order, own, wait[row])
     found = others[order]
-    # Wait elsewhere up to the previous blocking call; 0 up to the first call of a worker.
+    # Wait in other groups up to the previous blocking call; 0 for the first call of a worker.
     first = np.flatnonzero(np.diff(own[order], prepend=-1))
     blocks = np.concatenate(([False], blocked[row[order]][:-1] > 0))
     blocks[first] = True

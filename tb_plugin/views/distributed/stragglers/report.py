@@ -32,11 +32,11 @@ from tb_plugin.views.distributed.stragglers.slow_kernels import MORE_CALLS, SLOW
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
-# costliest stragglers whose kernels are compared with the others
+# number of stragglers whose cost is simulated and whose kernels are compared, costliest first
 MAX_EXPLAINED = 10
-# a straggler is hidden by others if its removal gains less than this share of the wait that it causes
+# if removing a straggler saves less than this share of the wait it causes, other stragglers mask it
 MIN_GAIN_SHARE = 0.5
-# texts of causes by component
+# names of causes by component
 CAUSES = {
     "compute": "computation", "communication": "communication in other groups", "copy": "copies", "input": "data loading",
     "host": "the host", "idle": "idle, cause not recorded",
@@ -188,9 +188,9 @@ def blame(data: JobData) -> Blame:
     kernels = _kernels(data, found, excess, labels)
     if data.summary is None and len(calls.worker) and data.calls.data["on_device"].to_numpy().all():
         found = _with_simulated_costs(found, arrived, step_ns, is_whole=(data.size or 0) <= len(data.names))
-    # Workers without a device have the host in their row.
+    # Workers without a device have a row with HOST.
     on_devices = any(row["device"] != HOST for row in data.devices)
-    give_back_memory()  # of 1,024 ranks 100 MB; the tables that come next need as much again
+    give_back_memory()  # 100 MB for 1,024 ranks; the next tables need as much
     return Blame(data.names, groups, labels, step_ns, calls, arrived, found, excess, slow, kernels, on_devices)
 
 
@@ -201,7 +201,7 @@ def _as_in_all_steps(found: Stragglers, labels: tuple[str, ...], every: Blame) -
     A straggler without a late step in the selection is dropped. Workers that are stragglers only in the selection
     are kept.
     """
-    if not set(labels) <= set(every.labels):  # no chosen step has a time
+    if not set(labels) <= set(every.labels):  # no selected step has a time
         return found
     at = [every.labels.index(label) for label in labels]
     slow = every.stragglers.slow[:, at]
@@ -234,12 +234,12 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
         gain = np.where(lost_calls & ~found.slow[one], np.minimum(gain, found.lost_ns[one]), gain)
         lost[one], least = gain, MIN_GAIN_SHARE * found.lost_ns[one].sum()
         if len(candidates) > 1 and gain.sum() < least:
-            # Other stragglers hide its gain: use the gain after the others are as fast as the next rank.
+            # Other stragglers mask the saving: use the additional saving after they are as fast as the next rank.
             others = [other for other in candidates if other != one]
             more = replayed(arrived, [candidates], *shape)[0] - replayed(arrived, [others], *shape)[0]
             lost[one] = np.maximum(gain, np.minimum(more, found.lost_ns[one]))
         if not is_whole and lost[one].sum() < least:
-            # If a missing rank passes the delay on, the ranks seem to wait for none.
+            # If a missing rank passes the delay on, the simulation misses it.
             lost[one] = found.lost_ns[one]
         if lost[one].max(initial=0) < WORTH * step_ns.mean():
             pattern[one] = ""

@@ -18,7 +18,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-# shares of a wait: above _INHERITED_SHARE the lateness is inherited; above _NOISE_SHARE it is more than noise
+# shares of a wait: above _INHERITED_SHARE the lateness is inherited, above _NOISE_SHARE it exceeds noise
 _INHERITED_SHARE, _NOISE_SHARE = 0.5, 0.1
 # minimum number of ranks to follow back
 _MIN_HOPS = 64
@@ -49,7 +49,7 @@ def roots(calls: StragglerCalls) -> Roots:
     suffices, because the rest is wait by design. Calls that overlap with compute also delay: they cost nothing
     themselves, but their ranks continue at different times.
     """
-    # Messages between two ranks form a group: wait for a third rank is passed on.
+    # Messages between two ranks form a group, so wait for a third rank counts as wait in another group.
     other = _other_end(calls)
     pair = codes(np.minimum(calls.worker, other), np.maximum(calls.worker, other))
     grouped_calls = (
@@ -61,7 +61,7 @@ def roots(calls: StragglerCalls) -> Roots:
     last = calls.waiting.last
     wait = np.where(calls.match >= 0, calls.dur_ns - calls.waiting.transfer_ns, 0)
     waiting = waits(calls)
-    late = np.full(int(calls.match.max(initial=-1)) + 2, -1)  # the last one is for calls without a match
+    late = np.full(int(calls.match.max(initial=-1)) + 2, -1)  # the last entry is for unmatched calls
     is_last = np.flatnonzero((calls.match >= 0) & (calls.worker == last))
     late[calls.match[is_last]] = is_last
     its = np.where(waiting & (late[calls.match] >= 0), first[late[calls.match]], -1)
@@ -101,7 +101,7 @@ def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, eno
     )
     length = np.minimum(length, calls.blocked_ns)[order]
     total, end = np.cumsum(length), place[late]
-    # No call of the own group blocks in between, so all waits from here on are elsewhere: their sum gives the start.
+    # No call of the same group blocks in between, so all waits since then are in other groups: their sum gives the start.
     begin = np.searchsorted(total, (total - length)[end] - elsewhere[late], side="right")
     collective_waits = np.where(calls.two_ended[order], 0, length)
     best = _largest(collective_waits, begin, end)
@@ -152,7 +152,7 @@ def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Strag
     total = np.bincount(
         which, weights=(straggler_calls.dur_ns - straggler_calls.waiting.transfer_ns)[calls], minlength=len(first)
     )
-    # The largest is written last.
+    # The largest is written last, so it stays.
     order = first[np.argsort(total, kind="stable")]
     by[row[order]], of[row[order]] = root.by[calls[order]], root.group[calls[order]]
     return RootCauses(inherited, by, of)

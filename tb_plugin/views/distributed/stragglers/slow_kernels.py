@@ -13,9 +13,9 @@ Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 MORE_CALLS, LONGER_CALLS, SLOW_DEVICE = "more calls", "longer calls", "slow device"
-# kernels required to call a device slow
+# minimum number of slower kernels to call a device slow
 _MIN_KERNELS = 3
-# share of the usual kernel time that must be slower by about the same factor on a slow device
+# minimum share of kernel time that is slower by about the same factor on a slow device
 _MIN_SLOW_SHARE = 0.8
 # smaller factors are noise
 _MIN_FACTOR = 1.02

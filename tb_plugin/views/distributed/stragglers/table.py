@@ -49,7 +49,7 @@ def _row(report: Blame, row: int) -> dict[str, object]:
     found, causes = report.stragglers, report.root_causes
     worker = int(found.worker[row])
     stands_out = bool(found.pattern[worker]) and found.main_group(worker) == row
-    # Each group sees the same delay: the row of the costliest group has the gain of the step.
+    # Each group sees the same delay, so only the row of the costliest group shows the saving per step.
     cost = found.lost_ns[worker].sum() if stands_out else found.cost_ns[row]
     lost = report.per_step(int(cost))
     by = int(causes.by[row]) if causes.inherited_ns[row] > found.cost_ns[row] else -1
