@@ -46,7 +46,7 @@ class Families:
 
 
 def families_of(trace: TraceTable, kernels: Int64) -> Families:
-    """Returns the families of these kernels. Pass no communication kernels.
+    """Returns the families of these kernels, which must not include communication.
 
     The class comes from an enclosing operator (attention, convolution, GEMM), else from the kernel's name. The pass
     is backward if an enclosing operator is backward or, without operators, if the kernel's name says so.

@@ -17,8 +17,8 @@ BOTH, NEW, GONE = "both", "new", "gone"
 MEASURES = ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")
 ALL_MEASURES = "all"
 LAUNCHED, LAUNCHED_ITSELF, KERNELS = "launched_work", "launched_itself", "kernels"
-"""Counts of kernels, copies and memsets: launched in an operator including nested ones, or directly; and the column
-to show them.
+"""Columns that count kernels, copies and memsets: launched in an operator with nested ones, launched directly, and
+as shown.
 """
 PER_STEP, TOTAL = "step", "total"
 
@@ -27,7 +27,7 @@ PER_STEP, TOTAL = "step", "total"
 class PairedTable:
     """Key columns and measures to compare in a table of another view.
 
-    If the table lacks a measure, its last one is used: kernels have only one time.
+    If the table lacks a measure, its last one is used, since kernels have only one time.
     """
 
     name: str

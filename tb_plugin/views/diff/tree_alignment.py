@@ -36,8 +36,8 @@ def align(
 ) -> list[Pair]:
     """Matches the nodes of two trees. Returns all nodes of both, in pre-order.
 
-    Modules are matched by order of first call, other nodes by name. A node that only one side has gets the nodes of
-    the other side that it wraps as children. Swapping the trees swaps each pair.
+    Modules are matched by order of first call, other nodes by name. If a node without a match wraps nodes of the
+    other side, these become its children. Swapping the trees swaps each pair.
     """
     below_left, below_right = _children(left_parent), _children(right_parent)
     # Nodes of the other side that are wrapped by a node without a match.

@@ -202,7 +202,7 @@ def _sides(base: Part, exp: Part, params: Params) -> _Sides:
 
 
 def _measure(base: Part, exp: Part, base_step: StepTime | None, exp_step: StepTime | None) -> str:
-    """Default measure: device time if a device part changed most and both sides have a device, else host time.
+    """Default measure: device time if both sides have a device and a device part changed most, else host time.
 
     For different vendors it is the total device time of operators, because nested calls differ.
     """
@@ -303,8 +303,8 @@ def _changed_most(sides: _Sides, tree: Tree) -> tuple[str, float] | None:
 
 
 def _leading_rows(sides: _Sides, part: str) -> list[tuple[float, str]] | None:
-    """Change and name of the row that changed most, for parts whose kernel names differ between vendors; None for
-    other parts.
+    """Change and name of the row that changed most, for parts whose kernel names differ by vendor; None for other
+    parts.
     """
     if part == "kernel_ns" and unlike_devices.have_other_makers(sides.base, sides.exp):
         name, keys = unlike_devices.COMPUTING, ["family", "pass_direction"]

@@ -27,12 +27,11 @@ _PLACES = ("call", "event", "start_ns")
 
 
 def partners_frame(joined: Part, params: Params) -> Frame:
-    """Returns one row per worker that takes part in the collective of a call.
+    """Returns one row per worker that takes part in the collective of a call, latest worker first.
 
-    Rows are sorted by lateness if clocks are accurate enough, else by wait, the latest rank first. The parameters
-    select the call: ``of`` is its worker, and ``call``, ``event`` or ``start_ns`` identifies it. Returns one row if
-    no other worker has the collective, and none if there is no such call. Raises BadRequest if a parameter is
-    missing.
+    Rows are sorted by lateness if clocks are accurate enough, else by wait. The parameter ``of`` selects the worker
+    of the call; ``call``, ``event`` or ``start_ns`` selects the call. Returns no row if there is no such call.
+    Raises BadRequest if a parameter is missing.
     """
     calls, ranks = joined.frames[j.CALLS].data, joined.frames[j.RANKS].data
     names = ranks.filter(pc.equal(ranks["left_out"], ""))["worker"].to_pylist()

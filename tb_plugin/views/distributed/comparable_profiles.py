@@ -65,7 +65,8 @@ def why_not_compared(parts: Sequence[Part]) -> list[str]:
 
 
 def _at_other_times(parts: Sequence[Part | None]) -> list[int]:
-    """Indices of profiles recorded at another time than most. Profiles without a clock are never returned.
+    """Indices of profiles recorded at another time than most. Profiles without a clock are assumed to be at the
+    same time.
 
     If all ranks are known and distinct, they belong to one job, whatever their clocks show.
     """

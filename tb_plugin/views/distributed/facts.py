@@ -113,7 +113,7 @@ def _lost(data: JobData) -> list[Figure]:
 
 
 def _skew(data: JobData) -> int | None:
-    """95th percentile of arrival skew, in ns, over collectives whose skew exceeds the clock error."""
+    """95th percentile of arrival skew, ns, over collectives whose skew exceeds the clock error."""
     rows = data.first_rows
     known = rows[data.sure.skew[rows]]
     if not len(known):

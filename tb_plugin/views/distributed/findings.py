@@ -148,10 +148,7 @@ def _bounded_without_group(data: JobData) -> int:
 
 
 def _workers_with_missing_calls(data: JobData) -> str:
-    """Workers that lack calls which other ranks of their group made, as text, most missing calls first.
-
-    Empty if unknown.
-    """
+    """List of the workers with missing calls, as text, most missing calls first; empty if unknown."""
     job_calls, one_each = data.calls, data.first_rows
     bound = one_each[job_calls.waiting.timing[one_each] == TIMINGS.index(BOUND)]
     # Codes, because lists of a thousand ranks per call take gigabytes as text.
@@ -191,8 +188,7 @@ def _waiting(rows: list[Row]) -> list[Notice]:
 
 
 def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
-    """Finding about the median worker among those that lose time to transfer, if these are at least half of all
-    workers.
+    """Finding about transfer time, if at least half of the workers lose time to it. It names the median worker.
 
     If most calls are missing a rank, the split is reported as unknown, except for workers with reported transit
     times (``stated``).
@@ -229,7 +225,6 @@ def _transferring(rows: list[Row], stated: Collection[str]) -> list[Notice]:
 
 
 def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
-    """Finding about a single worker's communication, whose wait is unknown."""
     if _exposed_of(row) <= COMMUNICATION_SHARE:
         return []
     text = (
@@ -255,13 +250,13 @@ def _unsplit_notice(row: Row, is_stated: bool) -> list[Notice]:
 
 
 def _bound_prefixes(row: Row) -> tuple[str, str]:
-    """Words before wait and transfer, which are bounds if calls are missing a rank."""
     return ("at least ", "at most ") if total_of([row], "bounded") else ("", "")
 
 
 def _reports_less_transit(data: JobData, row: Row) -> bool:
-    """Whether the reported transit time is less than half of the transfer bound, which then includes wait for
-    missing ranks.
+    """Whether the reported transit time is less than half of the measured transfer.
+
+    The rest is then wait for missing ranks.
     """
     moved = data.reported.moving_ns.get(str(row["worker"]))
     return moved is not None and bool(total_of([row], "bounded")) and 2 * moved < total_of([row], "transfer_ns")

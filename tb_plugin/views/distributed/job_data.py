@@ -38,7 +38,7 @@ class JobCalls:
     data: pa.Table
     worker: Int64
     step: Int64
-    """Index into the step labels; the number of labels for calls outside the steps."""
+    """Index into the step labels; ``len(labels)`` for calls outside the steps."""
     start_ns: Int64
     end_ns: Int64
     bytes: Int64
@@ -61,7 +61,7 @@ class JobCalls:
         return self.match >= 0
 
     def take(self, keep: Bool) -> JobCalls:
-        """Selects rows."""
+        """Selects the marked rows."""
         w = self.waiting
         return JobCalls(
             self.data.filter(pa.array(keep)), self.worker[keep], self.step[keep], self.start_ns[keep],
@@ -99,7 +99,7 @@ class JobData:
 
     @cached_property
     def sure(self) -> Sure:
-        """Returns the lateness numbers that exceed the clock error."""
+        """Marks the lateness numbers that exceed the clock error."""
         return sure_of(self.calls.late, self.clocks, self.calls.worker)
 
     @cached_property
@@ -135,10 +135,10 @@ class JobData:
 
     @cached_property
     def times(self) -> tuple[Int64, Int64, Int64]:
-        """Returns latency, wait and transfer in ns, each of shape (workers, steps + 1). Overlapping calls count
-        once.
+        """Returns latency, wait and transfer in ns, each of shape (workers, steps + 1).
 
-        The last column is for calls outside the steps. Wait and transfer are 0 for a single worker.
+        Overlapping calls count once. The last column is for calls outside the steps. Wait and transfer are 0 for a
+        single worker.
         """
         calls, shape = self.calls, (len(self.names), len(self.labels) + 1)
         key = self._place
@@ -173,7 +173,7 @@ class JobData:
         return self.calls.worker * (len(self.labels) + 1) + self.calls.step
 
     def count(self, rows: Bool) -> Int64:
-        """Returns the number of marked calls for each worker."""
+        """Counts the marked calls of each worker."""
         return np.bincount(self.calls.worker[rows], minlength=len(self.names))
 
 

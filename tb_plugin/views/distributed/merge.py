@@ -309,8 +309,8 @@ def _bytes(data: pa.Table, collective: Int64, names: Sequence[str], label: Int64
 
 
 def _zeros(base_time_ns: pa.ChunkedArray) -> tuple[Bool, Int64]:
-    """Whether each rank reports its clock reading at the start of the trace; and the reading, by default the median
-    of the others.
+    """Whether each rank reports its clock at the start of the trace; and that reading, by default the median of the
+    others.
     """
     stated: Bool = np.asarray(pc.is_valid(base_time_ns))
     zero: Int64 = pc.fill_null(base_time_ns, 0).to_numpy().astype(np.int64)

@@ -34,9 +34,9 @@ MAX_RANKS_NAMED = 8
 def recorders(calls: pa.Table, groups: pa.Table, traced: Iterable[str], dumps: Sequence[Part]) -> pa.Table:
     """Returns one row per flight recorder and process group with numbered calls.
 
-    ``calls`` and ``groups`` come from the traces. A group of a recorder is matched with a group of the traces by
-    name, if the name is unique and reported descriptions do not differ. A recorder is a ring buffer: numbers after
-    its last call were not called, numbers before its first call are unknown.
+    ``calls`` and ``groups`` come from the traces. Groups are matched by name, if the name is unique and
+    descriptions do not differ. A recorder is a ring buffer: collectives after its last call were not called, those
+    before its first call are unknown.
     """
     numbers = _numbers(calls)
     described = {row["group"]: row["group_description"] for row in groups.to_pylist()}
@@ -134,7 +134,7 @@ def nothing_called(calls: pa.Table) -> list[Notice]:
 
 
 def recorder_notices(dumps: pa.Table) -> list[Notice]:
-    """Returns notices about ranks that stopped calling before the others (worst first), and about ranks without a
+    """Returns findings about ranks that stopped calling before the others (worst first), and about ranks without a
     trace.
     """
     rows = dumps.to_pylist()

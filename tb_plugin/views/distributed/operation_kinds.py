@@ -33,7 +33,7 @@ _HUNDREDTHS = (5, 50, 95)
 
 
 def operation_kinds(data: JobData, operations: pa.Table) -> Mapping[str, Frame]:
-    """Merges the rows of ``operations`` over workers, longest first. Empty for a single worker."""
+    """Sums the table ``operations`` over workers, longest first. Empty for a single worker."""
     if data.is_single or not operations.num_rows:
         return {}
     described = {str(row["group"]): str(row["group_description"] or "") for row in reversed(data.process_groups)}
@@ -113,7 +113,7 @@ def _group_counts(seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_
 def _most_awaited(
     seen: JobCalls, kind: Int64, titles: _Title, places: Mapping[_Titles, int]
 ) -> dict[int, tuple[int, int, Int64]]:
-    """For each kind: the worker that others wait for longest, the sum of their waits in ns, and the waiting calls."""
+    """For each kind: the worker that others wait for most, the sum of their waits in ns, and the waiting calls."""
     chosen = np.flatnonzero((seen.waiting.last >= 0) & (seen.waiting.last != seen.worker) & seen.matched)
     if not len(chosen):
         return {}

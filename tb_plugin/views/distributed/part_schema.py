@@ -48,7 +48,7 @@ FACTS: Mapping[str, tuple[int, int]] = {
 def part_shapes() -> Mapping[str, pa.Schema]:
     """Returns the schema of each table of a part.
 
-    Creates no arrays: the first array makes pyarrow import pandas, and TensorBoard's process calls ``stamp``.
+    Must not create arrays: the first one makes pyarrow import pandas, which TensorBoard's process should not load.
     """
     stated = {name: {**columns, ROW: pa.int64()} for name, columns in SHAPES.items()}
     every = {**ALWAYS, **stated, FRAME: STATE}

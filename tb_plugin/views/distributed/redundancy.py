@@ -1,6 +1,7 @@
 """Process groups whose ranks hold equal memory contents, like replicas of one model.
 
-Replicas and shards both have equal sizes, but replicas all-reduce as many bytes per step as their gradients have.
+Equal sizes alone do not distinguish replicas from shards. Replicas also all-reduce as many bytes per step as their
+gradients have.
 """
 
 from __future__ import annotations

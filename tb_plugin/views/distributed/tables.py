@@ -209,7 +209,7 @@ def _totals(data: JobData) -> Mapping[str, list[int | None]]:
 
 
 def clock_rows(data: JobData) -> list[Row]:
-    """Returns one row per worker: its clock, and the numbers of calls by what the clock shows of the arrival order."""
+    """Returns one row per worker: its clock, and the number of its calls with a known arrival order."""
     clocks = data.clocks
     counts = [data.count(data.calls.late.arrival == code).tolist() for code in (KNOWN, BELOW, BEGAN_LATER)]
     rows: list[Row] = []

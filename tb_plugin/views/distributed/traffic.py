@@ -144,7 +144,7 @@ def _ranks(calls: pa.Table, ranks: Sequence[int | None]) -> Int64:
 def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
     """Point-to-point messages. A receive counts only if its sender is not loaded or lacks the call.
 
-    If a pair of ranks has unmatched sends and receives, the more frequent of the two count, so no message counts
+    Between two ranks, either unmatched sends or unmatched receives count, whichever are more, so no message counts
     twice.
     """
     collective, names = texts_of(calls, "collective")
@@ -168,11 +168,11 @@ def _transfers(calls: pa.Table, own: Int64, known_ranks: Int64) -> list[_Message
 
 
 def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int64, Bool, Bool]:
-    """Index of the call at the other end of each call, and whether there is one. ``ends`` are codes of both ranks,
-    if ``known``.
+    """Index of the matching call of each send and receive, and whether there is one. ``ends`` are codes of both
+    ranks, if ``known``.
 
-    The third result marks unmatched calls between ranks with more unmatched receives than sends. Equal numbers of
-    unmatched sends and receives are paired in order.
+    Equal numbers of unmatched sends and receives between two ranks are paired in order. The third result marks
+    unmatched calls between ranks with more receives than sends.
     """
     left = (match < 0) & known
     code = match + 1
@@ -221,17 +221,14 @@ def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) 
 
 
 def _more_received(ends: Int64, sent: Bool, received: Bool) -> Bool:
-    """Marks messages between ranks with more unmatched receives than sends.
-
-    Only the receives count then, so no message counts twice.
-    """
+    """Marks messages between ranks with more unmatched receives than sends. Only the receives count then."""
     sent_count, received_count = (np.bincount(ends[rows], minlength=int(ends.max()) + 1) for rows in (sent, received))
     found: Bool = (sent_count < received_count)[ends]
     return found
 
 
 def _units(calls: pa.Table) -> Int64:
-    """Bytes per unit of each call's splits, a unit being an element or a row of elements; 0 for unknown dtypes.
+    """Bytes per unit of each call's splits; a unit is an element or a row of elements. 0 for unknown dtypes.
 
     Splits count rows if the bytes of the call are a multiple of their sum. All ranks of a collective have rows of
     equal size.

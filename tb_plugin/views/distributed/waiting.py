@@ -28,13 +28,13 @@ MIN_EXCESS_PART = 20
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Wait and transfer: one row per call. Unmatched calls have -1, or 0 workers and 0 transfer."""
+    """Wait and transfer: one row per call. Unmatched calls have -1, but 0 for ``workers`` and ``transfer_ns``."""
 
     workers: Int64
     last: Int64
     """Worker that arrived last, whose call is the shortest.
 
-    If estimated: the worker that lacks the call, -1 if several do.
+    For estimates, the worker that lacks the call, -1 if several do.
     """
     transfer_ns: Int64
     """Time at the end of the call; the rest of the call is wait."""
@@ -84,8 +84,8 @@ def waiting(calls: Calls, label: Int64, dur_ns: Int64, group_size: Int64, all_he
 
 
 def _usual(signature: Int64, transfer: Int64, sound: npt.NDArray[np.bool_]) -> tuple[Int64, Int64]:
-    """Median transfer of complete collectives with the same signature, and the largest transfer considered normal,
-    per collective.
+    """Median transfer of complete collectives with the same signature, and the largest normal transfer, per
+    collective.
 
     The limit is the largest of: median + 3 robust standard deviations, median + 2 (95th percentile - median), and
     1.05 median. With few complete collectives it is at least 2 medians, or 1.5 if their times are similar. With

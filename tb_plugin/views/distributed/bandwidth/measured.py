@@ -36,7 +36,7 @@ class Meetings:
     """Collectives with all ranks loaded, a known size and a known bus factor: one row per collective."""
 
     row: Int64
-    """Row of the call that represents each collective: the one with most bytes, in a tie the sender."""
+    """Row of the call with most bytes in each collective; in a tie, the sender."""
     bytes: Int64
     factor: Float64
     transfer_ns: Int64
@@ -67,7 +67,7 @@ class Fit:
     latency_ns: float | None
     bandwidth: float | None
     deviation: float | None
-    """75th percentile of the relative deviation. None if there is no good fit, as for latency and bandwidth."""
+    """75th percentile of the relative deviation; None if there is no good fit."""
 
 
 def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | None:
@@ -105,7 +105,7 @@ def line_of(moved: Float64, time_ns: Float64) -> tuple[float, float, float] | No
 
 @remembered
 def meetings(data: JobData) -> Meetings:
-    """Returns the collectives of the selected steps whose bandwidth is known."""
+    """Returns the collectives in the selected steps that have a meaningful bandwidth."""
     calls = data.calls
     usable = (
         (calls.match >= 0)

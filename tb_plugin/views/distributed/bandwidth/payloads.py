@@ -135,8 +135,8 @@ def _fit_rows(every: list[Fit]) -> list[Row]:
 def node_rows(data: JobData) -> list[Row]:
     """Returns one row per set of nodes that share a group, slowest first.
 
-    ``slowdown`` compares the median transfer of the set with that of all sets of as many nodes. The ratio is taken
-    per kind of collective (kind of group, name, ranks, bytes); ``slowdown`` is the median of the ratios.
+    ``slowdown`` is the median transfer time of the set, divided by the median of all sets with as many nodes. It is
+    computed per kind of collective (kind of group, name, ranks, bytes); the median over kinds is reported.
     """
     return _node_rows(data)
 
@@ -199,7 +199,7 @@ def _some(found: Meetings, keep: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def slow_nodes(data: JobData) -> list[Notice]:
-    """Returns findings about nodes and pairs of nodes with slower collectives than other nodes."""
+    """Returns findings about nodes, or pairs of nodes, where collectives are slower than on other nodes."""
     by_count: dict[object, list[Row]] = defaultdict(list)
     for row in node_rows(data):
         if row["slowdown"] is not None:
@@ -230,9 +230,7 @@ def slow_nodes(data: JobData) -> list[Notice]:
 
 
 def bandwidth_series(data: JobData) -> list[Series]:
-    """Returns the chart of bandwidth against size with fits, for the pairs of group kind and collective with most
-    time.
-    """
+    """Returns the chart of bandwidth by size, with fits, for the kinds of collectives with most time."""
     every = meetings(data)
     if not len(every):
         return []

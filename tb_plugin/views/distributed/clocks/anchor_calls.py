@@ -60,7 +60,7 @@ def anchors_of(
 def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
     """Marks the rows to keep: entire collectives, evenly spread over time for each worker and group.
 
-    All workers prefer the same collectives, so few are needed even if workers lost different ones.
+    All workers prefer the same collectives, so they still share anchors if they lost different calls.
     """
     if not len(match):
         return np.zeros(0, np.bool_)
@@ -76,7 +76,7 @@ def _thinned(worker: Int64, match: Int64, group: Int64) -> Bool:
 
 
 def _evenly_spread(ordinal: Int64) -> npt.NDArray[np.float64]:
-    """Van der Corput sequence: numbers in [0, 1); those below any limit are evenly spread over the ordinals."""
+    """Van der Corput sequence in [0, 1): the ordinals whose values are below a limit are evenly spread."""
     bits: UInt32 = ordinal.astype(np.uint32)
     for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
         bits = ((bits >> np.uint32(shift)) & np.uint32(mask)) | ((bits & np.uint32(mask)) << np.uint32(shift))

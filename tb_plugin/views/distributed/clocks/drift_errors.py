@@ -60,10 +60,10 @@ def _scatter(distance: Float64, key: Int64, median: Float64) -> Float64:
 def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) -> Float64:
     """Returns the standard error of each worker's drift, relative to the median of its connected set of workers.
 
-    The error is infinite in a set whose anchors closely relate no more than half of its workers. ``where`` is the
-    number of each worker's connected set (-1 = none), ``found`` its drift. Each simulation draws errors from the
-    scatter and time span of the anchors and refits all drifts. The prior drift of a clock without anchors is
-    ``LARGEST_DRIFT``.
+    ``where`` is the connected set of each worker (-1 = none), ``found`` its drift. Each simulation draws errors
+    from the scatter and time span of the anchors and refits all drifts. The prior drift of each clock has a
+    standard deviation of ``LARGEST_DRIFT``. The error is infinite unless the drifts of most workers in the set are
+    known precisely relative to each other.
     """
     workers = len(where)
     worker, group, information = _information(a, scatter_ns)
@@ -87,10 +87,10 @@ def drift_errors(a: Anchors, scatter_ns: Float64, where: Int64, found: Float64) 
 
 
 def _against_median(found: Float64, noise: Float64) -> Float64:
-    """Standard error of each worker relative to the median of closely connected workers; infinite if they are no
-    majority.
+    """Standard error of each worker relative to the median of closely connected workers; infinite unless these are
+    a majority.
 
-    Noise also moves the median, most if only one or two workers determine it.
+    Noise also moves the median, most if it depends on only one or two workers.
     """
     middle = np.median(noise.T.copy(), axis=1)
     centre = int(np.argmin(np.mean(np.abs(noise - middle), axis=1)))

@@ -40,7 +40,7 @@ class Lateness:
     """
 
     def take(self, keep: Bool) -> Lateness:
-        """Selects rows."""
+        """Selects the marked rows."""
         return Lateness(*(values[keep] for values in vars(self).values()))
 
 
@@ -123,9 +123,9 @@ def _comparable(clocks: Clocks, worker: Int64, match: Int64, count: int) -> Bool
 def _begins_later(clocks: Clocks, worker: Int64, match: Int64, group: Int64, start: Int64) -> Int64:
     """Collectives at which a worker may seem late only because its recording started late.
 
-    These are the worker's first collectives in groups whose other ranks recorded earlier calls. The very first call
-    of the worker must be one of them, and its trace must start later by more than the clock error. Otherwise the
-    worker started in time and lost calls.
+    These are the worker's first collectives in groups whose other ranks recorded earlier calls. The first call in
+    its trace must be one of them, and its trace must start later by more than the clock error. Otherwise the worker
+    started in time but lost calls.
     """
     which = np.where(match >= 0, match, len(match) + np.arange(len(match)))
     earliest = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)
@@ -158,7 +158,7 @@ def _first_rows(key: Int64, time: Int64) -> Int64:
 
 @dataclass(frozen=True, eq=False)
 class Sure:
-    """Whether each number of a call exceeds the clock error."""
+    """Marks the lateness numbers of each call that exceed the clock error."""
 
     lateness: Bool
     skew: Bool
@@ -168,7 +168,7 @@ class Sure:
 
 
 def sure_of(late: Lateness, clocks: Clocks, worker: Int64) -> Sure:
-    """Returns the numbers that exceed the clock error. The zero wait of the last rank counts as certain."""
+    """Marks the lateness numbers that exceed the clock error. The zero wait of the last rank is always marked."""
     residual = clocks.residual_ns
     mine, its = residual[worker], np.where(late.last >= 0, residual[late.last], 0)
     known = late.arrival == KNOWN

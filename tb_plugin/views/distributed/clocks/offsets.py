@@ -54,13 +54,13 @@ class Clocks:
     """Number of outlier anchors, which the residual excludes."""
     how: Int64
     connected: Int64
-    """Number of the connected set: its workers share collectives, directly or indirectly. 0 = largest set; -1 =
+    """Connected set of each worker: its workers share collectives, directly or indirectly. 0 = largest, -1 =
     unknown.
     """
 
     @property
     def comparable(self) -> Bool:
-        """Returns whether each clock is known."""
+        """Marks the known clocks."""
         known: Bool = self.how != HOW.index(UNKNOWN)
         return known
 

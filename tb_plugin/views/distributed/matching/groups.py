@@ -23,7 +23,7 @@ _CUT = "..."
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of a group. If ``cut``, ``listed`` has the ranks before the omission and the last rank."""
+    """Ranks of a group. In a truncated list (``cut``), the last rank follows after a gap."""
 
     listed: tuple[int, ...]
     cut: bool = False
@@ -75,8 +75,8 @@ class GroupColumns:
 
     @cached_property
     def distinct(self) -> tuple[list[tuple[int, int, int, int]], Int64]:
-        """Returns the distinct combinations of worker, name, ranks and size, and the combination of each call as an
-        index.
+        """Returns the distinct combinations of worker, name, ranks and size, and the index of each call's
+        combination.
         """
         group = _whole(self.names)[self.group]
         groups = group_sorted(self.worker, group, self.ranks, self.size + 1)
@@ -99,7 +99,7 @@ def groups_of(calls: GroupColumns, stated: Sequence[ReportedGroup] = ()) -> Grou
     Workers often number their groups independently, so groups with equal names but different ranks differ. Groups
     with equal ranks and description are the same group, unless one worker has two of them; then names distinguish
     them. Missing or truncated ranks are taken from other calls or lists of the same worker, else of all workers if
-    they agree. A name of which only the end is recorded gets the full name with that end, if it is unique.
+    they agree. A truncated name is completed if only one full name ends with it.
     """
     every, which = calls.distinct
     ranks = _ranks(every, calls, stated)
@@ -132,7 +132,6 @@ def _plain(ranks: Ranks) -> Ranks:
 def _ranks(
     every: Sequence[tuple[int, int, int, int]], calls: GroupColumns, stated: Sequence[ReportedGroup]
 ) -> list[Ranks]:
-    """Ranks of each combination's group, if known."""
     parsed = [ranks_in(text) for text in calls.listed]
     mine: dict[tuple[int, str], set[Ranks]] = defaultdict(set)
     anyone: dict[str, set[Ranks]] = defaultdict(set)
@@ -167,7 +166,7 @@ def _ranks(
 
 
 def _whole(names: Sequence[str]) -> Int64:
-    """Index of the only full name that ends with each truncated name; full names keep their own index."""
+    """Index of the full name for each truncated name, if only one full name ends with it; else its own index."""
     found = np.arange(len(names))
     ends = {place: name[len(END) :] for place, name in enumerate(names) if name.startswith(END)}
     for length in {len(end) for end in ends.values() if end}:

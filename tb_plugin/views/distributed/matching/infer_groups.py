@@ -35,13 +35,12 @@ def fill_from_collective(label: Int64, values: Int64) -> Int64:
 def group_from_ranks(
     calls: Calls, label: Int64, blank: Bool, alike: Bool, ranks: Sequence[int | None], stated: Sequence[ReportedGroup]
 ) -> tuple[Int64, list[tuple[Ranks, str]]]:
-    """Infers the group of calls that report none: an index into the returned list of (ranks, name); -1 = none.
+    """Infers the group of calls that report none, as an index into the second result (ranks, name); -1 = none.
 
-    ``blank`` marks calls without group information, ``alike`` calls of collectives in which all ranks report the
-    same size. Every rank of the job must be loaded. A group is assigned to all calls of one kind (name, dtype,
-    elements) if three conditions hold. All collectives of the kind are on the same ranks, but not on all ranks. A
-    listed group has exactly these ranks. All ranks have such calls in the same steps, so no trace is truncated
-    there. Lost calls hardly look like this, but it is no proof.
+    All ranks of the job must be loaded. Calls of one kind (name, dtype, elements) get a group under three
+    conditions. Their collectives are always on the same ranks, but not on all ranks. A listed group has exactly
+    these ranks. All ranks of the job have calls without a group in the same steps, so no trace is truncated there.
+    ``blank`` marks calls without a group, ``alike`` collectives for which all ranks report the same size.
     """
     found = np.full(len(label), -1, np.int64)
     groups = _listed(ranks, stated)

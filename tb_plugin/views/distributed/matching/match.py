@@ -44,7 +44,7 @@ class Calls:
     no_step: int = -1
     """Step code of calls outside the steps."""
     end_ns: Int64 | None = None
-    """End by the worker's clock. It separates equal transfers if a worker has fewer of them."""
+    """End by the worker's clock, to match equal transfers if a worker lacks some."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,10 @@ def _numbers(calls: Calls) -> tuple[Int64, Bool]:
 
 
 def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
-    """Match codes. Calls of one worker with equal numbers are a coalesced batch, matched by kind and order."""
+    """Match codes, equal for matching calls.
+
+    Calls of one worker with equal numbers are a coalesced batch; they match by kind and order.
+    """
     worker = calls.worker[rows]
     label = codes(calls.group[rows], calls.name[rows], number[rows])
     order = np.lexsort((worker, label))
@@ -114,10 +117,11 @@ def _by_number(calls: Calls, rows: Int64, number: Int64) -> Int64:
 
 
 def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, number: Int64) -> Int64:
-    """Match codes of calls without a number, by order among themselves and with numbered calls of their group.
+    """Match codes of calls without a number, which match by order among themselves and with numbered calls of their
+    group.
 
-    Numbered collectives act as one more worker's sequence. If a worker has calls with and without numbers, the
-    numbered ones are aligned too and fix the order of the others.
+    Numbered collectives act as the sequence of one more worker. If a worker has calls with and without numbers, its
+    numbered calls are aligned too.
     """
     fresh = int(label.max(initial=-1)) + 1
     groups = np.zeros(int(calls.group.max()) + 1, np.bool_)
@@ -153,7 +157,7 @@ def _match_by_order(calls: Calls, known: Int64, rows: Int64, label: Int64, numbe
 
 
 def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
-    """Block codes: a block is a group within a step, so a missing call does not shift the next step.
+    """Block of each call: its group within its step, so a missing call does not shift the next step.
 
     If some workers have no steps in a group but others do, all calls of the group form one block.
     """
@@ -170,7 +174,7 @@ def _blocks(calls: Calls, rows: Int64, worker: Int64) -> Int64:
 def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
     """Numbers the collectives with several workers.
 
-    Of several calls of one worker, the most reliable match is used, then the first.
+    If one worker has several calls, only its most reliable match counts.
     """
     order = np.lexsort((by, worker, label))
     again = (np.diff(label[order], prepend=-1) == 0) & (np.diff(worker[order], prepend=-1) == 0)
@@ -184,7 +188,8 @@ def _numbered_matches(worker: Int64, label: Int64, by: Int64) -> Matched:
 
 
 def _placed_by_time(worker: Int64, group: Int64, block: Int64, kind: Int64, place: Int64, end_ns: Int64) -> Int64:
-    """Indices within blocks, with calls of workers that have fewer calls of a kind placed by time.
+    """Index of each call in its block. If a worker has fewer calls of a kind than others, its indices follow from
+    time.
 
     Calls of one collective end at nearly the same time. The clock offset of a worker is the median difference
     between ends in groups without missing calls. Without such groups the indices do not change.

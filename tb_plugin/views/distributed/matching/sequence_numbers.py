@@ -41,8 +41,8 @@ def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
     """Returns the sequence number of each call in its group (-1 = none), and whether it is inferred.
 
     A call next to numbered calls gets the missing number if other workers' calls with that number are of the same
-    kind. If most calls of a worker disagree with the others, its numbers are shifted to where nearly all calls
-    agree. Without such a shift, its numbers are dropped if even the names disagree.
+    kind. If most calls of a worker disagree with the others, its numbers are shifted so that nearly all agree. If
+    there is no such shift and even the names disagree, its numbers are dropped.
     """
     number, inferred = sequence.copy(), np.zeros(len(sequence), np.bool_)
     groups = int(calls.group.max(initial=0)) + 1
@@ -58,7 +58,10 @@ def numbered(calls: Stream, sequence: Int64) -> tuple[Int64, Bool]:
 
 
 def usual_kinds(place: Int64, kind: Int64, worker: Int64) -> tuple[Int64, Int64]:
-    """Returns the distinct places, sorted, and the most frequent kind of each; a tie goes to the lowest worker."""
+    """Returns the distinct values of ``place``, sorted, and the most frequent kind at each.
+
+    In a tie, the lowest worker decides.
+    """
     order = np.lexsort((worker, kind, place))
     first = np.flatnonzero(np.diff(place[order], prepend=-1) | np.diff(kind[order], prepend=-1))
     count = np.diff(np.append(first, len(order)))

@@ -81,7 +81,9 @@ def merged_labels(labels: Sequence[str], merged: int) -> list[str]:
 
 
 def quantiles(grid: Grid, shares: Sequence[float]) -> list[list[int | None]]:
-    """Returns the quantiles over workers for each share and column. No interpolation: each is the value of a worker."""
+    """Returns one list per share: for each column, the value of a worker that this share of the workers does not
+    exceed.
+    """
     count = grid.has_value.sum(axis=0)
     ordered = np.sort(np.where(grid.has_value, grid.values, np.iinfo(np.int64).max), axis=0)
     found = []

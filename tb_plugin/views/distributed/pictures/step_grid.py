@@ -74,7 +74,7 @@ def measures(data: JobData) -> list[Metric]:
 def measure_key(data: JobData, key: str) -> str:
     """Returns the key of a measure; FIRST stands for the first measure with a non-zero value.
 
-    The cost of stragglers comes first if there is a straggler, else last, because it is then noise.
+    Straggler cost is tried first if there is a straggler. Otherwise it is tried last, because it is noise.
     """
     if key != FIRST:
         return key

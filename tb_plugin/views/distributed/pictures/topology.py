@@ -57,8 +57,8 @@ def rank_nodes(data: JobData) -> dict[int, str]:
 
 
 def groupings(data: JobData) -> list[Grouping]:
-    """Returns the ways to group workers: by node if there are several, and by kinds of disjoint groups, smallest
-    stride first.
+    """Returns the ways to group workers: by node if there are several, then by kind of process group, neighbouring
+    ranks first.
     """
     found = [node] if (node := _nodes(data)) is not None else []
     ranks = worker_ranks(data)

@@ -135,7 +135,7 @@ def _order_phrase(data: JobData) -> str:
 
 
 def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | None:
-    """Worker to compare with: the median one of the group in which the cost is largest, else of all workers."""
+    """Worker with median lateness in the group in which the cost is largest; else the median worker by cost."""
     report = blame(data)
     usual = -1
     if bool((report.stragglers.worker == at).any()):
@@ -149,7 +149,7 @@ def _reference_worker(data: JobData, at: int, order: Sequence[int]) -> str | Non
 def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
     """Largest outlier among the times of a worker, compared with the median of all workers.
 
-    If the outlier is the rest of the step, ``cause`` names the activity.
+    If it is the time outside compute and communication, ``cause`` is added to its name.
     """
     best: Row = dict.fromkeys(("outlying", "outlying_ns", "outlying_usual_ns", "outlying_share"))
     most = 0.0
@@ -172,7 +172,7 @@ def _outlying(means: dict[str, Float64], at: int, cause: object) -> Row:
 
 
 def _per_step(report: Blame, row: Row) -> int | None:
-    """Mean wait of others for a worker, ns per step; None without step times."""
+    """Mean time that other workers wait for a worker, ns per step; None without step times."""
     return round(report.per_step(_number(row, "caused_wait_ns"))) if report.mean_ns and report.labels != ("",) else None
 
 

@@ -44,9 +44,9 @@ class Calls:
 def calls_of(trace: TraceTable) -> Calls:
     """Returns all collectives of a trace.
 
-    Each communication kernel is a collective. Without such kernels, the work of the process group on its own thread
-    (``gloo:all_reduce``) is one, else the dispatcher's operator (``c10d::allreduce_``). A coalesced kernel gives
-    one row per collective.
+    Each communication kernel is a collective; a coalesced kernel gives one row per collective. In traces without
+    such kernels, collectives are the work of the process group's own thread (``gloo:all_reduce``), or else the
+    dispatcher's operators (``c10d::allreduce_``). Host calls that launch kernels are not collectives.
     """
     words = Words()
     facts = Facts(trace, words)
@@ -133,7 +133,7 @@ def _on_host(trace: TraceTable, chains: Chains) -> _Found:
 
 
 def _elements(about: CollectiveMetadata, words: Words) -> Int64:
-    """Number of elements S as defined by nccl-tests."""
+    """Number of elements, defined like the size S in nccl-tests."""
     larger = np.array([*map(has_larger_side, words), False], np.bool_)[about.collective]
     found = np.where(
         larger, np.maximum(about.inside, about.outside), np.where(about.inside >= 0, about.inside, about.outside)
@@ -180,7 +180,7 @@ class Batched:
     kernel: Int64
     """Index into the kernels."""
     stands_for: Int64
-    """Chain of host calls whose metadata replaces that of the kernel; -1 = none."""
+    """Chain of host calls that describes the collective instead of the kernel's own metadata; -1 = none."""
     batch: Int64
     """Number of the batch, from 0 in order of kernels; -1 = none."""
 

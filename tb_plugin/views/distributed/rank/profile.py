@@ -282,10 +282,7 @@ def blocked_ns(computing: Ranges, start: Int64, end: Int64) -> Int64:
 
 
 def _last_open(end: Int64, begun: Int64, time: Int64) -> Int64:
-    """For each time, the index of the last of the first ``begun`` calls that ends later; -1 = none.
-
-    A table of maximum ends over 1, 2, 4, ... calls skips runs of ended calls in logarithmic time.
-    """
+    """For each time, the index of the last of the first ``begun`` calls that has not ended; -1 = none."""
     latest = [end]
     while (half := 1 << (len(latest) - 1)) * 2 <= len(end):
         latest.append(np.maximum(latest[-1][:-half], latest[-1][half:]))

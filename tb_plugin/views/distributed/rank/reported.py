@@ -244,7 +244,7 @@ def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
 
 
 def _between(links: pa.Table) -> pa.Table:
-    """Sums by link, step and group. Uses the totals over calls of a kind, and single calls without a total."""
+    """Sums by link, step and group, of totals over calls and of calls without a total."""
     place = links["place"]
     chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
     keys = ("step", "kind", "group", "source", "destination", "in_group", "transport")

@@ -43,7 +43,7 @@ def before_calls(trace: TraceTable, calls: Calls, compute: Ranges, communication
 def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
     """Start and end of the time before each call.
 
-    It starts at the latest end of earlier calls in the group, or at the step's start.
+    It starts at the end of all earlier calls of the group, or at the step's start.
     """
     begin = trace.start_ns[calls.row]
     if not len(calls):
@@ -69,7 +69,7 @@ def _windows(trace: TraceTable, calls: Calls) -> tuple[Int64, Int64]:
 
 
 def _free(trace: TraceTable) -> tuple[Ranges, Ranges]:
-    """Time of data loading, and other time in which devices are idle because of the host.
+    """Two sets of intervals: data loading, and other time in which devices are idle because of the host.
 
     In a trace without devices, the second is all time.
     """

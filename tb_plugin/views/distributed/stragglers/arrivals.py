@@ -52,10 +52,9 @@ class Arrivals:
     """Part of the cost caused by others: the last worker waited in other groups since this group last blocked it."""
     low_ns: Int64
     high_ns: Int64
-    """Cost without the inherited part: how much longer the collective blocks the reference worker than the last
-    one.
-
-    An upper bound of the gain; ``low_ns`` counts only certain wait that overlaps with nothing.
+    """Upper bound of the time saved without the last worker's delay: how much longer the collective blocks the
+    reference worker than the last one, without the inherited part. ``low_ns`` is the lower bound: only certain wait
+    that overlaps with nothing.
     """
     is_reliable: Bool
     """The lateness comes from the worker, not from a late profiler start."""
@@ -130,7 +129,9 @@ def _max_per_collective(value: Int64, first: Int64) -> Int64:
 
 
 def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
-    """Arrival times, comparable within a collective: by clocks if all its workers have one, else minus the duration."""
+    """Arrival times that are comparable within a collective: by clocks if all its workers have one, else the
+    negative duration.
+    """
     count = int(which.max(initial=-1)) + 1
     late = calls.lateness_ns[rows]
     blind = np.zeros(count, np.bool_)
@@ -139,11 +140,10 @@ def _arrival(calls: StragglerCalls, rows: Int64, which: Int64) -> Int64:
 
 
 def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int64, last: Int64) -> Int64:
-    """Index of the reference call of each collective; calls must be sorted by arrival.
+    """Index of the reference call of each collective: the second to last arrival. Calls must be sorted by arrival.
 
-    If clocks show which of the almost equally late workers arrived last, that one is the reference, else the second
-    to last. Chosen by duration, the second to last would have a call that is too short by chance; this bias adds up
-    over many collectives.
+    Among workers that arrive almost together, clocks decide which one is the reference. By duration it would be the
+    one whose call ended early by chance, and this bias adds up over many collectives.
     """
     found = np.maximum(last - 1, first)
     which = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(row))))
@@ -162,7 +162,8 @@ def _next_to_last(calls: StragglerCalls, row: Int64, arrival: Int64, first: Int6
 def _usually_blocked(
     calls: StragglerCalls, row: Int64, worker: Int64, which: Int64, first: Int64, last: Int64
 ) -> Int64:
-    """Time that a synthetic call would block its worker, ns: the median over steps of the same call of that worker.
+    """Time that a synthetic call would block its worker, ns: the median over steps in which that worker is last at
+    the same call.
 
     -1 for real calls, or if unknown.
     """
@@ -187,8 +188,8 @@ def _with_missing(
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
     """Adds an arrival for each worker that lacks the call and presumably arrived last.
 
-    These are the workers estimated by ``waiting``, and those of ``pair_calls``, whose calls are the last ``rows``.
-    The last result is the time by corrected clocks of each added arrival, UNKNOWN for others.
+    These are the workers that ``waiting`` estimates and those of ``pair_calls``, whose calls are the last ``rows``.
+    The last result has the corrected times of added arrivals, UNKNOWN for others.
     """
     waiting = calls.waiting
     some = np.flatnonzero((waiting.timing[rows] == TIMINGS.index(ESTIMATED)) & (waiting.last[rows] >= 0))

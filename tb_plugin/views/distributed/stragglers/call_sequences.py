@@ -69,11 +69,11 @@ def lanes_of(calls: StragglerCalls, workers: int, steps: int) -> Lanes:
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """Collectives, then messages, then one dummy entry for calls with unknown partners."""
+    """Entries that calls wait for: collectives, then messages, then one dummy for calls with unknown partners."""
 
     of: Int64
     at: Int64
-    """Start of each call, on a time axis per collective or message."""
+    """Start of each call, relative to the other calls of its collective or message."""
     top: Int64
     """Last start of each collective or message."""
     is_complete: Bool
@@ -81,9 +81,10 @@ class Meetings:
 
     @classmethod
     def from_arrivals(cls, arrived: Arrivals, lanes: Lanes, late_ns: Int64, known: Bool) -> Meetings:
-        """Returns the collectives and messages of calls.
+        """Returns the entries for all calls.
 
-        ``late_ns`` is the start of each row of Arrivals; ``known`` marks collectives.
+        ``late_ns`` is the start of each row of Arrivals; ``known`` marks collectives with a known order of
+        arrivals.
         """
         calls, collectives = arrived.calls, len(arrived.last)
         ends, message = lanes.message_ends, lanes.message
@@ -110,10 +111,7 @@ class Walk:
         self.stuck = np.empty(0, np.int64)
 
     def __iter__(self) -> Iterator[tuple[Int64, Int64, Int64, Int64]]:
-        """Yields calls that start, their lanes, calls that end after these starts, and their lanes.
-
-        A lane appears at most once.
-        """
+        """Yields four arrays: calls that start, their lanes, calls that end after these starts, and their lanes."""
         call, is_end, end = self._lanes.call, self._lanes.is_end, self._lanes.end
         place = self._lanes.first.copy()
         active = np.flatnonzero(place < end)
@@ -134,9 +132,9 @@ class Walk:
 
 
 def raise_to(highest: Int64, rows: Int64, values: Int64) -> None:
-    """Raises ``highest`` to at least ``values`` at ``rows``, in place.
+    """Raises ``highest`` at ``rows`` to at least ``values``, in place.
 
-    The shapes are (columns, rows) and (len(rows), columns).
+    Shapes: (columns, all rows) and (len(rows), columns).
     """
     for column, mine in enumerate(highest):
         np.maximum.at(mine, rows, values[:, column])  # all columns at once would be ten times slower

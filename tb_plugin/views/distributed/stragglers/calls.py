@@ -29,17 +29,15 @@ class StragglerCalls:
     start_ns: Int64
     dur_ns: Int64
     blocked_ns: Int64
-    """Time in the call without compute and without a later call; the duration if unknown."""
+    """Time in the call without concurrent compute or a later call; the duration if unknown."""
     match: Int64
     waiting: Waiting
     lateness_ns: Int64
-    """Corrected start minus the median start of the collective; UNKNOWN if durations order the arrivals."""
+    """Corrected start minus the median start of the collective; UNKNOWN if durations are used instead."""
     noise_ns: Int64
     """Error of ``lateness_ns``; smaller differences are ignored."""
     level_ns: Int64
-    """Corrected start minus the median start of the collective, even if durations order the arrivals; UNKNOWN
-    without clocks.
-    """
+    """Corrected start minus the median start of the collective; UNKNOWN only without clocks."""
     level_noise_ns: Int64
     time_ns: Int64
     """Corrected start on the common time axis; UNKNOWN if the clock is unknown."""

@@ -54,8 +54,8 @@ def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], 
 
     Uses the collectives of its main group at which it arrives last, in its late steps. ``before`` has the time of
     each component before each call (-1 = unknown). Each component is compared with the median of the other ranks
-    before the same collective. ``burst`` numbers groups of concurrent calls: only the costliest call of a burst
-    counts, because the time before all of them is the same.
+    before the same collective. ``burst`` identifies concurrent calls: only the costliest of them counts, because
+    the time before all of them is the same.
     """
     workers = found.significant
     if not len(workers) or any(key not in before for key in COMPONENTS):
@@ -101,8 +101,8 @@ def excesses(arrived: Arrivals, found: Stragglers, before: Mapping[str, Int64], 
 def _comparable_rows(
     arrived: Arrivals, mine: Int64, others: Int64, stretch: Stretches
 ) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """Selects comparable calls of the last rank and of the others, the bursts from which each is compared, and the
-    skipped rest.
+    """Comparable calls of the last rank and of the others, the burst from which each is compared, and skipped calls
+    of the last rank.
 
     The comparison starts at the last matched call of the last rank in the group, on all ranks. Ranks without that
     call, or with unknown time since then, are not compared. Without such a call, ranks whose first call is in the

@@ -1,8 +1,8 @@
 """Simulated saving of a job without a straggler.
 
 The simulation tracks how much earlier each worker is, from 0 at the start of each step. A worker starts a
-collective earlier by that time. If the collective starts when the previous call on its stream ends, it starts
-earlier by the gain of that call. A collective ends earlier by as much as its last worker starts it. A simulated
+collective earlier by that time. If the collective waits for the previous call on its stream, it starts earlier by
+as much as that call ends earlier. A collective ends earlier by as much as its last worker starts it. A simulated
 straggler starts its late collectives together with the next slowest rank.
 """
 
@@ -53,7 +53,7 @@ def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: in
 
 
 def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64, columns: int) -> Int64:
-    """Saving at the end of each lane, ns, shape (lanes, columns)."""
+    """Saving of each worker at the end of each step (lane), ns, shape (lanes, columns)."""
     straggler_calls, calls = arrived.calls, len(lanes.of)
     early = np.zeros((lanes.count, columns), np.int64)
     # Ranks that arrive slightly after the reference do so by chance: they get its lateness.
@@ -109,7 +109,7 @@ def _simulated_gain(arrived: Arrivals, lanes: Lanes, lacks: Bool, column: Int64,
 
 
 def _reference_rows(arrived: Arrivals, lanes: Lanes, lacks: Bool) -> Int64:
-    """Row of the call to compare with the last one of each collective; if possible of a worker without missing
+    """Row of the call that each collective's last call is compared with, if possible on a worker without missing
     calls.
     """
     row = arrived.row
@@ -172,7 +172,7 @@ def _groups_within(calls: StragglerCalls, column: Int64) -> tuple[Int64, Bool]:
 def in_which_calls_were_lost(calls: StragglerCalls, workers: int, steps: int) -> Bool:
     """Marks the steps in which a worker has fewer calls of a group than another worker.
 
-    Workers without any calls there are ignored.
+    Workers without calls in the step are ignored.
     """
     lanes = lanes_of(calls, workers, steps)
     lacks = _lanes_with_missing_calls(calls, lanes) & (lanes.first < lanes.end)

@@ -54,7 +54,10 @@ _MIN_OTHER_COSTS = 20
 
 @dataclass(frozen=True, eq=False)
 class Stragglers:
-    """Lateness and cost: one row per pair of worker and group; some columns per worker or per (worker, step)."""
+    """Lateness and cost: one row per pair of worker and group.
+
+    Other columns are per worker, or have a shape in their description.
+    """
 
     worker: Int64
     group: Int64
@@ -234,11 +237,11 @@ def _lost(arrived: Arrivals, entries: _Entries, worker: Int64, shape: tuple[int,
 def _noise(
     arrived: Arrivals, mine: Groups, its_group: Int64, size: Int64, shape: tuple[int, int]
 ) -> tuple[Float64, Bool]:
-    """Standard deviation of the other workers' lateness per step; and whether each worker was the latest, shape
+    """Standard deviation of the other workers' lateness per step; and whether each worker is the latest, shape
     (rows, steps).
 
-    Excludes the last rank of each collective and the latest worker of each step. In groups of two, it is the
-    variation of the difference between both.
+    Excludes the last rank of each collective and the latest worker of each step. In groups of two, the first result
+    is the variation of their difference.
     """
     step = arrived.step[arrived.collective]
     late, has_value = _by_step(mine.of, step, arrived.late_ns, np.ones(len(step), np.bool_), (len(mine), shape[1]))
@@ -278,8 +281,8 @@ def _beyond_others(entries: _Entries, its_group: Int64, size: Int64, steps: int)
 
 
 def _costs_repeatedly(beyond: Float64, its_group: Int64, size: Int64) -> Bool:
-    """Whether each worker costs more per step than the others, beyond chance and beyond what is usual in similar
-    groups.
+    """Whether each worker costs more per step than the others, beyond chance and beyond the usual difference in
+    similar groups.
     """
     if not beyond.shape[1]:  # no step is selected, so there is no cost
         return np.zeros(len(size), np.bool_)
@@ -302,7 +305,9 @@ def _usual_in_similar_groups(mean: Float64, its_group: Int64, size: Int64) -> Fl
 
 
 def _by_step(row: Int64, step: Int64, value: Int64, chosen: Bool, shape: tuple[int, int]) -> tuple[Float64, Bool]:
-    """Mean per row and step, times the largest number of values of any row in a step; and whether there is a value."""
+    """Mean per row and step, scaled by the largest number of values in any row and step; and whether there is a
+    value.
+    """
     chosen = chosen & (step < shape[1])
     at = row[chosen] * shape[1] + step[chosen]
     count = np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
@@ -379,7 +384,7 @@ def _patterns(slow: Bool, again: Bool, lost: Int64, certain: Bool) -> tuple[tupl
 
 
 def _without_noise_tails(names: tuple[str, ...], slow: Bool, lost: Int64) -> tuple[str, ...]:
-    """Removes the patterns of workers whose late steps do not clearly exceed every step of the workers without a
+    """Keeps only patterns of workers whose late steps cost several times as much as any step of workers without a
     pattern.
 
     With few steps, noise with a long tail looks like a worker that is late once, or in most steps.

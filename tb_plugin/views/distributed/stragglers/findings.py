@@ -102,7 +102,6 @@ def _straggler_notice(report: Blame, worker: int, rows: list[Row]) -> Notice:
 
 
 def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
-    """Phrase for the collectives that a share refers to. ``row`` is a row of Stragglers."""
     found = report.stragglers
     if name := report.groups[int(found.group[row])]:
         figures.append(METRICS.figure("group", name))
@@ -114,7 +113,6 @@ def _collectives_phrase(report: Blame, row: int, figures: list[Figure]) -> str:
 
 
 def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
-    """Text about a worker that is late in a single step."""
     step, lost, share = report.worst_step(worker)
     figures += [
         METRICS.figure("worst_step", step),
@@ -129,7 +127,6 @@ def _single_step_text(report: Blame, worker: int, figures: list[Figure]) -> str:
 
 
 def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
-    """End of the first sentence: the late steps."""
     pattern = report.stragglers.pattern[worker]
     count, late = report.count, int(report.stragglers.slow[worker].sum())
     if report.labels == ("",) or count == 1 or (pattern == PERSISTENT and late == count):
@@ -142,7 +139,6 @@ def _pattern_clause(report: Blame, worker: int, figures: list[Figure]) -> str:
 
 
 def _reason_sentences(report: Blame, worker: int, cells: dict[str, object], figures: list[Figure]) -> str:
-    """Sentences about the cause; empty if unknown."""
     if not cells:
         return ""
     excess = report.excess[worker]
@@ -202,7 +198,7 @@ def _cause_sentence(report: Blame, excess: Excess, worker: int, cells: dict[str,
 
 
 def _figure(report: Blame, worker: int, key: str, total: int) -> Figure:
-    """Sum over the late steps as a mean per step; for a worker that is late once, the value in that step."""
+    """Total over the late steps, divided by all steps; for a worker that is late once, the value in that step."""
     if report.is_once(worker):
         return METRICS.figure(key, total, window=STEP)
     return METRICS.figure(key, report.per_step(total))

@@ -36,7 +36,9 @@ def bursts(calls: StragglerCalls) -> Int64:
 
 
 def _overlapped_compute(calls: StragglerCalls, first: Int64, until_ns: Int64) -> Int64:
-    """Lower bound of compute time from the start of each call on, ns: the time that no call blocks the worker."""
+    """Lower bound of compute time between the start of each call and ``until_ns``: the time in which no call blocks
+    the worker.
+    """
     order = np.lexsort((calls.start_ns, calls.worker))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -70,8 +72,8 @@ class Stretches:
     _met: StragglerCalls
 
     def same_call(self, leader: Int64, of: Int64) -> Int64:
-        """Finds each worker's call that matches the leader's previous call, if it is before the worker's burst;
-        else -1.
+        """Finds each worker's call that matches the leader's previous call; -1 if there is none before the worker's
+        burst.
         """
         match, worker, before = self._met.match, self._met.worker, self.before[leader]
         is_wanted = np.zeros(int(match.max(initial=-1)) + 2, np.bool_)  # the last entry is for unmatched calls
@@ -95,7 +97,7 @@ class Stretches:
     def done(self, key: str, call: Int64, since: Int64) -> Int64:
         """Returns the time of a component between a burst and a call, ns.
 
-        Bursts in between count as idle, because workers that lack them are idle instead.
+        Bursts in between count as idle time, as on workers that lack them.
         """
         gone, burst = self._gone[key], self.burst[call]
         done: Int64 = gone[burst + 1] - gone[since]
@@ -106,8 +108,8 @@ def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) 
     """Returns the activities before each burst.
 
     ``before`` has the time of each component before each call (-1 = unknown); ``first`` is the result of
-    ``bursts``. Compute during a call counts as before the next call, because ranks keep computing while an
-    overlapped collective waits for the straggler.
+    ``bursts``. Compute during a call is attributed to the time before the next call, because ranks keep computing
+    while an overlapped collective waits for the straggler.
     """
     own = codes(calls.worker, calls.group)
     # Rows of a worker are sorted by time.

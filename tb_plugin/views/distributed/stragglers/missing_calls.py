@@ -55,12 +55,12 @@ NONE_LOST, NONE_ALONE = Lost(_EMPTY, _EMPTY, _EMPTY, _EMPTY), PairCalls(_EMPTY, 
 
 
 def lost_calls(calls: StragglerCalls) -> tuple[Lost, PairCalls]:
-    """Finds collectives that a single worker of a group lacks, in two tables by whether that worker presumably
-    arrived last.
+    """Finds collectives that exactly one worker of a group lacks.
 
-    If it did not, it may have waited in the missing call. The estimate is the last rank's gap since its previous
-    collective, minus the usual gap of the worker (median over steps). In a group of two, it presumably arrived last
-    if the other worker's call exceeds the usual transfer by half.
+    The first result has workers that presumably did not arrive last, so they may have waited in the missing call.
+    Their estimated wait is the last rank's gap since its previous collective, minus the worker's usual gap (median
+    over steps). The second result has unmatched calls in groups of two that exceed the usual transfer by half, so
+    the other worker presumably arrived last.
     """
     groups = codes(calls.group, calls.two_ended.astype(np.int64))
     member = np.unique(codes(calls.worker, groups), return_index=True)[1]

@@ -27,7 +27,7 @@ _MAX_SCATTER_CHANCE = 0.001
 
 
 def periods(slow: Bool) -> int:
-    """Returns the period (at least 2) of the marked steps, if few repetitions are missing; else 0."""
+    """Returns the period of the marked steps, at least 2, if few repetitions are missing; else 0."""
     places = np.flatnonzero(slow)
     if len(places) < FEWEST:
         return 0
@@ -40,9 +40,7 @@ def periods(slow: Bool) -> int:
 
 
 def pattern(slow: Bool) -> tuple[str, int]:
-    """Returns the pattern of a worker's late steps (empty if there is none), and the period of a periodic one, else
-    0.
-    """
+    """Returns the pattern of a worker's late steps, "" if there is none; and the period in steps, 0 unless periodic."""
     count, steps = int(slow.sum()), len(slow)
     if not count:
         return "", 0

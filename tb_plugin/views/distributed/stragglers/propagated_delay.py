@@ -26,8 +26,8 @@ def inherited(
     """Returns the inherited part of each cost, ns: the last worker waited longer in other groups than the reference
     worker.
 
-    Otherwise a rank delayed in one group would be blamed in the next group. ``made_up`` has the times of synthetic
-    last calls (``last`` is -1), ``lost`` other missing calls.
+    Without it, a rank delayed in one group would also be blamed in the next group. ``made_up`` has the times of
+    synthetic last calls (``last`` is -1), ``lost`` other missing calls.
     """
     if len(np.unique(codes(straggler_calls.group, straggler_calls.two_ended.astype(np.int64)))) < 2:
         return np.zeros(len(cost), np.int64)
@@ -43,12 +43,10 @@ def inherited(
 
 @remembered
 def waited_elsewhere(calls: StragglerCalls) -> Int64:
-    """Returns how long each call's worker waited in other groups since a call of the same group last blocked it,
-    ns.
+    """Returns how long each call's worker waited in other groups since its own group last blocked it, ns.
 
-    A blocking call synchronizes its ranks; a call that overlaps with compute does not. Calls of a group that
-    contains all ranks of this group count as calls of this group. A message with an unknown other end may be all
-    wait.
+    A blocking call synchronizes its ranks; a call that overlaps with compute does not. A group that contains all
+    ranks of the own group counts as the own group. A message with an unknown other end counts entirely as wait.
     """
     return _waited_elsewhere(calls, NONE_LOST, NONE_ALONE)
 
@@ -94,7 +92,7 @@ def _waited_in_order(worker: Int64, group: Int64, two_ended: Bool, wait: Int64, 
 
 
 def _with_subgroups(worker: Int64, group: Int64, two_ended: Bool) -> tuple[Int64, Int64]:
-    """Repeats each call for its own group and for each other group of its worker that is a subset of it, in call
+    """Repeats each call for its own group and for every other group of its worker that is a subset of it, in call
     order.
     """
     rows = np.arange(len(worker))

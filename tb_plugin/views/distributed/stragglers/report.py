@@ -94,7 +94,9 @@ class Blame:
 
     @property
     def costly(self) -> list[int]:
-        """Returns the stragglers whose cost per step reaches ``WORTH``: repeated ones first, then costliest first."""
+        """Returns the stragglers whose cost per step reaches ``WORTH``: repeated before single ones, each costliest
+        first.
+        """
         worth = [
             w for w in self.stragglers.significant.tolist() if self.mean_ns and self.lost(w)[1] >= WORTH * self.mean_ns
         ]
@@ -112,8 +114,8 @@ class Blame:
 
     @cached_property
     def usual(self) -> Int64:
-        """Returns the reference rank for each row of Stragglers: the one with median lateness among the others, -1
-        if there are none.
+        """Returns the reference worker for each row of Stragglers: the other member with median lateness; -1 if
+        there is none.
         """
         found = self.stragglers
         order = np.lexsort((found.worker, found.late_ns, found.group))
@@ -132,8 +134,8 @@ class Blame:
         return f"every {self.stragglers.every[worker]} steps" if name == PERIODIC else name
 
     def root_of_waits(self, calls: Int64) -> str | None:
-        """Returns the root cause of most of the wait in these calls; None if it is insignificant or the awaited
-        worker itself.
+        """Returns the root cause of most of the wait in these calls; None if the wait is insignificant or the cause
+        is the awaited worker itself.
         """
         by, each = passed_on(self.calls, self.roots, calls)
         return self.names[by] if by >= 0 and each >= WORTH * self.mean_ns * max(self.count, 1) else None
@@ -247,8 +249,8 @@ def _with_simulated_costs(found: Stragglers, arrived: Arrivals, step_ns: Float64
 
 
 def _steps(data: JobData) -> tuple[tuple[str, ...], Int64, Float64]:
-    """Labels of the analyzed steps; for each label its index among them (one past the end if not analyzed); and the
-    step times.
+    """Labels of the analyzed steps; the index of each step label among them (their number if not analyzed); and
+    their lengths.
     """
     at, length = data.step_places[1], data.step_table["step_total_ns"]
     known = length.is_valid().to_numpy()

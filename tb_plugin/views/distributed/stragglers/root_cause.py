@@ -44,10 +44,10 @@ def waits(calls: StragglerCalls) -> Bool:
 def roots(calls: StragglerCalls) -> Roots:
     """Returns the root cause of the wait of each call.
 
-    Each wait is followed back to the call in which the last worker itself waited longest. That worker was delayed
-    if it waited longer in other groups than the waiting worker, by most of the wait. For messages a small part
-    suffices, because the rest is wait by design. Calls that overlap with compute also delay: they cost nothing
-    themselves, but their ranks continue at different times.
+    Each wait is followed back to the call in which the last worker itself waited longest. That worker counts as
+    delayed if its longer wait in other groups explains most of this wait. For messages a small part suffices,
+    because the rest is wait by design. Calls that overlap with compute also delay: they cost nothing themselves,
+    but their ranks continue at different times.
     """
     # Messages between two ranks form a group, so wait for a third rank counts as wait in another group.
     other = _other_end(calls)
@@ -159,10 +159,10 @@ def root_causes(straggler_calls: StragglerCalls, arrived: Arrivals, found: Strag
 
 
 def passed_on(straggler_calls: StragglerCalls, root: Roots, calls: Int64) -> tuple[int, float]:
-    """Returns the root cause of most of the wait in these calls, and its mean wait per rank, ns. All calls must
-    wait for the same worker.
+    """Returns the root cause of most of the wait in these calls, and its mean wait per rank, ns.
 
-    Returns -1 and 0 if the root cause is that worker itself, or if no worker causes more than half.
+    All calls must wait for the same worker. Returns -1 and 0 if the root cause is that worker itself, or if no
+    worker causes more than half.
     """
     wait = straggler_calls.dur_ns[calls] - straggler_calls.waiting.transfer_ns[calls]
     by = root.by[calls]

@@ -24,8 +24,8 @@ STRAGGLER = {
 def straggler_table(data: JobData) -> pa.Table:
     """Returns one row per worker and group with a cost or an inherited delay.
 
-    Sorted by worker: stragglers first (repeated ones before single ones), then by cost. A worker's costliest group
-    comes first.
+    Workers are sorted by pattern (repeated stragglers, single ones, others), then by cost. A worker's costliest
+    group comes first.
     """
     if data.is_single:
         return pa.table({key: pa.array([], kind) for key, kind in STRAGGLER.items()})
