@@ -70,11 +70,11 @@ def families_of(trace: TraceTable, kernels: Int64) -> Families:
     # A known operator takes precedence: a forward convolution may run kernels named for gradients.
     backward = np.where(operator == MISSING, says[kernels], inside(says[members] | (trace.forward[members] != MISSING)))
     direction = np.where(backward, 2, (operator != MISSING).astype(np.int64))
-    _ask_captures(trace, kernels, kernel_class, direction)
+    _use_capture_operators(trace, kernels, kernel_class, direction)
     return Families(kernel_class, np.where(np.isin(kernel_class, BY_OPERATOR), direction, 0).astype(np.uint8))
 
 
-def _ask_captures(trace: TraceTable, kernels: Int64, kernel_class: UInt8, direction: Int64) -> None:
+def _use_capture_operators(trace: TraceTable, kernels: Int64, kernel_class: UInt8, direction: Int64) -> None:
     """Sets class and pass of replayed kernels, in place, from the operators recorded at graph capture."""
     origins = origins_of(trace)
     scopes = origins.scopes

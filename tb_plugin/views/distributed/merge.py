@@ -103,8 +103,8 @@ def join(given: Iterable[Part], beside: Sequence[Part] = ()) -> Part:
     groups = groups_in(data, listed)
     ranks = _ranks(names, parts, left_out)
     members = _members(groups)
-    of_groups = _OfGroups(groups.code, numbers_of(members, "size"), listed)
-    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, of_groups)
+    group_data = _GroupData(groups.code, numbers_of(members, "size"), listed)
+    calls, clocks = _calls(data, labels, ranks.slice(0, len(parts)), size, group_data)
     tables = {
         RANKS: ranks,
         LABELS: pa.table({"step": pa.array(labels, pa.string())}),
@@ -163,11 +163,13 @@ def _stacked(parts: Sequence[Part], name: str) -> pa.Table:
     worker = np.repeat(
         np.array([i for i, _ in having], np.int64), np.array([data.num_rows for _, data in having], np.int64)
     )
-    stacked = pa.concat_tables([_once(data) for _, data in having], promote_options="default").unify_dictionaries()
+    stacked = pa.concat_tables(
+        [_encoded_ranks(data) for _, data in having], promote_options="default"
+    ).unify_dictionaries()
     return stacked.add_column(0, "worker", pa.array(worker)).combine_chunks()
 
 
-def _once(data: pa.Table) -> pa.Table:
+def _encoded_ranks(data: pa.Table) -> pa.Table:
     """Dictionary-encodes lists of ranks, which dominate memory in jobs of thousands of ranks."""
     if "group_ranks" not in data.column_names or pa.types.is_dictionary(data["group_ranks"].type):
         return data
@@ -231,7 +233,7 @@ def _members(groups: Groups) -> pa.Table:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfGroups:
+class _GroupData:
     code: Int64
     size: Int64
     """Number of ranks of each group; -1 = unknown."""
@@ -239,10 +241,10 @@ class _OfGroups:
 
 
 def _calls(
-    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, of_groups: _OfGroups
+    data: pa.Table, labels: Sequence[str], ranks: pa.Table, world_size: int | None, group_data: _GroupData
 ) -> tuple[pa.Table, pa.Table]:
     """Calls of all workers with their matches, sorted by worker and time; and the clocks of the workers."""
-    workers, groups = ranks.num_rows, of_groups.code
+    workers, groups = ranks.num_rows, group_data.code
     worker: Int64 = data["worker"].to_numpy().astype(np.int64)
     dur, size = numbers_of(data, "dur_ns"), numbers_of(data, "group_size")
     collective, names = texts_of(data, "collective")
@@ -252,12 +254,12 @@ def _calls(
     matches = matched(calls) if workers > 1 else nothing(len(worker))
     label, two_ended = matches.label, is_one_of(collective, names, POINT_TO_POINT)
     all_here = world_size is None or world_size <= workers
-    size = fill_from_collective(label, np.where(size >= 1, size, of_groups.size[groups]))
+    size = fill_from_collective(label, np.where(size >= 1, size, group_data.size[groups]))
     inferred, found = np.full(len(worker), -1, np.int64), list[tuple[Ranks, str]]()
     if world_size == workers and ((size < 1) & (label >= 0)).any():
         blank = is_one_of(*texts_of(data, "group"), {""}) & ~two_ended
         alike, numbers = is_one_of(collective, names, ALIKE), ranks["rank"].to_pylist()
-        inferred, found = group_from_ranks(calls, label, blank, alike, numbers, of_groups.listed)
+        inferred, found = group_from_ranks(calls, label, blank, alike, numbers, group_data.listed)
         inferred[size >= 1] = -1
     size = np.where(inferred >= 0, np.array([len(each.listed) for each, _ in found] + [-1])[inferred], size)
     times = waiting(calls, label, dur, np.where(two_ended, 2, size), all_here)

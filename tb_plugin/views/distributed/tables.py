@@ -164,7 +164,7 @@ def worker_rows(data: JobData) -> list[Row]:
     counts = {
         "matched": data.count(job_calls.matched),
         # The only rank of a group cannot have a match.
-        "unmatched": data.count(~job_calls.matched & _of_several(job_calls)),
+        "unmatched": data.count(~job_calls.matched & _in_groups_of_several(job_calls)),
         "bounded": data.count(job_calls.waiting.timing == TIMINGS.index(BOUND)),
         "estimated": data.count(job_calls.waiting.timing == TIMINGS.index(ESTIMATED)),
         "arrived_last": np.bincount(last[last >= 0], minlength=len(data.names)),
@@ -312,17 +312,17 @@ def _singles(data: JobData) -> pa.Table:
     added = {
         "bus_factor": _known(calls.factor, ~np.isnan(calls.factor)),
         "match": _known(calls.match, m),
-        "match_kind": _worded(numbers_of(calls.data, "match_kind"), m, BY),
+        "match_kind": _as_words(numbers_of(calls.data, "match_kind"), m, BY),
         "inferred_group": calls.data["inferred_group"].combine_chunks(),
         "matched_workers": _known(w.workers, m),
-        "timing": _worded(w.timing, m, TIMINGS),
+        "timing": _as_words(w.timing, m, TIMINGS),
         "wait_ns": _known(wait, m),
         "transfer_ns": _known(w.transfer_ns, m),
         "last_worker": names.take(_known(w.last, w.last >= 0)),
         "lateness_ns": _known(late.lateness_ns, sure.lateness),
         "arrival_skew_ns": _known(late.skew_ns, sure.skew),
         "last_arrived": names.take(_known(late.last, sure.skew)),
-        "arrival": _worded(late.arrival, late.arrival >= 0, ARRIVALS),
+        "arrival": _as_words(late.arrival, late.arrival >= 0, ARRIVALS),
         "arrival_wait_ns": _known(late.wait_ns, sure.wait),
         "arrival_transfer_ns": _known(late.moved_ns, sure.moved),
         "algorithm_bandwidth": _known(algorithm, ~np.isnan(algorithm)),
@@ -332,8 +332,8 @@ def _singles(data: JobData) -> pa.Table:
     return pa.table(columns).select([*_SINGLE_FIRST, *(key for key in columns if key not in _SINGLE_FIRST)])
 
 
-def _of_several(seen: JobCalls) -> Bool:
-    """Excludes calls of groups with a single rank."""
+def _in_groups_of_several(seen: JobCalls) -> Bool:
+    """Marks calls of groups with several ranks or of unknown size."""
     found: Bool = np.asarray(pc.fill_null(pc.not_equal(seen.data["group_size"], 1), True))
     return found
 
@@ -348,5 +348,5 @@ def _known(values: npt.NDArray[np.generic], known: Bool) -> pa.Array:
     return pa.array(values) if known.all() else pa.array(values, mask=~known)
 
 
-def _worded(place: Int64, known: Bool, words: Sequence[str]) -> pa.Array:
+def _as_words(place: Int64, known: Bool, words: Sequence[str]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(_known(place.astype(np.int8), known), pa.array(words, pa.string()))

@@ -194,7 +194,9 @@ def _other_end(match: Int64, sends: Bool, ends: Int64, known: Bool) -> tuple[Int
 def _splits(calls: pa.Table, members: pa.Table, own: Int64, known_ranks: Int64) -> list[_Messages]:
     """Messages of all-to-alls with reported splits. A received part counts only if its sender reports nothing."""
     unit = _units(calls)
-    sent, received_parts = (_pieces(calls, key, members, own, unit) for key in ("sent_splits", "received_splits"))
+    sent, received_parts = (
+        _split_messages(calls, key, members, own, unit) for key in ("sent_splits", "received_splits")
+    )
     if not len(sent.row) and not len(received_parts.row):
         return []
     match = numbers_of(calls, "match")
@@ -255,8 +257,8 @@ def _lengths(lists: pa.Array) -> Int64:
     return found
 
 
-def _pieces(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
-    """Messages of the splits in column ``key``, for calls with known group members, rank and dtype."""
+def _split_messages(calls: pa.Table, key: str, members: pa.Table, own: Int64, unit: Int64) -> _Messages:
+    """Messages described by the splits in column ``key``. Skips calls with unknown group members, rank or dtype."""
     if key not in calls.column_names:
         return _Messages.none()
     lists = calls[key].combine_chunks()

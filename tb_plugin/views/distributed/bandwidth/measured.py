@@ -36,12 +36,12 @@ class Meetings:
     """Collectives with all ranks loaded, a known size and a known bus factor: one row per collective."""
 
     row: Int64
-    """Row of the call with most bytes in each collective; in a tie, the sender."""
+    """Row of one call per collective: the one with most bytes, or the sender in a tie."""
     bytes: Int64
     factor: Float64
     transfer_ns: Int64
     group: Int64
-    """Code of the process group (name and ranks); for point-to-point calls also of sender and receiver."""
+    """Code of the process group (name and ranks), combined with sender and receiver for point-to-point calls."""
     kind: Int64
     """Index into ``kinds``: group descriptions, or group names if there is no description."""
     kinds: list[str]

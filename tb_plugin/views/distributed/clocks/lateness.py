@@ -168,7 +168,7 @@ class Sure:
 
 
 def sure_of(late: Lateness, clocks: Clocks, worker: Int64) -> Sure:
-    """Marks the lateness numbers that exceed the clock error. The zero wait of the last rank is always marked."""
+    """Marks the lateness numbers that exceed the clock error. The zero wait of the last rank is also marked."""
     residual = clocks.residual_ns
     mine, its = residual[worker], np.where(late.last >= 0, residual[late.last], 0)
     known = late.arrival == KNOWN

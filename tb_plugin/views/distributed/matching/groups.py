@@ -78,7 +78,7 @@ class GroupColumns:
         """Returns the distinct combinations of worker, name, ranks and size, and the index of each call's
         combination.
         """
-        group = _whole(self.names)[self.group]
+        group = _full_names(self.names)[self.group]
         groups = group_sorted(self.worker, group, self.ranks, self.size + 1)
         columns = (column[groups.first].tolist() for column in (self.worker, group, self.ranks, self.size))
         return list(zip(*columns, strict=True)), groups.of
@@ -165,7 +165,7 @@ def _ranks(
     return found
 
 
-def _whole(names: Sequence[str]) -> Int64:
+def _full_names(names: Sequence[str]) -> Int64:
     """Index of the full name for each truncated name, if only one full name ends with it; else its own index."""
     found = np.arange(len(names))
     ends = {place: name[len(END) :] for place, name in enumerate(names) if name.startswith(END)}

@@ -31,7 +31,7 @@ class Calls:
     worker: Int64
     step: Int64
     group: Int64
-    """Code of the process group; for point-to-point calls also of sender and receiver."""
+    """Code of the process group, combined with sender and receiver for point-to-point calls."""
     name: Int64
     kind: Int64
     """Code of (collective, dtype, elements)."""

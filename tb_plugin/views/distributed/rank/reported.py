@@ -244,7 +244,7 @@ def _moved(bands: pa.Table, packets: pa.Table) -> pa.Table:
 
 
 def _between(links: pa.Table) -> pa.Table:
-    """Sums by link, step and group, of totals over calls and of calls without a total."""
+    """Sums by link, step and group. Uses totals where they are reported, so no call counts twice."""
     place = links["place"]
     chosen = links.filter(pc.or_(pc.is_null(place), pc.fill_null(pc.equal(place, TOTAL), False)))
     keys = ("step", "kind", "group", "source", "destination", "in_group", "transport")

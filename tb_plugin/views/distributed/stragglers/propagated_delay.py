@@ -45,8 +45,9 @@ def inherited(
 def waited_elsewhere(calls: StragglerCalls) -> Int64:
     """Returns how long each call's worker waited in other groups since its own group last blocked it, ns.
 
-    A blocking call synchronizes its ranks; a call that overlaps with compute does not. A group that contains all
-    ranks of the own group counts as the own group. A message with an unknown other end counts entirely as wait.
+    A blocking call synchronizes its ranks; a call that overlaps with compute does not. Calls of a group that
+    contains all ranks of the call's group count as calls of that group. A message with an unknown other end counts
+    entirely as wait.
     """
     return _waited_elsewhere(calls, NONE_LOST, NONE_ALONE)
 
