@@ -52,9 +52,10 @@ class Arrivals:
     """Part of the cost caused by others: the last worker waited in other groups since this group last blocked it."""
     low_ns: Int64
     high_ns: Int64
-    """Upper bound of the time saved without the last worker's delay: how much longer the collective blocks the
-    reference worker than the last one, without the inherited part. ``low_ns`` is the lower bound: only certain wait
-    that overlaps with nothing.
+    """Upper bound of the time saved without the last worker's delay.
+
+    It is how much longer the collective blocks the reference worker than the last one, minus the inherited part.
+    ``low_ns`` is the lower bound: only certain wait that overlaps with nothing.
     """
     is_reliable: Bool
     """The lateness comes from the worker, not from a late profiler start."""

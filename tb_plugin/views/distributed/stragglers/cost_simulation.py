@@ -32,9 +32,9 @@ def replayed(arrived: Arrivals, candidates: Sequence[Sequence[int]], workers: in
     """Returns the saving in ns, shape (candidates, steps), if all workers of a candidate set were as fast as the
     next slowest rank.
 
-    The sets must be disjoint. The result is an estimate: how early a call could start is known only if its worker
-    was idle before, otherwise no limit is assumed. Workers with missing calls in a step, and ranks without a trace,
-    delay no other rank.
+    The sets must be disjoint. The result is an estimate, because it is not always known how early a call could
+    start. If its worker was not idle before, no limit is assumed. Workers with missing calls in a step, and ranks
+    without a trace, delay no other rank.
     """
     calls = arrived.calls
     lanes = lanes_of(calls, workers, steps)

@@ -75,8 +75,8 @@ class Stragglers:
     q: Float64
     """Dixon's Q of the median lateness, for the latest worker of a small group; else NaN."""
     outlying: Bool
-    """Marks workers that are an outlier by z or Q, are last more often than by chance, or cost more per step than
-    noise explains.
+    """Marks outliers: by z or Q, by being last more often than by chance, or by a cost per step that noise does not
+    explain.
     """
     cost_ns: Int64
     """Sum over the collectives."""

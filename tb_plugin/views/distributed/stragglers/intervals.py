@@ -108,8 +108,8 @@ def stretches(calls: StragglerCalls, before: Mapping[str, Int64], first: Int64) 
     """Returns the activities before each burst.
 
     ``before`` has the time of each component before each call (-1 = unknown); ``first`` is the result of
-    ``bursts``. Compute during a call is attributed to the time before the next call, because ranks keep computing
-    while an overlapped collective waits for the straggler.
+    ``bursts``. Ranks keep computing while an overlapped collective waits for the straggler. So compute during a
+    call is attributed to the time before the next call.
     """
     own = codes(calls.worker, calls.group)
     # Rows of a worker are sorted by time.

@@ -88,7 +88,7 @@ def _other_end(calls: StragglerCalls) -> Int64:
 
 
 def _longest_elsewhere(calls: StragglerCalls, elsewhere: Int64, late: Int64, enough: Float64) -> Int64:
-    """For each ``late`` call, the call in other groups in which its worker waited longest.
+    """For each ``late`` call, the longest wait of its worker in a call of another group.
 
     ``elsewhere`` is the total of these waits. Collectives are preferred if their wait exceeds ``enough``, because
     messages wait by design.
