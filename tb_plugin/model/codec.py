@@ -44,7 +44,7 @@ def write(model: Any, path: str, version: int, profiler: Lookup) -> None:
 def read(kind: type[Made], path: str, version: int, profiler: Lookup) -> Made:
     """Maps a model file into memory. Raises CacheFileLost if the file is missing, damaged or from another version.
 
-    Does not verify the checksum: readers of files written by other processes do so before.
+    Does not verify the checksum. Callers that read files of other processes verify it first.
     """
     with cache_file_errors("The column file is", path, _AGAIN), _as_value_error():
         table, header = read_columns(path)

@@ -44,7 +44,7 @@ def header_of(table: pa.Table) -> dict[str, Any]:
 
 @contextmanager
 def cache_file_errors(what: str, path: str, again: str) -> Iterator[None]:
-    """Converts errors about a missing or damaged cache file to CacheFileLost. ``what`` starts its message."""
+    """Converts errors about a missing or damaged cache file to CacheFileLost. ``what`` is the start of its message."""
     try:
         yield
     except FileNotFoundError as error:

@@ -78,7 +78,7 @@ def places_of_stacks(frame: Int64, first: Int64, thread: Int64, value: Int64) ->
 def places_of_calls(frame: Int64, parent: Int64, level: Int64, own: Int64, thread: int) -> Places:
     """Returns the merged stacks of the calls of one thread. Top-level calls have level 1 and parent -1."""
     builder = _Builder()
-    node = np.full(len(frame) + 1, thread, np.int64)  # the last entry serves index -1
+    node = np.full(len(frame) + 1, thread, np.int64)  # the last entry is for index -1
     order = np.argsort(level, kind="stable")
     bounds = np.searchsorted(level[order], np.arange(1, level.max(initial=0) + 2))
     for begin, end in pairwise(bounds.tolist()):
@@ -121,7 +121,6 @@ class _Builder:
         return places.of + (self._made - len(first))
 
     def made(self, node: Int64, value: Int64) -> Places:
-        """Returns the finished places with the sums of their values."""
         own = np.zeros(self._made, np.int64)
         np.add.at(own, node, value)
         none = [np.zeros(0, np.int64)]

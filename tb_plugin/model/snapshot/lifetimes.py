@@ -50,7 +50,6 @@ class _Groups:
     what: npt.NDArray[np.int8]
     """Action of each event, sorted by address and event number."""
     event: Int32
-    """First event of each group."""
     address: Int64
     is_known: Bool
     """Whether the group starts with an allocation."""
@@ -66,7 +65,7 @@ def lives_of(action: npt.NDArray[np.int8], address: Int64, final: Final | None) 
     The events of one address between two allocations describe one block: its first release request and its first
     completed release. If no completed release was recorded, the block ends with the request, unless the final state
     still contains it. A block allocated before the history may have only a completed release. If the history
-    records release requests for its own blocks, that block's request came before the history.
+    records release requests at all, the request for that block came before the history.
     """
     groups = _grouped(action, address)
     requested, completed, following = groups.requested, groups.completed, groups.following

@@ -152,7 +152,6 @@ class RawSnapshot:
     devices: int
     """Number of device histories in the file, including empty ones."""
     settings: Mapping[str, Any]
-    """Allocator settings as recorded in the file."""
     report: ReadReport
     recorder: Recorder
     device_type: int = MISSING

@@ -203,7 +203,7 @@ def _devices(raw: RawTrace) -> tuple[tuple[DeviceInfo, ...], Int16]:
         return (not text.isdecimal(), int(text) if text.isdecimal() else 0, text)
 
     by_number = sorted(range(len(raw.devices)), key=number)
-    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last entry serves index -1
+    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last entry is for index -1
     place[by_number] = np.arange(len(raw.devices), dtype=np.int16)
     return tuple(raw.devices[i] for i in by_number), place[raw.device]
 
@@ -284,7 +284,7 @@ def _python(rows: Rows, nests: Nests) -> Int32:
 
 
 def _collective(known: Bool, rows: Rows, operator: Int32, launch: Int32) -> Bool:
-    """Returns which rows are communication. Kernels launched by a collective operator are, whatever their name.
+    """Returns which rows are communication. Kernels launched by a collective operator always are.
 
     Without a recorded launch, the external id of a kernel may also refer to an annotation such as
     ``nccl:all_reduce``.

@@ -12,7 +12,7 @@ Region = tuple[str, bool]
 
 
 def listed_regions(text: str) -> list[Region]:
-    """Returns the regions listed in a JSON text, outermost first; empty if the text is no such list."""
+    """Returns the regions listed in a JSON text, outermost first; empty for any other text."""
     try:
         listed: Any = json.loads(text)
     except (ValueError, RecursionError):

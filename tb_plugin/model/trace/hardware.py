@@ -22,9 +22,8 @@ class DeviceFacts:
     normal_hertz: float = 0.0
     """Core frequency under load."""
     idle_hertz: float = 0.0
-    """Core frequency when idle."""
     packets: tuple[tuple[str, int], ...] = ()
-    """Minimum packet size in bytes for efficient use of each kind of link."""
+    """Kinds of links, each with the minimum packet size in bytes for efficient use."""
     receiving: str = ""
     """Regular expression for kernels that wait for data from another rank."""
 
@@ -41,7 +40,6 @@ class DeviceInfo:
     name: str | None = None
     memory_bytes: int | None = None
     sm_count: int | None = None
-    """Number of multiprocessors."""
     capability: str | None = None
     """NVIDIA compute capability, as ``major.minor``; None for other vendors."""
     max_threads_per_sm: int | None = None
@@ -63,15 +61,14 @@ class DeviceInfo:
         return not self.id.isdecimal() and self.id.rstrip("0123456789") + str(self.ordinal) == self.id
 
     peaks: tuple[tuple[str, float], ...] = ()
-    """Peak operations per nanosecond by number format. fp32 is without matrix units, other formats are with them.
-
-    () = unknown.
+    """Peak operations per nanosecond by number format; () = unknown. fp32 is without matrix units, other formats
+    with them.
     """
     bandwidth: float | None = None
     """Memory bandwidth, in bytes per nanosecond."""
     link_bandwidth: float | None = None
     """Total bandwidth to other devices of the node, in bytes per nanosecond and one direction."""
     word: str = "GPU"
-    """Word for this type of device: GPU, NPU or, for example for a CPU, Device."""
+    """Display word for the device: "GPU", "NPU", or "Device" for others such as a CPU."""
     facts: DeviceFacts | None = None
     """Names that profiles of this device family use; None = unknown."""

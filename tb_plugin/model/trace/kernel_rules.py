@@ -31,4 +31,4 @@ class ClassNames:
     rule: npt.NDArray[np.int32] = no_rows(np.int32)
     """String id of the rule's text."""
     is_own: npt.NDArray[np.bool_] = no_rows(np.bool_)
-    """Whether the rule is the user's. The user's rules take precedence."""
+    """Whether the rule was written by the user. Such rules take precedence."""

@@ -29,7 +29,7 @@ class Launches:
     start: Int64
     end: Int64
     token: Int64
-    """Number that is equal for launches of kernels with equal names. Digits in names are ignored."""
+    """Number that is equal for launches of kernels with equal names, ignoring digits."""
     count: Int64
     """Kernels per launch."""
     pause: Int64

@@ -157,7 +157,7 @@ def _with_numbered_devices(raw: RawTrace) -> RawTrace:
 
 def _process_of_pids(raw: RawTrace, process: Int32) -> Int32:
     owner, pid = _pairs(process, raw.pid)
-    of_pid = np.full(len(raw.strings) + 1, MISSING, np.int32)  # the last entry serves index -1
+    of_pid = np.full(len(raw.strings) + 1, MISSING, np.int32)  # the last entry is for index -1
     single = np.bincount(pid)[pid] == 1
     of_pid[pid[single]] = owner[single]
     return of_pid
@@ -218,7 +218,7 @@ def _devices(raw: RawTrace, device: npt.NDArray[np.int16]) -> tuple[tuple[Device
     }
     used = set(np.unique(device).tolist())
     kept = [i for i, info in enumerate(raw.devices) if i in used or info.id in listed]
-    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last entry serves index -1
+    place = np.full(len(raw.devices) + 1, MISSING, np.int16)  # the last entry is for index -1
     place[kept] = np.arange(len(kept), dtype=np.int16)
     return tuple(raw.devices[i] for i in kept), place[device]
 

@@ -35,14 +35,14 @@ class Words:
         return found
 
     def places(self, begin: int, length: int) -> Int64:
-        """Returns the start of each occurrence of the part of this length at ``begin``, including overlapping ones."""
+        """Returns all positions where the part ``[begin, begin + length)`` occurs, including overlapping ones."""
         every = np.arange(max(0, len(self._ranks) - length + 1))
         same: Bool = self.of(every, every + length) == self.of(np.array([begin]), np.array([begin + length]))
         return every[same]
 
 
 def scattered(numbers: Int64) -> UInt64:
-    """Returns a pseudo-random 64-bit number for each small integer, so that sums identify their terms."""
+    """Maps small integers to pseudo-random 64-bit numbers, so that a sum identifies the numbers added."""
     count = int(numbers.max(initial=-1)) + 1
     return np.random.default_rng(16).integers(0, 1 << 64, count, np.uint64)[numbers]
 
@@ -89,8 +89,9 @@ def root(word: Int64) -> int:
 
 
 def standing_out(pauses: npt.NDArray[np.float64]) -> tuple[int, float]:
-    """Returns the index of the longest pause if it is at least twice the second longest, else -1; and the second
-    longest.
+    """Returns the index of the longest pause, and the second longest pause.
+
+    The index is -1 unless the longest pause is at least twice the second longest.
     """
     at = int(pauses.argmax())
     second = float(np.delete(pauses, at).max(initial=0))

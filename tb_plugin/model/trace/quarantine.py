@@ -49,8 +49,8 @@ def memory_of(
 ) -> tuple[MemoryEvents, ReportedMemory, int, int, int]:
     """Returns plausible allocator events sorted by time, their reported data, and three counts.
 
-    The counts are the events with impossible times, sizes and totals. Impossible times and sizes exclude an event;
-    an impossible total is only removed.
+    The counts are the events with impossible times, sizes and totals. Events with impossible times or sizes are
+    excluded; an impossible total only becomes -1.
     """
     far = far_from(memory.time_ns, origin)
     big = ~far

@@ -64,11 +64,9 @@ class HostNames:
     """
 
     compiling: str = ""
-    """Compilation of device code."""
     collecting: str = ""
     """Garbage collection in Python."""
     profiling: str = ""
-    """The profiler itself."""
     loading: str = ""
     """Loading a batch in the training thread."""
     awaiting: str = ""
@@ -88,7 +86,6 @@ class OperatorNames:
     added_product: str = ""
     """Matrix multiplication of inputs 1 and 2, added to input 0."""
     batched_product: str = ""
-    """Batched matrix multiplication."""
     single: str = ""
     """Input types with 32-bit numbers."""
     half: str = ""
@@ -102,7 +99,6 @@ class OperatorNames:
     ending: str = ""
     """Ranges of optimizer work other than the step, such as clearing gradients."""
     casting: str = ""
-    """Type conversion."""
     learning: str = ""
     """Names that occur only in training: operators, annotations and device work of backward pass and optimizer."""
     laying_out: str = ""
@@ -183,7 +179,6 @@ class KernelFacts:
     """Names of kernel properties in profiles (see ``OpenColumn``). The first one available is used."""
 
     type: tuple[str, ...] = ()
-    """Type of computation."""
     core: tuple[str, ...] = ()
     """Kind of device core that runs the kernel."""
     shapes: tuple[str, ...] = ()
@@ -225,7 +220,6 @@ class Recorder:
 
     id: str = ""
     name: str = ""
-    """Name of the tool; "" if unknown."""
     advice: Mapping[str, Advice] = field(default_factory=dict)
     """Keys are rule ids, missing views (``view.kernels``), or a rule and its case (``.inference``)."""
     threads: tuple[ThreadRole, ...] = ()

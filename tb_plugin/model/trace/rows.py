@@ -52,8 +52,9 @@ class Nests:
         return self._found[key]
 
     def parents(self, *kinds: EventKind) -> tuple[Int64, Int32, Bool]:
-        """Returns the indices of the rows of these kinds, their parents among each other, and which rows partially
-        overlap another.
+        """Returns indices, parents and overlaps of the rows of these kinds.
+
+        A parent is an index into these rows (-1 = none). Overlaps mark rows that partially overlap another row.
         """
         key = self._present & frozenset(kinds)
         for known, (everybody, nesting) in self._found.items():

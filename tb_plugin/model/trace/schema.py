@@ -42,7 +42,6 @@ class EventKind(IntEnum):
     SYNC = 10
     """A wait recorded on a device row (cuda_sync, cuda_event). It is not device time."""
     OVERHEAD = 11
-    """Overhead of the profiler."""
     WINDOW = 12
     """The time in which the profiler recorded (category Trace)."""
     INSTANT = 13

@@ -25,7 +25,6 @@ class Mode(IntEnum):
     MIXED = 3
     """Prefill and decode in one iteration."""
     IDLE = 4
-    """No requests."""
     DENOISING = 5
     """One denoising step of image, video or audio generation."""
 

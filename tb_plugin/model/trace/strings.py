@@ -41,7 +41,7 @@ class StringTable:
         return self._array.take(indices)
 
     def where(self, predicate: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """Returns ``predicate`` of each distinct string, indexed by id. A last entry of False serves id -1."""
+        """Returns ``predicate`` of each distinct string, indexed by id. The last entry, False, is for id -1."""
         flags = np.fromiter((predicate(text) for text in self), dtype=np.bool_, count=len(self))
         return np.append(flags, False)
 

@@ -51,18 +51,18 @@ class OperatorArgs:
 
     row: Int32 = no_rows(np.int32)
     shapes: Int32 = no_rows(np.int32)
-    """``Input Dims`` as compact JSON with the separator ", ", such as ``[[2, 8], []]``."""
+    """Text of ``Input Dims`` as compact JSON, such as ``[[2, 8], []]``. The separator is ", "."""
     types: Int32 = no_rows(np.int32)
-    """``Input type`` as compact JSON."""
+    """Text of ``Input type`` as compact JSON."""
     strides: Int32 = no_rows(np.int32)
     concrete: Int32 = no_rows(np.int32)
-    """``Concrete Inputs``."""
+    """Text of ``Concrete Inputs``."""
     stack: Int32 = no_rows(np.int32)
-    """``Call stack``: frames separated by ``;``, innermost first."""
+    """Text of ``Call stack``: frames separated by ``;``, innermost first."""
     sequence: Int64 = no_rows(np.int64)
     """Autograd sequence number; -1 = absent."""
     forward_thread: Int64 = no_rows(np.int64)
-    """``Fwd thread id``; -1 = absent."""
+    """Value of ``Fwd thread id``; -1 = absent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,6 @@ class ClippedRows:
 
     row: Int32 = no_rows(np.int32)
     recorded_ns: Int64 = no_rows(np.int64)
-    """Duration as recorded."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,8 +65,7 @@ def nest(track: Int32, start: Int64, end: Int64) -> Nesting:
 
 
 def parents_among(parent: Int32, chosen: Int64) -> Int32:
-    """Returns the parents of the ``chosen`` rows, as ``nest`` would for these rows alone. Rows must not overlap
-    partly.
+    """Returns the parents that ``nest`` would find for the ``chosen`` rows alone. Rows must not partially overlap.
 
     ``parent`` has all rows; ``chosen`` are indices into it, ascending.
     """
@@ -102,7 +101,7 @@ def _parents_by_depth(depth: Int64) -> Int64:
 
 def _nest_crossing(offset: int, start: Int64, end: Int64, parent: Int64, depth: Int64, overlaps: Bool) -> None:
     latest: list[tuple[int, int]] = []
-    """(-end, row) of rows that end after all later rows.
+    """Pairs (-end, row) of the rows that end after all later rows.
 
     The latest row that ends at or after a given time is always among them.
     """

@@ -75,7 +75,6 @@ class Survey:
     host_end_ns: tuple[int, ...] = ()
     dropped: tuple[str, ...] = ()
     step_source: str = ""
-    """As ``Steps.source``."""
     framework: str = ""
     served: tuple[tuple[int, ...], ...] = ()
     """Columns of ``Served``; empty if not recorded."""

@@ -74,7 +74,7 @@ def has_private_pools(device: DeviceLevels) -> bool:
 
 
 def _private(snapshot: Snapshot) -> npt.NDArray[np.bool_]:
-    """Returns whether each pool is private. A last entry of False serves pool -1."""
+    """Returns whether each pool is private. The last entry, False, is for pool -1 (unknown)."""
     return np.array([*(pool != (0, 0) for pool in snapshot.pools), False])
 
 
@@ -139,7 +139,6 @@ def _pools_of_blocks(device: DeviceLevels) -> Int64:
 
 
 def _grown(device: DeviceLevels, blocks: Int64, segments: Int64) -> tuple[Int64, Int64]:
-    """Returns the states at which the maximum of active and reserved bytes grows, and these maxima."""
     changes = []
     for rows, column in ((blocks, device.block), (segments, device.segment)):
         begin, end, size = (column(name)[rows].astype(np.int64) for name in ("begin", "end", "size"))

@@ -43,7 +43,7 @@ class AllocatedIn(DeclaredView, entry=VIEW):
     """Finds the origin of an allocation in another recording of the process, by time, address and size."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the allocation. The steps are only reported."""
+        """Returns the parameters that ``part`` depends on: the allocation. Steps do not filter it."""
         return (params.steps, *(params.get(key) for key in ("at_ns", "address", "bytes")))
 
     def part(self, trace: TraceTable, params: Params) -> Part:
@@ -106,7 +106,6 @@ def _by_time(trace: TraceTable, at: int) -> Frame:
 
 
 def _frame(trace: TraceTable, track: Int32, time: Int64, length_ns: int = 0) -> Frame:
-    """Returns the distinct operators open at these times. With a length, they must stay open that long."""
     owners = owners_at(trace, track, time)
     if length_ns:
         ends = trace.ends(owners.operators)

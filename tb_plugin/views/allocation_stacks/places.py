@@ -1,6 +1,6 @@
 """Merged allocation stacks, weighted by bytes.
 
-Bytes are attributed to all frames of their stack, and as own bytes to the innermost frame.
+The bytes of a stack count in all of its frames. They are the own bytes of the innermost frame.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def places_of_stacks(
 
 
 def _outermost_first(snapshot: Snapshot, labels: _Labels, stack: Int64, by: str) -> tuple[Int64, Int64]:
-    """Returns the labels of all frames, outermost first and stack after stack, and the number of frames per stack."""
+    """Returns the labels of all frames, stack by stack and outermost first, and the number of frames per stack."""
     stacks, none = snapshot.stacks, len(labels.text)
     known = stack != MISSING
     begin, end = (np.where(known, np.append(stacks.first, 0)[stack + more], 0) for more in (0, 1))

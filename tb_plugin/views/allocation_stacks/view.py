@@ -81,7 +81,6 @@ def _rows(device: DeviceLevels, of: str, at: int, first: int, last: int) -> Int6
 
 
 def _tree(snapshot: Snapshot, places: Places) -> Tree:
-    """Returns the places with most bytes in depth-first order, parents first."""
     kept = np.sort(np.argsort(-places.bytes, kind="stable")[:NODES_SENT])
     parent = places_of(kept, len(places.parent))[places.parent[kept]]
     order = np.array(preorder(parent, places.bytes[kept], -np.arange(len(kept))), np.int64)

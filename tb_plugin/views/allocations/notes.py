@@ -1,4 +1,4 @@
-"""Answer and data notices for one device."""
+"""The answer and the data notices of one device."""
 
 from __future__ import annotations
 
@@ -153,7 +153,6 @@ def _notice(rule: str, text: str, todo: str = "", *figures: Figure) -> Notice:
 
 
 def _cut(device: DeviceLevels, levels: Levels) -> Notice | None:
-    """Returns the notice on memory from before the history and on dropped events; None if the history is complete."""
     snapshot = device.snapshot
     is_cut = device.place < len(snapshot.device_ids) and snapshot.device_ids[device.place] in snapshot.overflowed
     earlier = device.block("begin") == MISSING

@@ -66,7 +66,6 @@ def moment_figures(device: DeviceLevels, levels: Levels, at: int, when: str) -> 
 
 
 def _rest_of_reserved(levels: Levels, at: int, title: str = "{}") -> list[Figure]:
-    """Returns figures for reserved bytes that are not allocated: free bytes, and bytes whose release is pending."""
     pending = int(levels.active[at + 1] - levels.allocated[at + 1])
     values = {"pending_now_bytes": pending, "free_bytes": int(levels.reserved[at + 1] - levels.active[at + 1])}
     return [

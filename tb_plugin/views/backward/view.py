@@ -105,8 +105,6 @@ KEYS = ("backward_operator", "forward_operator", "forward_path", "forward_line")
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The selected calls of backward operators, with self times and matched forward calls."""
-
     every: BackwardOperators
     at: Int64
     """Index of each call among all backward operators of the trace."""
@@ -328,7 +326,6 @@ def _summary(chosen: _Chosen, facts: dict[str, Number]) -> Figures:
 
 
 def _again_figures(facts: dict[str, Number]) -> list[Figure]:
-    """Returns the recomputed device time, or host time without a device; empty if nothing is recomputed."""
     if not facts.get("recompute.calls"):
         return []
     key = "device_ns" if facts["recompute.device_ns"] else "host_ns"
@@ -336,9 +333,6 @@ def _again_figures(facts: dict[str, Number]) -> list[Figure]:
 
 
 def _answer(frame: Frame, chosen: _Chosen) -> list[Notice]:
-    """Returns the row with the most time, and the row with the longest wait if different and at least 5 % of the
-    total.
-    """
     (first,) = frame.data.slice(0, 1).to_pylist()
     share = chosen.key.replace("_ns", "_share")
     what = "device" if chosen.key == "node_device_ns" else "host"

@@ -86,7 +86,7 @@ def category_peak(memory: CategoryMemory, category: int, times: Int64, rows: Int
 def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence[str]) -> Series:
     """Returns the bytes of the displayed categories over the window.
 
-    The curve includes the extremes of each edge of the stack in every pixel column.
+    Downsampling keeps the highest and lowest point of each stacked line in every pixel column.
     """
     times, rows = moments_in(memory, span)
     kept = np.arange(len(times)) if len(times) <= 4 * width else _detail(memory, span, times, rows, width)
@@ -104,7 +104,9 @@ def curve_of(memory: CategoryMemory, span: Span, width: int, displayed: Sequence
 
 
 def _detail(memory: CategoryMemory, span: Span, times: Int64, rows: Int64, width: int) -> Int64:
-    """Returns the indices to draw: first and last of each column, and the lowest and highest value of each edge."""
+    """Returns the indices to draw: in each pixel column, the first and last point and the extremes of each stacked
+    line.
+    """
     column = (times - span.start_ns) // (max(1, span.end_ns - span.start_ns) // width + 1)
     first = np.flatnonzero(np.concatenate(([True], column[1:] != column[:-1])))
     of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(times))))

@@ -24,10 +24,10 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class GeneratedName:
-    """What the name of a generated kernel says about it."""
+    """Information in the name of a generated kernel."""
 
     kind: str | None
-    """Kind of kernel, as words or as in the name; None if the name does not contain it."""
+    """Kind of kernel in words, or as in the name if there is no word for it; None if the name does not contain it."""
     operators: tuple[str, ...]
 
 
@@ -37,13 +37,13 @@ class Generated:
 
     row: Int64
     origin: Int64
-    """CPU row of the range or launch, or of the forward operator in a backward pass; -1 = unknown."""
+    """CPU row of the range or launch; in a backward pass, that of the forward operator. -1 = unknown."""
     region: Int32
     """Index of the innermost compiled region enclosing the origin; -1 = none."""
 
 
 def read_name(names: CompiledNames, text: str) -> GeneratedName | None:
-    """Returns what a kernel name says; None if the kernel is not a generated one."""
+    """Returns the information in a kernel name; None if the kernel is not a generated one."""
     match = re.search(names.kernel, text) if names.kernel else None
     if match is None:
         return None

@@ -113,7 +113,6 @@ def _mean(values: Int64, groups: Groups, chosen: npt.NDArray[np.bool_], count: i
 
 
 def _first_known(values: Int32, groups: Groups) -> Int64:
-    """Returns the first value of each group that is not -1; -1 if there is none."""
     found = np.full(len(groups), MISSING, np.int64)
     known = np.flatnonzero(values != MISSING)[::-1]
     found[groups.of[known]] = values[known]

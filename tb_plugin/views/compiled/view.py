@@ -76,7 +76,6 @@ class CompiledAnalysis(DeclaredView, entry=VIEW):
 
 
 def _share(trace: TraceTable, params: Params, by_step: Frame) -> str:
-    """Returns the share of the steps spent compiling, as text; "" if zero."""
     steps = steps_of(trace, params.steps)
     compiling = sum(by_step.data["compiling_in_step_ns"].to_pylist())
     host = int((steps.host_end_ns - steps.host_start_ns).sum())

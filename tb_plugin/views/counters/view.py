@@ -76,7 +76,7 @@ Float64 = npt.NDArray[np.float64]
 
 WIDTH, LEAST, MOST = 800, 50, 4000
 LONGEST_LIST = 100
-"""Maximum number of counters in an answer. The number of the others is reported."""
+"""Maximum number of counters in an answer. Further counters are only counted."""
 # Nanoseconds.
 PER_SECOND = 1e9
 
@@ -148,9 +148,6 @@ def _or_null(values: Float64) -> list[float | None]:
 
 @remembered
 def _counters_of(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, float]], int]:
-    """Returns the counters of a trace, their minimum and maximum over the whole trace, and the number of omitted
-    counters.
-    """
     recorded, further = _recorded(trace)
     counters = [*_of_devices(trace), *_of_memory(trace), *_of_streams(trace), *recorded]
     omitted = max(0, len(counters) - LONGEST_LIST) + further
@@ -166,7 +163,6 @@ def _counters_of(trace: TraceTable) -> tuple[list[_Known], list[tuple[float, flo
 
 
 def _order(trace: TraceTable, counter: _Known) -> tuple[bool, int]:
-    """Returns the sort key of a counter: by device, then host counters."""
     ids = [device.id for device in trace.devices]
     return (counter.device is None, ids.index(counter.device) if counter.device in ids else len(ids))
 

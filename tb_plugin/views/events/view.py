@@ -174,7 +174,6 @@ def _event_payloads(trace: TraceTable, row: int) -> dict[str, Payload]:
 
 
 def _partners(trace: TraceTable, row: int) -> dict[str, tuple[str, int]]:
-    """Returns related events: both ends of its arrows, the enclosing operator and Python call. -1 = none."""
     return {
         "launch": ("Launch", int(trace.launch[row])),
         "launched": ("Launched", _launched(trace, row)),
@@ -193,7 +192,6 @@ def _launched(trace: TraceTable, row: int) -> int:
 
 
 def _work_of(trace: TraceTable, row: int) -> Int64:
-    """Returns the device work of an operator, without that of nested operators."""
     if trace.kind[row] != EventKind.OPERATOR:
         return np.empty(0, np.int64)
     return np.flatnonzero((trace.operator == row) & of_kind(trace.kind, *DEVICE_WORK))
@@ -320,7 +318,6 @@ def _numbers(found: dict[str, tuple[str, np.int64]]) -> list[Figure]:
 
 
 def _collective_word(trace: TraceTable, row: int) -> list[Figure]:
-    """Returns the collective's name, for calls without metadata. An enclosing operator is not the call itself."""
     is_call = trace.is_collective[row] and trace.kind[row] != EventKind.OPERATOR
     known = collective_name(trace.strings[int(trace.name[row])]) if is_call else ""
     return [_fact("collective_name", "Collective", "code", known)] if known else []
@@ -360,7 +357,6 @@ def _around(trace: TraceTable, row: int) -> Iterator[int]:
 
 
 def _modules(trace: TraceTable, around: list[int]) -> str:
-    """Returns the modules enclosing an event or its launch, otherwise those of the forward operator."""
     host = [row for row in around if not trace.tracks[trace.track[row]].is_device]
     forward = next((int(trace.forward[row]) for row in host if trace.forward[row] != MISSING), MISSING)
     modules = np.flatnonzero(trace.kind == EventKind.MODULE)
@@ -383,7 +379,6 @@ def _python(trace: TraceTable, row: int) -> int:
 
 
 def _stack(trace: TraceTable, row: int) -> str:
-    """Returns the recorded call stack of the event or its operator; without one, the enclosing Python calls."""
     source = int(trace.operator[row]) if trace.operator[row] != MISSING else row
     for candidate in (row, source):
         at = _place(trace.operators.row, candidate)

@@ -54,7 +54,7 @@ ROW = Metric("row", "Row", "count", "Row of the event in its lane.")
 BINS = 1200
 MOST_BINS = 10_000
 PLACES = ("names", "args", "all", "first")
-"""Where to search for a text. ``first`` searches names, and arguments only if no name matches."""
+"""Places to search for a text. ``first`` searches names, and arguments only if no name matches."""
 # Texts of the side tables, by section of the trace table.
 ARGUMENTS = {
     "operators": ("shapes", "types", "strides", "concrete", "stack"),
@@ -103,7 +103,6 @@ class Find(DeclaredView, entry=VIEW):
 
 
 def _one_of(params: Params, key: str, choices: tuple[str, ...]) -> str:
-    """Returns a parameter of this view, by default the first choice. Raises BadRequest."""
     value = params.get(key) or choices[0]
     if value not in choices:
         raise BadRequest(f"{key} cannot be {value[:40]}.", key, f"Choose one of {', '.join(choices)}.")
@@ -145,7 +144,10 @@ def _equal_numbers(values: npt.NDArray[np.number], search: str) -> Bool:
 
 
 def _hit_strings(strings: StringTable, columns: Sequence[Int32], search: str, exact: bool) -> Bool:
-    """Returns, for each string id, whether it matches and is used in one of the columns. A last entry serves id -1."""
+    """Returns, for each string id, whether it matches and is used in one of the columns.
+
+    The last entry is for id -1.
+    """
     used = np.zeros(len(strings) + 1, np.bool_)
     for ids in columns:
         used[ids] = True
@@ -211,7 +213,6 @@ def _summary(hits: _Hits) -> Figures:
 
 
 def _marks(trace: TraceTable, hits: _Hits, bins: int) -> Series:
-    """Returns the number of hits that start in each slice of the trace."""
     first = trace.coverage.start_ns
     length = max(trace.coverage.end_ns - first, 1)
     edges = [first + length * i // bins for i in range(bins + 1)]
@@ -229,7 +230,6 @@ def _marks(trace: TraceTable, hits: _Hits, bins: int) -> Series:
 
 
 def _coded(codes: npt.NDArray[np.integer], texts: pa.Array) -> pa.DictionaryArray:
-    """Returns a dictionary column. There are few distinct texts, and pages are decoded when they are sent."""
     return pa.DictionaryArray.from_arrays(pa.array(codes), texts)
 
 

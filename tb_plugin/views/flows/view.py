@@ -70,7 +70,6 @@ class FlowsAnalysis(DeclaredView, entry=VIEW):
 
 
 def _kinds(params: Params) -> Bool:
-    """Returns which kinds are requested, by default all. Raises BadRequest."""
     names = params.get("kinds").split(",") if params.get("kinds") else KINDS
     if unknown := set(names) - set(KINDS):
         raise BadRequest(f"No such arrow: {min(unknown)[:40]}.", "kinds", f"Kinds are {', '.join(KINDS)}.")
@@ -128,8 +127,6 @@ def arrows_of(trace: TraceTable) -> Arrows:
 
 
 def _touching(trace: TraceTable, arrows: Arrows, start: int, end: int) -> Int64:
-    """Returns the arrows with an end in ``[start, end)``, sorted by the time of their heads."""
-
     def inside(rows: Int32) -> Bool:
         begins = trace.start_ns[rows]
         return touching(begins, begins + trace.dur_ns[rows], start, end)
@@ -170,7 +167,6 @@ def _chain(trace: TraceTable, arrows: Arrows, event: int) -> list[Int64]:
 
 
 def _is_link(arrows: Arrows) -> Bool:
-    """Returns whether each arrow is a link: forward to backward, or recorded."""
     linked: Bool = (arrows.kind == AUTOGRAD) | (arrows.kind == RECORDED)
     return linked
 
@@ -195,7 +191,6 @@ def _tails_inside(trace: TraceTable, arrows: Arrows, events: Int64) -> Int64:
 
 
 def _links_around(trace: TraceTable, arrows: Arrows, row: int) -> tuple[Int64, int]:
-    """Returns the links of the nearest enclosing operator that has any, and that operator."""
     linked = np.flatnonzero(_is_link(arrows))
     while row != MISSING:
         found = linked[(arrows.tail[linked] == row) | (arrows.head[linked] == row)]

@@ -179,7 +179,6 @@ class _Found:
 
 @remembered
 def _all_gaps(trace: TraceTable) -> _Found:
-    """Returns all stream gaps, then all device gaps that are not also stream gaps."""
     rows = covered_work(trace)
     rows = rows[stable_order(trace.track[rows])]
     track, start, end = trace.track[rows], trace.start_ns[rows], trace.ends(rows)
@@ -323,7 +322,6 @@ class _HostActivity:
     late: Bool
     """Whether the launch started in the second half of the gap. If so, only activity before the launch counts."""
     waits: Bool
-    """Whether the longest call of this name waits for a device."""
     name: Int64
     operator: Int64
     time_ns: Int64

@@ -36,7 +36,7 @@ class Work:
     """As ``Replays.node``."""
     dur_ns: Int64
     tie: UInt8
-    """How the work was matched to an operator, module or phase (``Tie``)."""
+    """Kind of match to an operator, module or phase (``Tie``)."""
     operator: Int32
     """Index of the operator in ``scopes``."""
     module: Int32
@@ -151,6 +151,6 @@ def labels_of(replays: Replays) -> list[str]:
 
 
 def tied_times(work: Work) -> dict[Tie, int]:
-    """Returns the device time for each way of matching. The times add up to the total."""
+    """Returns the device time of the work for each kind of match. The times add up to the total."""
     total = sum_by(work.tie, work.dur_ns, len(Tie))
     return {tie: int(total[tie]) for tie in Tie if tie != Tie.LAUNCHED}

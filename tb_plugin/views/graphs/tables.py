@@ -255,7 +255,6 @@ def _firsts(of: Int64, count: int) -> Int64:
 
 
 def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
-    """Returns the most common way of matching for each graph, by device time, and its time with known operators."""
     work = account.work
     tied = sum_by(work.graph, np.where(work.operator != MISSING, work.dur_ns, 0), count)
     by_tie = np.zeros((count, len(Tie)), np.int64)
@@ -264,7 +263,6 @@ def _most(account: Account, count: int) -> tuple[npt.NDArray[np.intp], Int64]:
 
 
 def _around(trace: TraceTable, account: Account, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Returns the phase, module and Python line that enclose most launches of each graph."""
     call = account.call.astype(np.int32)
     lines = code_lines(trace)
     phase = trace.strings.take(_commonest(groups, annotation_around(trace, call)))

@@ -139,7 +139,6 @@ def _answer(device: DeviceLevels, steps: Steps) -> Notice:
 
 
 def _live(device: DeviceLevels, steps: Steps, params: Params) -> Series:
-    """Returns the bytes of the selected stack at each step, by default of the stack that grows most."""
     growth = growth_of(device)
     requested = int_param(params, "stack")
     leaks = growth.leaks()

@@ -160,7 +160,6 @@ def _summary(idle: _Chosen) -> Figures:
 
 
 def _answer(idle: _Chosen) -> Notice:
-    """Returns the one or two largest causes in words; the second must be at least 10 % of the idle time."""
     keys = [f"idle_{word_of(cause)}_ns" for cause in idle.causes]
     largest = [i for i, cause in enumerate(idle.causes[:2]) if not i or 10 * idle.total(cause) >= idle.idle_ns]
     whiles = [f"{{{keys[i]}}} while {TITLES[idle.causes[i]][1].rstrip('.')}" for i in largest]
@@ -318,7 +317,6 @@ def _listed(trace: TraceTable, device: int, account: Account, windows: Ranges) -
 
 
 def _host(trace: TraceTable, start: Int64, end: Int64, following: Int64) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Returns the longest activity of the launching thread in each gap, its operator and its Python line."""
     lines = code_lines(trace)
     name, _, row = host_of(trace).did_before(following, start, end)
     around = np.append(trace.operator, MISSING)[row]

@@ -1,8 +1,8 @@
 """Repeated kernel sequences: candidates for fusion or CUDA graphs.
 
-Sequences of n kernels are built from frequent sequences of n - 1 kernels. Their number combines the numbers of the
-two shorter sequences, without the last and without the first kernel. The cost of each length thus depends only on
-the sequences that are still frequent.
+Sequences of n kernels are built from frequent sequences of n - 1 kernels. The number of a sequence combines the
+numbers of two shorter sequences: the one without its last kernel and the one without its first. Each length
+therefore costs only as much as there are frequent sequences left.
 """
 
 from __future__ import annotations
@@ -143,7 +143,6 @@ class _Frequent:
 
     @property
     def first(self) -> Int64:
-        """Returns the first occurrence of each sequence."""
         first: Int64 = self.at[np.cumsum(self.count) - self.count]
         return first
 

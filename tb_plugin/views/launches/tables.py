@@ -80,7 +80,6 @@ def _grouped(
 
 
 def _latencies(launches: Launched, groups: Groups) -> list[pa.Array]:
-    """Returns the median and the 95th percentile of launch latencies on an empty queue, per group; null without any."""
     empty = np.flatnonzero(~launches.is_queued)
     inner = group(groups.of[empty])
     found = []

@@ -163,7 +163,6 @@ def _chosen(trace: TraceTable, selected: npt.NDArray[np.bool_]) -> _Chosen:
 
 
 def _frame(trace: TraceTable, calls: _Chosen, name: str, title: str, by: tuple[str, ...]) -> Frame:
-    """Returns the calls grouped by ``by``, sorted by device idle time if known, otherwise by their own time."""
     groups = group(*(calls.keys[key][0] for key in by))
     texts = {key: _texts(groups, *calls.keys[key]) for key in by}
     numbers = _numbers(trace, calls, groups)

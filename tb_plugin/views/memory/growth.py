@@ -67,7 +67,7 @@ CACHE = Check(
 class _Remaining:
     """Blocks that outlive their step, one row per owner and step.
 
-    The last step is left out: its blocks may still be released in the next step.
+    The last step is excluded: its blocks may still be released in the next step.
     """
 
     owner: Int64

@@ -19,7 +19,8 @@ Bool = npt.NDArray[np.bool_]
 class Outline:
     """Times to draw.
 
-    The value at each time is the one after event ``at`` (-1: before the first event), if ``recorded``.
+    ``at`` is the event whose value is drawn (-1: the value before the first event). Values are unknown where
+    ``recorded`` is False.
     """
 
     time_ns: Int64

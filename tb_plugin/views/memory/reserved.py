@@ -166,8 +166,9 @@ def varying_share(steps: StepBlocks) -> float:
 
 
 def oscillation_of(scene: Scene, device: Device, calls: DriverCalls) -> Notice | None:
-    """Returns the finding on reserved memory that shrinks and grows again, with the operator that requests most;
-    None if there is none.
+    """Returns the finding on reserved memory that shrinks and grows again; None if there is none.
+
+    The finding names the operator with the largest request after a drop.
     """
     swings = swings_of(device, scene.window)
     if swings is None:

@@ -115,7 +115,6 @@ def varying_shapes(scene: Scene, device: Device, times: Ranges, is_only_device: 
 
 
 def _steps_of(of: Int64, step: Int32, count: int) -> Int64:
-    """Returns the number of steps in which each group occurs."""
     if not len(of):
         return np.zeros(count, np.int64)
     once = group(of, step).first

@@ -28,7 +28,9 @@ _NO_OWNER = {
 
 
 def peak_names(scene: Scene, device: Device, peak: Peak) -> tuple[str, str]:
-    """Returns the operator that allocated last at the peak, with its top-level operator, and its module ("" = none)."""
+    """Returns the operator whose allocation led to the peak, with its top-level operator, and its module ("" =
+    none).
+    """
     if peak.from_before:
         return BEFORE if peak.at < 0 else "(before the window)", ""
     event = device.record[[peak.at]]

@@ -35,7 +35,6 @@ class StepBlocks:
     event: Int64
     """Index of the allocation among all memory events of the trace."""
     step: Int32
-    """Index of the step."""
     bytes: Int64
     outlives: Bool
     stays: Bool

@@ -42,9 +42,7 @@ class Totals:
     """Bytes for each key of LEVELS; -1 = not reported at that time."""
 
     def peak(self, key: str, window: MemoryRange) -> tuple[int | None, int | None]:
-        """Returns the maximum in a window and the time when it is first reached; (None, None) if nothing is
-        reported.
-        """
+        """Returns the maximum in a window and the time when it is first reached; None if nothing is reported."""
         values = self.levels.get(key)
         if values is None:
             return None, None
@@ -212,7 +210,10 @@ def devices_figures(every: Sequence[Totals], window: MemoryRange) -> Figures:
 
 
 def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) -> Figures:
-    """Returns the peaks of the ``chosen`` allocator and their times; if empty, the reserved peak of each allocator."""
+    """Returns the peaks of the ``chosen`` allocator and their times.
+
+    Without one, returns the reserved peak of each allocator.
+    """
     device = every[0].device if every else ""
     if not chosen:
         return structs.replace(peaks_figures(every, window), name="allocator_peaks", title="Peaks", subtitle=device)
@@ -228,10 +229,9 @@ def chosen_figures(every: Sequence[Totals], chosen: str, window: MemoryRange) ->
 
 
 def totals_curve(every: Sequence[Totals], chosen: str, window: MemoryRange, width: int) -> Series:
-    """Returns the curves of the ``chosen`` allocator; if empty, the reserved bytes of each. Raises BadRequest for
-    an unknown one.
+    """Returns the curves of the ``chosen`` allocator. Without one, returns the reserved bytes of each allocator.
 
-    The curves include the extremes of every pixel column.
+    Downsampling keeps the extremes of every pixel column. Raises BadRequest for an unknown allocator.
     """
     some = [one for one in every if not chosen or one.name == chosen]
     if not some:

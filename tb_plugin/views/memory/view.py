@@ -187,7 +187,7 @@ def _select_devices(trace: TraceTable, devices: list[Device], name: str) -> list
 
 
 def _curve_of(device: Device, window: MemoryRange, width: int) -> Series:
-    """Returns allocated and reserved bytes over the window. It includes the extremes of every pixel column.
+    """Returns allocated and reserved bytes over the window. Downsampling keeps the extremes of every pixel column.
 
     Between selected steps that are not adjacent, values are null.
     """

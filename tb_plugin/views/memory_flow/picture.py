@@ -53,7 +53,7 @@ def _within(params: Params, keys: tuple[str, str], first: int, last: int) -> tup
 
 
 def map_of(flow: MemoryFlow, part: Part) -> MemoryFlowMap:
-    """Returns the rectangles in a part. If there are too many, only those that look largest."""
+    """Returns the rectangles in a part. If there are too many, only the largest are listed; a grid marks the others."""
     offset = flow.offset
     seen = (flow.start_ns <= part.end_ns) & (flow.end_ns >= part.start_ns)
     seen &= (offset <= part.high) & (offset + flow.size >= part.low)

@@ -23,7 +23,7 @@ class MemoryStates(DeclaredView, entry=VIEW):
     """Training states on the accelerator with the most allocator events; without one, on the host."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
-        """Returns the parameters that ``part`` depends on: the steps. They are only reported, and select nothing."""
+        """Returns the parameters that ``part`` depends on: the steps. They do not filter blocks."""
         return (params.steps,)
 
     def part(self, trace: TraceTable, params: Params) -> Part:

@@ -31,8 +31,8 @@ TIMES = ("device_total_ns", "backward_device_total_ns", "host_total_ns", "backwa
 class Compiled:
     """Selected calls of compiled regions, and their modules. All indices are -1 if there is none.
 
-    ``owner`` is the innermost module call enclosing each region call. ``wrapper`` is the call of the wrapper module
-    that replaces each module call.
+    ``owner`` is the innermost module call enclosing each region call. ``wrapper`` is, for each call of a wrapped
+    module, the call of its wrapper.
     """
 
     calls: HostCalls
@@ -128,7 +128,6 @@ def regions_frame(trace: TraceTable, modules: HostCalls, compiled: Compiled) -> 
 
 
 def _first_known(values: Int32, groups: Groups) -> Int64:
-    """Returns the first value of each group that is not -1; -1 if there is none."""
     found = np.full(len(groups), MISSING, np.int64)
     known = np.flatnonzero(values != MISSING)[::-1]
     found[groups.of[known]] = values[known]

@@ -79,8 +79,6 @@ TIMES = ("host_self_ns", "host_total_ns", "device_self_ns", "device_total_ns")
 
 @dataclass(frozen=True)
 class _Shown:
-    """Columns to show for a trace."""
-
     device: bool
     units: str
     """The vendor's name for matrix units; "" if there are none."""

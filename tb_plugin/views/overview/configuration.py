@@ -110,7 +110,7 @@ def _devices(data: Mapping[str, object]) -> str:
 
 
 def _version(key: str, value: object) -> str:
-    """Returns a version as text: CUDA 12080 is 12.8; HIP versions have 7 digits after the major version."""
+    """Returns a version number as text: CUDA 12080 is 12.8, HIP 60140092 is 6.1.40092."""
     if (
         key.startswith(("cuda", "cupti"))
         and isinstance(value, int)

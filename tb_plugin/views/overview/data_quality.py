@@ -281,7 +281,6 @@ def _device_events(trace: TraceTable) -> list[Notice]:
 
 
 def _why_without(trace: TraceTable, rows: Int64) -> str:
-    """Returns why device work has no operator, and the fix if most of it is replayed."""
     dur = trace.dur_ns[rows]
     if has_replays(trace) and 2 * int(dur[np.isin(rows, origins_of(trace).work)].sum()) > int(dur.sum()):
         return f"Most of it belongs to graph replays. {trace.recorder.todo('capture_missing')}".rstrip()
@@ -442,7 +441,6 @@ def _format(trace: TraceTable) -> list[Notice]:
 
 
 def _phases(trace: TraceTable) -> list[Notice]:
-    """Returns the notice that there are too many annotations; the Phases view and the phase filter ignore the rest."""
     deep = int((annotation_rows(trace) & ~looked_into(trace)).sum())
     if not deep:
         return []

@@ -176,7 +176,7 @@ def steps_breakdown(device: str, found: DeviceSteps, title: str) -> Breakdown:
 
 
 def reported_breakdowns(means: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, Breakdown]]:
-    """Yields device id and mean reported step of each device."""
+    """Yields the id of each device and a bar of its mean reported step."""
     for device, mean in means.items():
         if not {"computing_ns", "exposed_ns", "free_ns"} <= mean.keys():
             continue

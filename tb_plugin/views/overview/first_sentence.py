@@ -86,14 +86,12 @@ class Cost:
     category: str
     part_ns: int
     name: int
-    """String id of the name with the longest time, where only the innermost row counts at each moment; MISSING =
-    none.
-    """
+    """String id of the name with the longest time; MISSING = none. Of nested rows, only the innermost counts."""
     name_ns: int
     caller: int
-    """String id of the operator that launched or called most of it; MISSING = unknown."""
+    """String id of the operator that launched or called most of that time; MISSING = unknown."""
     line: str | None
-    """Python line that launched or called most of it; None = unknown."""
+    """Python line that launched or called most of that time; None = unknown."""
     row: int
     """Row of that name with the longest time in the category; MISSING = none."""
 
@@ -109,7 +107,7 @@ def _part(trace: TraceTable, category: str) -> Ranges:
 
 
 def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chosen: Chosen) -> Cost | None:
-    """Returns the largest cost in the category that limits the program; None if there is no such category."""
+    """Returns the largest cost in the category that limits the program; None if no category does."""
     if verdict is None or not verdict.category:
         return None
     category, part_ns = verdict.category, verdict.part_ns
@@ -134,7 +132,7 @@ def largest_cost(trace: TraceTable, steps: Steps, verdict: Verdict | None, chose
 def _line(trace: TraceTable, rows: Int64, time: Int64) -> str | None:
     """Returns the Python line with most of the time of these rows, or of their launches.
 
-    Returns None if most of that time has no known line, because the result would blame a minor line.
+    Returns None if most of that time has no known line. Otherwise a minor line would be blamed.
     """
     if of_kind(trace.kind[rows], EventKind.PYTHON).all():
         return None
@@ -176,7 +174,7 @@ def _operators(trace: TraceTable, rows: Int64) -> npt.NDArray[np.integer]:
 def cost_notices(
     trace: TraceTable, steps: Steps, cost: Cost | None, findings: Findings, chosen: tuple[str, ...] | None
 ) -> list[Notice]:
-    """Returns the answer about the program's limit; empty if there is none."""
+    """Returns the sentence about what limits the program; empty if nothing does."""
     verdict = findings.verdict
     if verdict is None:
         return []
@@ -253,7 +251,7 @@ _REPORTED_PARTS: dict[Limit, tuple[str, str]] = {
 
 
 def reported_cost(trace: TraceTable, chosen: tuple[str, ...] | None) -> list[Notice]:
-    """Returns the answer about the program's limit, from reported step times; empty if none are reported."""
+    """Returns the sentence about what limits the program, from reported step times; empty if none are reported."""
     table = reported_steps(trace, chosen)
     length = reported_step_length(table)
     if not length:
@@ -280,7 +278,7 @@ def _failure(trace: TraceTable, chosen: tuple[str, ...] | None) -> Notice:
 
 
 def _mid_flight(trace: TraceTable, steps: Steps, verdict: Verdict) -> list[Notice]:
-    """Returns the notice on work launched before the recording, if it takes at least a tenth of the steps."""
+    """Returns the notice on work launched before the recording, if it takes at least a tenth of the step time."""
     time, count = measure(verdict.earlier), max(len(steps.label), 1)
     if time < MIN_EARLIER * verdict.total_ns:
         return []
@@ -313,7 +311,6 @@ def _devices_and_verb(trace: TraceTable) -> str:
 
 
 def _launching(findings: Findings) -> list[Figure]:
-    """Returns the time between launches and the median kernel time, if launches take longer than kernels."""
     keys = ("launch_every_ns", "kernel_median_ns")
     return [
         figure

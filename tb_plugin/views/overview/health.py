@@ -62,7 +62,6 @@ def _links(trace: TraceTable) -> list[Figure]:
 
 
 def _edges(trace: TraceTable) -> list[Figure]:
-    """Returns how much later the device recording starts and ends than the CPU recording."""
     work = of_kind(trace.kind, *DEVICE_WORK)
     host = of_kind(trace.kind, EventKind.OPERATOR, EventKind.RUNTIME)
     if not work.any() or not host.any():

@@ -70,7 +70,7 @@ TOTAL = Metric("total_ns", "Total", "ns", METRICS["step_total_ns"].definition, M
 
 
 class Overview(DeclaredView, entry=VIEW):
-    """The first page."""
+    """The first page about a trace."""
 
     def part_key(self, params: Params) -> tuple[object, ...]:
         """Returns the parameters that ``part`` depends on."""
@@ -161,7 +161,6 @@ class Overview(DeclaredView, entry=VIEW):
 def _range_page(
     trace: TraceTable, breakdown: StepShares, selection: Selection, facts: dict[str, Number], parts: Isolation
 ) -> Part:
-    """Returns the page of a trace that contains only ranges. Rules do not apply to such traces."""
     nothing: tuple[dict[str, Payload], dict[str, Frame]] = ({}, {})
     said, frames = parts.run("Ranges", lambda: ranges_payloads(trace), nothing)
     cards = _trace_cards(trace, breakdown, NO_STEPS, parts)
@@ -207,7 +206,6 @@ def _step_title(steps: Steps) -> str:
 
 
 def _headline(trace: TraceTable, breakdown: StepShares, ratios: dict[str, DeviceRatios], window: str) -> Figures:
-    """Returns the figures that apply to this trace, such as data loading only if there is a data loader."""
     recorded, count = trace.steps.recorded, len(breakdown.label)
     total = float(breakdown.total.mean()) if count else None
     subtitle = counted(count, "step") if recorded else "no steps recorded"

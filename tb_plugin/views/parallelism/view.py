@@ -127,7 +127,6 @@ def _frame(data: dict[str, Int64]) -> Frame:
 
 
 def _facts(trace: TraceTable, selection: Selection, data: dict[str, Int64]) -> dict[str, Number]:
-    """Returns the time of each parallelism method in use, and the imbalance if sizes are recorded."""
     facts: dict[str, Number] = {}
     every = roles_of(trace)
     chosen = selection.rows[every.row]

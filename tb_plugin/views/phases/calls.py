@@ -24,7 +24,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Device work and the calls that contain it. Work ``item[i]`` is in call ``call[i]``."""
+    """Work and the calls that contain it. Work ``item[i]`` is in call ``call[i]``."""
 
     start: Int64
     end: Int64

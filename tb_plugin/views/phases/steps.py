@@ -1,4 +1,4 @@
-"""Times of phases in each step, and bars of them."""
+"""Phase times per step, as a table and as bars."""
 
 from __future__ import annotations
 

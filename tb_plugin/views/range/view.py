@@ -140,7 +140,7 @@ def _by_name(trace: TraceTable, rows: Int64, begins: Int64, ends: Int64, length_
 def _once(trace: TraceTable, rows: Int64, name: Int64, begins: Int64, ends: Int64) -> Int64:
     """Returns the time of each event inside the range.
 
-    Of nested events with the same name and thread, the outer one counts.
+    Time in nested events of the same name and thread counts once.
     """
     inside = ends - begins
     among = np.flatnonzero(of_kind(trace.kind[rows], *_NESTING_KINDS))

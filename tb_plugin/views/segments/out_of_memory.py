@@ -51,8 +51,9 @@ def oom_moments_frame(device: DeviceLevels, found: list[RunningOut]) -> Frame:
 
 
 def obstacles_frame(device: DeviceLevels, one: RunningOut | None) -> Frame:
-    """Returns, for each segment, the blocks to release for the request to fit: the adjacent blocks with the fewest
-    live bytes.
+    """Returns the blocks that prevent a request from fitting, one row per segment.
+
+    Each row has the adjacent blocks that would have to be released, those with the fewest live bytes.
     """
     snapshot = device.snapshot
     moment = one.moment if one else moment_at(device, MISSING)

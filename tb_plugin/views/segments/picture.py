@@ -125,7 +125,6 @@ def _pieces(moment: Moment) -> tuple[Int64, int]:
 
 
 def _largest(size: Int64, first: Int64, count: Int64) -> Int64:
-    """Returns the largest block of each piece."""
     if len(first) == len(size):
         return first
     piece = np.repeat(np.arange(len(first)), count)
@@ -139,7 +138,6 @@ def _sums(size: Int64, first: Int64) -> Int64:
 
 
 def _distinct(texts: pa.Array) -> tuple[list[str], Int64]:
-    """Returns the distinct texts, and the index of each text among them; -1 for null."""
     encoded = texts.dictionary_encode()
     places = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int64)
     return encoded.dictionary.to_pylist(), places

@@ -101,7 +101,6 @@ class Segments(DeclaredView, entry=VIEW):
 
 
 def _answer_of(moment: Moment, oom: RunningOut | None) -> Notices:
-    """Returns the answer about a moment. ``oom`` is the failed request at that event, if any."""
     if oom is not None:
         text, figures = sentence_of(oom)
         notices = [Notice("segments_moment", "high", text, "", figures)]
@@ -165,7 +164,6 @@ WIDTH = 1000
 
 
 def _reserved_of(device: DeviceLevels) -> Series:
-    """Returns the reserved bytes of each stream and pool, at each event that changes them."""
     begin, end, size = (device.segment(name).astype(np.int64) for name in ("begin", "end", "size"))
     keys = np.stack((device.segment("pool"), device.segment("stream")), axis=1)
     found, of = np.unique(keys, axis=0, return_inverse=True)

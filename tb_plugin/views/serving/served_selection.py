@@ -36,7 +36,7 @@ class Taken:
     is_steady: bool
 
     def of(self, mode: Mode, *, told: bool = False) -> Int64:
-        """Returns the selected steps of a mode. With ``told``, only those used for decode figures."""
+        """Returns the selected steps of a mode. With ``told``, returns only those used for decode figures."""
         steps = self.figure_steps if told else self.steps
         return steps[in_mode(self.trace, mode)[steps]]
 

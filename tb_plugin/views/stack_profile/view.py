@@ -121,7 +121,7 @@ def _selected_profiles(profile: StackProfile, params: Params) -> tuple[int, ...]
 
 @remembered
 def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
-    """Returns the merged stacks of some profiles of the file; of all if ``threads`` is empty."""
+    """Returns the merged stacks of some profiles of the file. An empty ``threads`` selects all."""
     found = profile.places
     some = np.flatnonzero(np.isin(found.thread, threads)) if threads else np.arange(len(found.label))
     parent = places_of(some, len(found.label))[found.parent[some]]
@@ -146,7 +146,6 @@ def laid(profile: StackProfile, threads: tuple[int, ...]) -> Laid:
 
 
 def _threads(profile: StackProfile) -> Frame:
-    """Returns the profiles of the file, largest first; none if the file has only stacks without a profile name."""
     sums = np.zeros(len(profile.threads), np.int64)
     np.add.at(sums, profile.places.thread, profile.places.own)
     order = np.argsort(-sums, kind="stable") if profile.threads != ("",) else np.zeros(0, np.int64)

@@ -71,7 +71,7 @@ def around(
     trace: TraceTable, row: Int64, parent: Int32, thread: Int32, kind: Int64, label: Int64, *, python: bool, fold: str,
     single: bool,
 ) -> Frames:  # fmt: skip
-    """Returns the calls, with the frames of their recorded stacks as callers instead of other enclosing calls.
+    """Returns the calls and the frames of their recorded stacks, which replace other callers.
 
     Of nested calls, only the outermost stack is used. With ``python``, only Python frames are returned: an operator
     is replaced by the frame that called it, and named ranges remain. With ``single``, each call has its own frames;

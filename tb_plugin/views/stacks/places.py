@@ -51,7 +51,7 @@ class _Calls:
 def merged(
     trace: TraceTable, selection: Selection, choice: Choice, by_thread: bool = False, most: int | None = None
 ) -> Places:
-    """Returns the merged stacks of the selected calls, separately per thread if ``by_thread`` or sorted by time.
+    """Returns the merged stacks of the selected calls. Threads are separate if ``by_thread``, or if sorted by time.
 
     Enclosing frames may start before the selected steps. ``most`` limits the number of places; those with the most
     time are returned. Raises BadRequest for an unknown thread.

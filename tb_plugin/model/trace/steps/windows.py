@@ -150,7 +150,7 @@ def _complete(count: Int64, modes: npt.NDArray[np.uint8] | None = None) -> int:
     """Returns the number of complete steps: the profiler often stops before the last steps' device work is
     recorded.
 
-    A step is compared with the previous step of the same mode. Steps without requests have no work.
+    A step is compared with the previous step of the same mode. Idle server steps are complete without work.
     """
     if len(count) < 2 or not count.any():
         return len(count)

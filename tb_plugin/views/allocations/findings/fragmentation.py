@@ -169,7 +169,6 @@ def _pinning(device: DeviceLevels, free: Free) -> tuple[int | None, int]:
 
 
 def _private(device: DeviceLevels, free: Free) -> tuple[str | None, int]:
-    """Returns the private pool with the most free bytes (None if there is no private pool), and these bytes."""
     is_private = np.array([pair != (0, 0) for pair in device.snapshot.pools] + [False], np.bool_)
     rows = np.flatnonzero(is_private[free.pool])
     if not len(rows):

@@ -79,7 +79,7 @@ class Lines:
 
     text: tuple[str, ...]
     number: Int64
-    """Line number in ``text`` for each stack; the last entry serves stack -1."""
+    """Index into ``text`` for each stack; the last entry is for stack -1."""
 
     def of(self, stack: npt.NDArray[np.integer]) -> Int64:
         """Returns the index of the line of each stack."""
