@@ -23,11 +23,11 @@ from tb_plugin.views.active_memory.layers import Layer, has_private_pools, layer
 Int64 = npt.NDArray[np.int64]
 
 COLUMNS = 512
-# Blocks count from the peak over 2 to this power on, unless another detail is requested.
+# Default detail: blocks of at least peak / 2**DETAIL bytes are listed.
 DETAIL = 11
-# Blocks per tile, those of the largest area.
+# Maximum number of blocks per tile. Those with the largest area are listed.
 MOST = 20_000
-# Blocks per tile at the default detail: three tiles are visible, and a browser draws them within a frame.
+# Maximum number of blocks per tile at the default detail. A browser draws three such tiles within a frame.
 USUAL = 10_000
 
 
@@ -169,7 +169,7 @@ def _blocks(layer: Layer, events: Int64, least: int, most: int) -> tuple[Int64, 
     if not len(events):
         return none, none, none, 0
     begin, end = layer.begin, layer.end
-    # Rows are in order of their starts: later rows have not started yet.
+    # Rows are sorted by start, so later rows have not started yet.
     began = int(np.searchsorted(begin, events[-1], side="right"))
     near = np.flatnonzero(end[:began] > events[0])
     first, last = _columns(events, begin[near]), _columns(events, end[near])

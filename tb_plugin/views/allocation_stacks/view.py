@@ -22,7 +22,7 @@ from tb_plugin.views.allocation_stacks.places import Places, places_of_stacks
 Int64 = npt.NDArray[np.int64]
 
 OWN = ("device", "at", "against", "of", "by")
-# Places with most bytes; ``Tree.total_nodes`` counts all.
+# Maximum number of places, those with most bytes. ``Tree.total_nodes`` is the number of all places.
 NODES_SENT = 10_000
 # ``held``: allocated at the moment. With a second moment ``made``: allocated in between; ``left``: of these, not
 # released at the later one.

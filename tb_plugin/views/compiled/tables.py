@@ -37,10 +37,10 @@ def regions_frame(trace: TraceTable, selection: Selection) -> Frame:
     chosen = selection.rows[compiled.row] & (compiled.region != MISSING)
     groups = group(trace.name[row].astype(np.int64))
     number = [number_of(trace, int(name)) for name in trace.name[row[groups.first]]]
-    # Regions that only compiled count too.
+    # Include regions that were only compiled.
     number += [compiled.names[i] for i in np.unique(compiled.region[chosen]).tolist()]
     calls = host_calls(trace, selection, called_of(trace, row))
-    # Regions that only exist in a capture count too.
+    # Include regions that only exist in a capture.
     keyed = group(calls.key)
     named = [number_of(trace, int(name)) for name in calls.key[keyed.first]]
     number = list(dict.fromkeys([*number, *named]))

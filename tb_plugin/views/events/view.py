@@ -150,7 +150,7 @@ def _fact(
 
 def _event_payloads(trace: TraceTable, row: int) -> dict[str, Payload]:
     payloads: dict[str, Payload] = {"event": _about(trace, "event", "Event", row)}
-    # The captured operator says more than the launch of the graph.
+    # The captured operator is more informative than the launch of the graph.
     origin = Origin(trace, row)
     if origin:
         payloads["origin"] = origin.figures()

@@ -34,7 +34,7 @@ METRICS = SHARED.adding(
         },
     )
 )
-# Longest first: each has dozens of facts.
+# Maximum number of listed kernels, longest first. Each has dozens of properties.
 MOST_ROWS = 100_000
 STATISTICS = ("calls", "total_ns", "total_share", "mean_ns", "min_ns", "max_ns", "p50_ns", "p99_ns")
 _NOT_STATED = "not stated"

@@ -26,7 +26,7 @@ Bool = npt.NDArray[np.bool_]
 LONGEST, LEAST = 16, 5
 COMPARED, LISTED = 500, 200
 """Maximum number of sequences to compare (longest gap time first), and to list."""
-# Searches in the remaining kernels.
+# Maximum number of searches. Each one uses the kernels that earlier ones left.
 ROUNDS = 4
 
 
@@ -105,7 +105,7 @@ def _stream(trace: TraceTable, chosen: Bool) -> _Stream:
     continues = counts[:-1] & counts[1:] & (stream[:-1] == stream[1:])
     continues &= ~_waited_between(trace, start, call)
     gap = np.maximum(np.where(stream[:-1] == stream[1:], start[1:] - end[:-1], 0), 0)
-    # Adjacent kernels are adjacent among all work if they are joined.
+    # Joined kernels stay adjacent when other work is removed.
     counted_rows = np.flatnonzero(counts)
     before = np.append(0, np.cumsum(gap))
     symbol = group(stream[counted_rows], trace.name[work[counted_rows]]).of

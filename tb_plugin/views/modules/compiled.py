@@ -86,7 +86,7 @@ def compiled_summary(
             code.setdefault(int(node[one]), trace.strings[source])
     stood = np.flatnonzero(compiled.wrapper != MISSING)
     places = groups.of[compiled.wrapper[stood]]
-    # The wrapped module says more than the code of its region.
+    # The name of the wrapped module is more informative than the code of its region.
     for one in group(places).first.tolist() if len(stood) else []:
         code[int(places[one])] = module_label(trace.strings[int(trace.name[modules.row[stood[one]]])])
     return {

@@ -38,7 +38,7 @@ METRICS = OF_RULE.adding(
 )
 UNKNOWN = "Not stated"
 _REST = "Other cores"
-# Real devices have eight.
+# Real devices have eight kinds.
 _MAX_CORE_KINDS = 9
 _COLOURS = 10
 _SLUG = re.compile(r"[^a-z0-9]+")

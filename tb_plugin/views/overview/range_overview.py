@@ -20,7 +20,7 @@ from tb_plugin.model.trace.table import TraceTable
 from tb_plugin.payloads import Figures, Link, Notice, Notices, Payload, Sort
 from tb_plugin.views.overview.metrics import METRICS
 
-# Stacks lists all.
+# The Stacks view lists all.
 LISTED = 20
 
 Int64 = npt.NDArray[np.int64]

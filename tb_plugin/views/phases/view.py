@@ -81,7 +81,7 @@ def _columns(found: PhaseCalls) -> list[str]:
 def _table(found: PhaseCalls, keys: list[str]) -> Frame:
     groups = group(found.of)
     data: dict[str, object] = {"phase": _labels(found, groups), **sums_of(found, groups)}
-    if not len(found.busy):  # without device work, idle time means nothing
+    if not len(found.busy):  # without device work, idle time is meaningless
         del data["phase_idle_ns"], data["phase_device_ratio"]
     table = pa.table({key: pa.array(values, pa.string() if key == "phase" else None) for key, values in data.items()})
     return Frame(

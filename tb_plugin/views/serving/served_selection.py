@@ -20,7 +20,7 @@ from tb_plugin.model.trace.table import TraceTable
 
 Int64 = npt.NDArray[np.int64]
 
-# Cause of a slow step whose device is not idle longer.
+# Cause of a slow step whose device is not idle for longer than usual.
 WORK = "Its own work"
 
 

@@ -127,7 +127,7 @@ def _batch(found: Taken) -> str:
     return "" if low == MISSING else f"batch {low}" if low == high else f"batch {low} to {high}"
 
 
-# Fewer decode steps are not typical.
+# Fewer decode steps are not representative.
 FEW = 4
 _MAKING = (Mode.DECODE, Mode.MIXED)
 

@@ -23,7 +23,7 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 from tb_plugin.payloads import CoverageInfo, Figures, Notice, Notices, Payload, Sort, Table, Unit, View
 from tb_plugin.views.stack_profile import VIEW
 
-# Places with the largest values; ``Tree.total_nodes`` counts all.
+# Maximum number of places, those with the largest values. ``Tree.total_nodes`` is the number of all places.
 NODES_SENT = 10_000
 FILE = "the file"
 _UNITS: dict[str, Unit] = {"ns": "ns", "bytes": "bytes", "samples": "count", "nodes": "count", "value": "count"}

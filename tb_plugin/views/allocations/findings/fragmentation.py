@@ -20,9 +20,9 @@ from tb_plugin.payloads import Link, Notice
 from tb_plugin.rules._base import percent
 from tb_plugin.rules._checks import Check
 
-# Constant shapes leave less: remainders of segments.
+# Share of reserved memory. Constant shapes leave less unused: only the remainders of segments.
 UNUSED_SHARE = 0.2
-# A few segments of 20 MiB leave less in any program.
+# In any program, a few segments of 20 MiB may leave less than this unused.
 UNUSED_BYTES = 64 << 20
 SEVERE_UNUSED = 0.4
 # Block sizes of the caching allocator are multiples of this. Other sizes come from a profile that was converted to a
