@@ -101,9 +101,9 @@ class Flight:
 def assembled(raw: RawFlight) -> Flight:
     """Sorts the records by number and derives which calls have finished, and their durations.
 
-    A call has finished if its state is "completed", if the recorder retired it, or if the rank reports a later
-    collective as completed. The last test is needed because some backends never update the state beyond
-    "scheduled". Reported progress beyond the newest record is ignored.
+    A call has finished if its state is "completed" or if the recorder retired it. Some backends never update the
+    state beyond "scheduled". A call has therefore also finished if the rank reports a later collective as
+    completed. Reported progress beyond the newest record is ignored.
     """
     records = raw.records.sort_by("record")
     past = {status.group_number: status.completed for status in raw.status}

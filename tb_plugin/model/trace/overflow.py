@@ -35,8 +35,7 @@ def overflowed(rows: Rows) -> Clipped:
 
     Work is implausible if it is longer than ``LEAST_NS`` and than ``ABSURD`` times the rest of the trace. Its end
     becomes the start of the next work on its stream. The last work of such a stream ends with the rest of the
-    trace. The rest of the trace lasts from the first start to the last start or to the last end on the CPU,
-    whichever is later.
+    trace. The rest of the trace ends with the last start of any event or the last end on the CPU.
     """
     nothing = np.empty(0, np.int64)
     if not len(rows.start):

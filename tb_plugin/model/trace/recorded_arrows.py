@@ -47,10 +47,9 @@ def bound(
 ) -> tuple[Arrows, int]:
     """Attaches the ends of arrows to rows. Returns the arrows, and how many have an end without an event.
 
-    ``rows`` are sorted by start, then longest first. An end is attached to an event that starts at its time, but
-    not to one that ends then, unless the event has no duration. This follows "Flow events" in Chrome's trace event
-    format. If host and device tracks share ids, the host is tried first. ``position`` is the sorted index of each
-    row in file order (-1 = excluded).
+    ``rows`` are sorted by start, then longest first. An event includes its start time but not its end time, unless
+    it has no duration. This follows "Flow events" in Chrome's trace event format. If host and device tracks share
+    ids, the host is tried first. ``position`` is the sorted index of each row in file order (-1 = excluded).
     """
     if not len(ends.name):
         return Arrows(), 0

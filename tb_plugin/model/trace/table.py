@@ -137,7 +137,10 @@ class CollectiveArgs:
 
 @dataclass(frozen=True, eq=False)
 class MemoryEvents:
-    """Allocator events, sorted by time. They are not rows of the trace table. -1 = absent total; address 0 = absent."""
+    """Allocator events, sorted by time. They are not rows of the trace table.
+
+    Absent totals are -1; absent addresses are 0.
+    """
 
     time_ns: Int64 = no_rows(np.int64)
     bytes: Int64 = no_rows(np.int64)
@@ -206,13 +209,12 @@ class Flows:
 
 @dataclass(frozen=True, eq=False)
 class ArrowEnds:
-    """Recorded arrows between events, in file order. Each end is a thread or stream and a time, on the clock of
-    ``start_ns``.
+    """Recorded arrows between events, in file order.
 
-    An arrow starts at the innermost event open at its start time. It ends at the innermost event open at its end
-    time, or, if ``to_next``, at the next event that begins on that thread or stream. If the trace names the events
-    themselves, ``start_row`` and ``end_row`` are their rows in file order (-1 = none). They are empty if no arrow
-    names its events.
+    Each end is a thread or stream and a time, on the clock of ``start_ns``. An arrow starts at the innermost event
+    open at its start time. It ends at the innermost event open at its end time. With ``to_next``, it ends at the
+    next event that begins on that thread or stream. If the trace names the events themselves, ``start_row`` and
+    ``end_row`` are their rows in file order (-1 = none). They are empty if no arrow names its events.
     """
 
     name: Int32 = no_rows(np.int32)
@@ -309,9 +311,7 @@ class RawTrace:
     window: Window | None = None
     """The part of the file that was read; None = all of it."""
     is_external_id_sure: bool = False
-    """Whether the external id of device work always identifies the operator that requested it, even if another
-    thread launched the work.
-    """
+    """Whether the external id of device work always identifies the requesting operator, even across threads."""
     recorder: Recorder = UNKNOWN_RECORDER
     calls: CallNames = field(default_factory=lambda: CallNames())
     classes: ClassNames = field(default_factory=lambda: ClassNames())

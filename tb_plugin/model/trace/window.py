@@ -161,8 +161,7 @@ def _text_bytes(survey: Survey, begin: int, ends: Int64) -> Int64:
 def inside(raw: RawTrace, kept: Int64) -> tuple[Int64, int]:
     """Returns the rows that belong to the window, and the number of the other rows.
 
-    These are the rows that overlap the window, the launches of its device work, and the device work of its
-    launches.
+    These are the rows that overlap it, the launches of its device work, and the device work of its launches.
     """
     window = raw.window
     if window is None:

@@ -49,7 +49,10 @@ def span_of(memory: CategoryMemory, params: Params) -> Span:
 
 
 def moments_in(memory: CategoryMemory, span: Span) -> tuple[Int64, Int64]:
-    """Returns the start of the window and all times of changes in it, and the number of changes up to each time."""
+    """Returns times, and the number of changes up to each.
+
+    The times are the start of the window and all later times of changes in it.
+    """
     moments = moments_of(memory)
     times = memory.time_ns[moments]
     inside = moments[(times > span.start_ns) & (times <= span.end_ns)]

@@ -1,8 +1,8 @@
 """Idle time of devices and streams, with its cause.
 
 A device gap is the time in which no stream of the device is busy. A stream gap is the time between two consecutive
-pieces of work on a stream. The launch of the next work explains the gap. Either the launch was late, because its
-thread was busy, or it was early and the work waited on the device.
+pieces of work on a stream. The launch of the next work explains the gap. A late launch means that its thread was
+busy. After an early launch, the work waited on the device.
 """
 
 from __future__ import annotations

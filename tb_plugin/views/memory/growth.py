@@ -163,8 +163,9 @@ def _leaks(kept: _Remaining) -> Bool:
 
 
 def _caches(kept: _Remaining) -> Bool:
-    """Returns which owners retain blocks of the first step and of two later ones, and retain more blocks than they
-    release.
+    """Returns which owners fill a cache.
+
+    They retain blocks of the first step and of two later ones, and retain more blocks than they release.
     """
     ones = np.ones(len(kept.step), np.int64)
     first, later = kept.step == 0, kept.step > 0

@@ -137,8 +137,7 @@ def _apart_notice(apart: UnmatchedBackward) -> Notice:
 
 
 def _recomputed(calls: HostCalls) -> tuple[Bool, Int32]:
-    """Returns which calls repeat a forward call of their module in the backward pass, and the updated parents of
-    all calls.
+    """Returns which calls repeat a forward call of their module in the backward pass, and new parents of all calls.
 
     A repeated call without a parent is moved below the last earlier forward call of its module.
     """

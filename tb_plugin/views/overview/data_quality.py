@@ -374,8 +374,9 @@ def _unread_marks(trace: TraceTable) -> list[Notice]:
 
 
 def _advice_if_recorded(trace: TraceTable, option: str, what: str) -> str:
-    """Returns the text to show instead of recording advice, if the data was recorded or may be in the missing part
-    of the file.
+    """Returns the text that replaces recording advice if the data was recorded.
+
+    This includes data that may be in the missing part of the file.
     """
     if trace.metadata.get(option):
         return f"{option} was on, but the part that was read contains no {what}."

@@ -1,8 +1,8 @@
 """Profiler steps and their time windows.
 
-On the CPU, a step lasts as long as its ProfilerStep annotation. Its device work may end later, so its window
-extends to the end of the last device event that it launched. Each window starts no earlier than the previous one
-ends. The first starts no earlier than the end of work launched before it (docs/concepts/time.md, "Step").
+On the CPU, a step lasts as long as its ProfilerStep annotation. Its window extends to the end of the last device
+event that it launched. Each window starts no earlier than the previous one ends. The first starts no earlier than
+the end of work launched before it (docs/concepts/time.md, "Step").
 """
 
 from __future__ import annotations
