@@ -1,4 +1,4 @@
-"""Readable forms of mangled C++ names."""
+"""Demangled C++ names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TABLE_TIMEOUT_S = 2.0
 
 
 def readable_names(names: Sequence[str | None]) -> list[str | None]:
-    """Returns the readable form of each mangled name; None for others and failures."""
+    """Demangles C++ names. The result is None for names that are not mangled or cannot be demangled."""
     found: dict[str, str | None] = {}
     until = monotonic() + _TABLE_TIMEOUT_S
     for name in names:
