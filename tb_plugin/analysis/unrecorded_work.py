@@ -1,4 +1,4 @@
-"""Unrecorded GPU work: launched outside the recording."""
+"""Unrecorded device work: work launched outside the recording."""
 
 from __future__ import annotations
 
@@ -38,37 +38,40 @@ _DRAINS = re.compile(r"(device|context|ctx)_?synchroni[sz]e", re.IGNORECASE)
 class _Found:
     ranges: Ranges
     first: Bool
-    """Launches (as in ``recorded_launches``) whose work proves it."""
+    """Mask over ``recorded_launches``: launches whose delayed work proves unrecorded work."""
 
 
 @remembered
 def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
-    """Returns when a device (position in ``trace.devices``) runs work launched outside the recording.
+    """Returns the ranges in which a device runs unrecorded work; ``device`` is an index into ``trace.devices``.
 
-    The first recorded work of a stream proves it. Its launch had returned, no recorded work was in its way, nothing started
-    on the device meanwhile, and it waited far longer than later launches on an empty queue. So does a wait of the host for
-    the device before all recorded launches. All launches since the start (or the last pause) of the recording are recorded,
-    so older work was in the way. The ranges contain no recorded work.
+    Such work is inferred from unexplained delays. The first recorded work on a stream starts far later than usual
+    after its launch, no recorded work delays it, and no other work starts on the device meanwhile. Or the host
+    waits for the device before it launches anything. All launches after the recording started are recorded, so
+    older work caused the delay. The ranges contain no recorded work.
     """
     return _found(trace, device).ranges
 
 
 @remembered
 def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns when each device (as in ``device_busy``) runs work, recorded or not; the rest is idle time."""
+    """Returns the ranges in which each device runs recorded or unrecorded work. The rest is idle time.
+
+    Keys are the same as for ``device_busy``.
+    """
     return {device: join(busy, unrecorded_work(trace, device)) for device, busy in device_busy(trace).items()}
 
 
 @remembered
 def any_unrecorded(trace: TraceTable) -> Ranges:
-    """Returns when any device runs unrecorded work and no device runs recorded work."""
+    """Returns the ranges in which some device runs unrecorded work and no device runs recorded work."""
     found = [unrecorded_work(trace, device) for device in device_busy(trace)]
     return subtract(join(EMPTY, *found), join(EMPTY, *device_busy(trace).values()))
 
 
 @remembered
 def waits_for_unrecorded(trace: TraceTable) -> Bool:
-    """Returns which launches (as in ``recorded_launches``) wait for unrecorded work."""
+    """Returns, for each of the ``recorded_launches``, whether its work waits for unrecorded work."""
     launches = recorded_launches(trace)
     waits = np.zeros(len(launches.row), np.bool_)
     for device in device_busy(trace):
@@ -129,7 +132,10 @@ def _found(trace: TraceTable, device: int) -> _Found:
 
 
 def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
-    """From each start of the recording to the end of the last long device wait before all recorded launches."""
+    """Ranges of unrecorded work, from long device waits before the first recorded launch.
+
+    They run from the start of the recording to the end of the wait.
+    """
     does_more = trace.calls_that(*_LAUNCHING, CallRole.ALLOCATE, CallRole.FREE, CallRole.PIN)
     waits = _own_calls(trace, device, waits_for_device(trace) & ~does_more)
     start, end = trace.start_ns[waits], trace.ends(waits)
@@ -143,7 +149,7 @@ def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
 
 
 def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Stretches with driver initialization or memory allocation: the program starts there."""
+    """Whether the program initializes the driver or allocates memory in each interval, so it has just started."""
     calls = _own_calls(trace, device, trace.calls_that(CallRole.SETUP, CallRole.ALLOCATE, CallRole.MAP, CallRole.PIN))
     starts = np.sort(trace.start_ns[calls])
     found: Bool = np.searchsorted(starts, since) < np.searchsorted(starts, until)
@@ -151,7 +157,10 @@ def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool
 
 
 def _recording_began(trace: TraceTable) -> Int64:
-    """Start of the recording, and its resumption after each pause: the profiler numbers all steps, recorded or not."""
+    """Times at which the recording started, or resumed after a pause.
+
+    The profiler numbers every step, so a gap in the numbers is a pause.
+    """
     began, steps = np.array([trace.coverage.start_ns]), trace.steps
     if steps.source != PROFILER or not all(label.isdecimal() for label in steps.label):
         return began
@@ -164,7 +173,7 @@ def _recording_began(trace: TraceTable) -> Int64:
 
 
 def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
-    """Works that start when their thread's earlier work on other devices ends: they waited for that."""
+    """Whether each work starts when its thread's earlier work on another device ends, so it waited for that work."""
     launches = recorded_launches(trace)
     others = (launches.call != MISSING) & (trace.device[launches.row] != device)
     row, call = launches.row[others], launches.call[others]
@@ -182,7 +191,7 @@ def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
 
 
 def _own_calls(trace: TraceTable, device: int, wanted: Bool) -> Int64:
-    """Rows of selected calls on threads that launch on this device only."""
+    """Rows of the calls in ``wanted`` on threads that launch on this device only."""
     launches = recorded_launches(trace)
     known = launches.call != MISSING
     track, of = trace.track[launches.call[known]], trace.device[launches.row[known]]
@@ -197,7 +206,7 @@ def _has_work(trace: TraceTable) -> Bool:
 
 
 def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Stretches in which the host waited until the device had no work left."""
+    """Whether the host waited in each interval until the device had no work left."""
     named = trace.strings.where(lambda text: _DRAINS.search(text) is not None)[trace.name]
     ends = np.sort(trace.ends(_own_calls(trace, device, named)))
     found: Bool = np.searchsorted(ends, since, side="right") < np.searchsorted(ends, until, side="right")
@@ -205,7 +214,7 @@ def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> B
 
 
 def _no_later_launch(trace: TraceTable, device: int, since: Int64, until: Int64) -> Int64:
-    """Start of the first launch of each stretch without recorded work, else ``since``: its work may be in the way."""
+    """Start of each interval, moved to its first launch without recorded work if there is one."""
     lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~_has_work(trace))
     lost = np.setdiff1d(lost, captures(trace).source)  # captured work does not run
     begins = np.append(np.sort(trace.start_ns[lost]), np.iinfo(np.int64).max)

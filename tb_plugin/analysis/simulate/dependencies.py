@@ -1,4 +1,4 @@
-"""Delays of device work: launches, earlier work, waits."""
+"""Delays of device work by launches, earlier work and waits."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ MOST_WAITS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Queue:
-    """Work of a device that delays later work, in turns between two waits of the host; nanoseconds.
+    """Work of one device that delays later work, grouped by the host's waits. Times are in nanoseconds.
 
-    That is the work of its busiest stream, and work that starts on an idle device.
+    It is the work of the busiest stream, and other work that starts on an idle device.
     """
 
     row: Int64
     start_ns: Int64
     launched_ns: Int64
     gap_ns: Int64
-    """Idle time of the device before it because of a late launch, as far as certain."""
+    """Idle time of the device before each work that a late launch certainly caused."""
     most_gap_ns: Int64
-    """Upper bound of ``gap_ns``, including work of other streams while its own was idle."""
+    """Upper bound of ``gap_ns``. Includes time in which only other streams were busy."""
     slack_ns: Int64
-    """How much later its launch could have been without delay; 0 if only the launch delayed it."""
+    """How much later each launch could have been without a delay; 0 if only the launch delayed the work."""
     returned_ns: Int64
     has_dependencies: Bool
     turn: Int64
-    """Bounds of the turns, one more than there are waits."""
+    """Boundaries of the groups of work between two waits of the host."""
     waits: Waits
     usual_ns: tuple[int, int]
     """Usual latency between two kernels, and of a launch."""
@@ -57,27 +57,27 @@ class Queue:
     """End of earlier work on the device, or the start of the steps on the host if later."""
     last_ns: int
     last_place: int
-    """Queue position of its lead."""
+    """Index of the last work in the queue that starts no later than the last work on the device (-1 = none)."""
     track: int
 
 
 @dataclass(frozen=True, eq=False)
 class Waits:
-    """Calls in which the host waits for a device, in order of their ends."""
+    """Calls in which the host waits for a device, sorted by end."""
 
     start_ns: Int64
     end_ns: Int64
     own_ns: Int64
-    """Wait time without delays by the profiler."""
+    """Duration of each wait, without delays by the profiler."""
     done_ns: Int64
-    """End of the last work that ended before the call returned; far in the past without any."""
+    """End of the last work that the call waited for; far in the past if there is none."""
     place: Int64
-    """Queue position of that work's lead, -1 = before all work."""
+    """Index of that work in the queue (-1 = before all work)."""
 
 
 @remembered
 def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
-    """Returns the delays of a device's work that was launched in a stretch of time."""
+    """Returns the work of a device that was launched between ``begin`` and ``end``, with its delays."""
     launches = launch_phases(trace)
     mine = trace.device[launches.row] == device
     at = np.flatnonzero(mine)
@@ -128,7 +128,9 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
 
 
 def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
-    """Time of other streams before each work while its stream was idle; 0 for other work and the first."""
+    """Busy time of other streams before each work while its own stream was idle; 0 for the first work and where
+    ``mine`` is False.
+    """
     found = np.zeros(len(row), np.int64)
     start, stop = trace.start_ns[row[mine]], trace.ends(row[mine])
     if len(start):
@@ -138,7 +140,9 @@ def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> I
 
 
 def idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
-    """Returns the idle time of a device before each of these times; 0 while it works, and at its first work."""
+    """Returns the device's idle time before the work that starts at each of these times; 0 if no work starts after
+    a gap.
+    """
     busy = device_occupied(trace)[device]
     place = np.searchsorted(busy.start, when)
     begins = np.append(busy.start, -FREE)[place] == when
@@ -157,7 +161,7 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
 
 
 def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
-    """Waits of threads that launch (or request) work of a device, and what each waited for, -1 = nothing."""
+    """Waits of the threads that launch or request work on a device, and the row that each waited for (-1 = none)."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     rows = rows[trace.launch[rows] != MISSING]
@@ -183,7 +187,7 @@ def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Wait
 
 
 def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
-    """Launches that waited because the queue was full."""
+    """Rows of launch calls that blocked because the queue was full."""
     rows = rows[np.argsort(trace.start_ns[rows], kind="stable")]
     call, first = np.unique(trace.launch[rows].astype(np.int64), return_index=True)
     if len(call) < FULL:
@@ -196,7 +200,7 @@ def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def place_of(start: Int64, when: Int64) -> Int64:
-    """Returns the last work of a queue that starts no later than each time, -1 = none."""
+    """Returns the index of the last work that starts at or before each time (-1 = none)."""
     order = np.argsort(start, kind="stable")
     found = np.searchsorted(start[order], when, side="right") - 1
     return np.append(order, MISSING)[found]
