@@ -181,7 +181,7 @@ def _levels(depth: npt.NDArray[np.int16]) -> list[Int64]:
 
 
 def open_at(trace: TraceTable, calls: Int64, track: Int32, time: Int64) -> Bool:
-    """Returns, for each moment, whether any of the calls is active on its thread or on the thread that waits for it."""
+    """Returns, for each moment, whether any of the calls is active on its thread or on the thread waiting for it."""
     serves = works_for(trace)
     found = np.zeros(len(time), np.bool_)
     for on in (track, serves[track]):

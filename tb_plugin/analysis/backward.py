@@ -106,8 +106,9 @@ class BackwardOperators:
     function: Int64
     """Row of the function call inside the engine's call, if both are recorded. Hooks run outside of it."""
     of: Int32
-    """For each trace row, the index of the innermost enclosing backward operator (-1 = none); one extra entry for
-    row -1.
+    """For each trace row, the index of the innermost enclosing backward operator (-1 = none).
+
+    One extra entry is for row -1.
     """
 
 
@@ -115,8 +116,8 @@ class BackwardOperators:
 def backward_operators(trace: TraceTable) -> BackwardOperators:
     """Returns the backward operators with their forward operators and how each was matched.
 
-    They are the operators named by the autograd engine. Other operators with a forward operator are included unless
-    one of those encloses them.
+    They are the operators named by the autograd engine, and operators outside of these that have a forward
+    operator.
     """
     operators = np.flatnonzero(trace.kind == EventKind.OPERATOR)
     parent = places_of(operators, len(trace))[trace.operator[operators]]
@@ -146,7 +147,6 @@ def backward_operators(trace: TraceTable) -> BackwardOperators:
 
 
 def _labels(trace: TraceTable, rows: Int64) -> tuple[pa.Array, Int32]:
-    """Distinct names without the engine's prefixes, and the index into them for each row."""
     ids = np.unique(trace.name[rows])
     texts = [backward_label(text) for text in trace.strings.take(ids).to_pylist()]
     encoded = pa.array(texts, pa.large_string()).dictionary_encode()

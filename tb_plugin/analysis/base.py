@@ -47,7 +47,7 @@ class Traits:
     A ``detail`` needs a selected row and is missing from the navigation.
     """
     cached: bool = False
-    """Whether its numbers for all steps are cached on disk. Needed at every start."""
+    """Whether its numbers for all steps are cached on disk, because they are needed at every start."""
     hidden: bool = False
     """Whether the page hides the view, instead of disabling it, if a profile lacks its data."""
     phase_note: str = "Its numbers are not limited to a phase."
@@ -344,7 +344,7 @@ def _order(values: pa.ChunkedArray, descending: bool) -> Int64:
 
 
 def _ranks(values: pa.ChunkedArray) -> Int64:
-    """Rank of each value among the distinct values; undefined for nulls. Faster than sorting repeated texts."""
+    """Rank of each value among the distinct values; undefined for nulls."""
     encoded = values.combine_chunks().dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order) + 1, np.int64)
@@ -359,7 +359,7 @@ def _flags(values: pa.ChunkedArray) -> Bool:
 
 
 def _equal(values: pa.ChunkedArray, text: str) -> Bool:
-    """An empty text matches null."""
+    """Mask of the values equal to ``text``; an empty text matches null."""
     if not text or not pa.types.is_integer(values.type):
         return _flags(pc.equal(pc.fill_null(values.cast(pa.large_string()), ""), text))
     if not re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text):
@@ -401,7 +401,7 @@ def int_param(params: Params, key: str) -> int | None:
 
 
 def _within(values: pa.ChunkedArray, key: str, params: Params) -> Iterator[Bool]:
-    """Masks of integers between ``min_<key>`` and ``max_<key>``; nulls never match."""
+    """Yields masks of integers between ``min_<key>`` and ``max_<key>``; nulls never match."""
     if not pa.types.is_integer(values.type):
         return
     for side, keeps in (("min", pc.greater_equal), ("max", pc.less_equal)):

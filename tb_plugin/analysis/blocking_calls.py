@@ -77,7 +77,8 @@ def awaits_thread(trace: TraceTable) -> Bool:
 
 @remembered
 def profiler_waits(trace: TraceTable) -> Ranges:
-    """Returns the ranges in which a thread waits for a thread of its process that is busy with profiler work.
+    """Returns the time ranges during which a thread waits for a thread of its process that is busy with profiler
+    work.
 
     Without the profiler this time would not be spent, so no fix can save it.
     """

@@ -6,7 +6,7 @@ from tb_plugin.analysis.collective_names import POINT_TO_POINT
 
 
 def has_larger_side(collective: str) -> bool:
-    """Returns whether the size S in nccl-tests is that of the larger buffer (group size times the smaller one)."""
+    """Returns whether nccl-tests uses the larger buffer (group size times the smaller one) as the size S."""
     return collective in ("all_gather", "gather", "scatter", "broadcast", "recv")
 
 

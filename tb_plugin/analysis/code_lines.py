@@ -35,9 +35,9 @@ class CodeLines:
 def code_lines(trace: TraceTable) -> CodeLines:
     """Returns the Python line that was executing at each host row, if recorded.
 
-    Uses the innermost Python function outside the framework and the standard library, or else the innermost
-    function with a line number. Without Python calls, uses the recorded stack of the nearest enclosing operator in
-    the same way.
+    Uses the innermost Python function outside the framework and the standard library. Without one, uses the
+    innermost function with a line number. Without Python calls, searches the recorded stack of the nearest
+    enclosing operator in the same way.
     """
     python = np.flatnonzero(trace.kind == EventKind.PYTHON)
     names = _distinct(trace, trace.name[python])
@@ -88,6 +88,5 @@ def _is_outside(trace: TraceTable, text: str) -> bool:
 
 
 def _of_stack(trace: TraceTable, text: str | None) -> str | None:
-    """The line in a recorded stack, which lists the innermost frame first, separated by ``;``."""
     frames = (text or "").split(";")
     return next((frame for frame in frames if _is_outside(trace, frame)), frames[0]) or None

@@ -73,7 +73,7 @@ def _inside(name: str) -> tuple[str, bool]:
 
 
 def _top(path: str) -> str:
-    """First folder of a path. For absolute paths, the folder that looks like a package."""
+    """First folder of a path. For absolute paths, the folder that is most likely a package."""
     if _WHOLE.match(path):
         found = _SOURCES.search(path)
         parts = path.split("/")

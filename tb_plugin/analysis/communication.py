@@ -35,7 +35,7 @@ _HOST_BACKEND = re.compile(r"^(?:gloo|mpi|ucc):(?!:)")
 
 
 def exposed(trace: TraceTable) -> Ranges:
-    """Returns the ranges in which communication runs without overlapping computation, copies or memsets."""
+    """Returns the time ranges during which communication runs without overlapping computation, copies or memsets."""
     talking = communicating(trace)
     if not len(talking):
         return EMPTY
@@ -44,12 +44,12 @@ def exposed(trace: TraceTable) -> Ranges:
 
 
 def communicating(trace: TraceTable) -> Ranges:
-    """Returns the ranges in which a collective runs on any thread or device."""
+    """Returns the time ranges during which a collective runs on any thread or device."""
     return _covered(trace, communicates(trace))
 
 
 def computing(trace: TraceTable) -> Ranges:
-    """Returns the ranges in which a kernel other than communication runs.
+    """Returns the time ranges during which a kernel other than communication runs.
 
     Without such kernels, uses CPU computation.
     """
@@ -82,7 +82,7 @@ def _named(trace: TraceTable, pattern: re.Pattern[str]) -> Bool:
 
 
 def _host_computation(trace: TraceTable) -> Ranges:
-    """Ranges in which a thread runs an operator that is not part of a collective and not blocked by one.
+    """Time ranges during which a thread runs operators that are neither part of a collective nor blocked by one.
 
     A thread that calls a collective computes nothing until the call returns. Work of the process group itself runs
     concurrently.

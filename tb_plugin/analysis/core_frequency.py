@@ -48,7 +48,7 @@ class Frequency:
 
     @property
     def low(self) -> Ranges:
-        """Returns the ranges in which the frequency is low."""
+        """Returns the time ranges during which the frequency is low."""
         return union(self.start_ns[self.is_low], self.end_ns[self.is_low])
 
     def lowest(self, ranges: Ranges) -> float:

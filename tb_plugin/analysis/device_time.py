@@ -54,7 +54,7 @@ class DeviceTime:
 
 @remembered
 def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
-    """Returns the times of a device; None if it ran nothing. ``device`` is an index into ``trace.devices``."""
+    """Returns the times of a device; None if it ran no work. ``device`` is an index into ``trace.devices``."""
     rows = _work_of(trace, device)
     if not len(rows):
         return None
@@ -98,7 +98,7 @@ def device_time(trace: TraceTable, device: int) -> DeviceTime | None:
 def compute_by_class(trace: TraceTable, device: int) -> dict[KernelClass, int]:
     """Returns compute time per kernel class, in nanoseconds; it sums to ``DeviceTime.compute_ns``.
 
-    Time in which kernels of several classes run is attributed to the class with the most kernel time.
+    While kernels of several classes run, the time is attributed to the class with the most kernel time.
     """
     rows = _work_of(trace, device)
     rows = rows[(trace.kind[rows] == EventKind.KERNEL) & ~trace.is_collective[rows]]

@@ -47,7 +47,7 @@ def event_of(trace: TraceTable, text: str) -> int:
 
 
 def _with_name(trace: TraceTable, text: str) -> Bool:
-    """Modules also match without the prefix of their name."""
+    """Mask of the events with this name; modules also match without their prefix."""
     return _flags(trace.name, *(trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES)))
 
 
@@ -69,7 +69,7 @@ def _operator(trace: TraceTable, text: str) -> Bool:
 
 
 def _replayed(kind: EventKind, shape: str | None, trace: TraceTable, text: str) -> Bool:
-    """Replayed work inside a captured call with this name and, if given, these input shapes."""
+    """Mask of the replayed work inside a captured call with this name and, if given, these input shapes."""
     origins = origins_of(trace)
     scopes = origins.scopes
     names = (trace.strings.find(prefix + text) for prefix in ("", *MODULE_PREFIXES))
@@ -111,7 +111,7 @@ def _launch(column: str) -> Callable[[TraceTable, str], Bool]:
 
 
 def _reported(keys: Callable[[KernelFacts], Sequence[str]]) -> Callable[[TraceTable, str], Bool]:
-    """An empty text matches kernels without a value."""
+    """Mask of the kernels with this reported value; an empty text matches kernels without one."""
 
     def matches(trace: TraceTable, text: str) -> Bool:
         kernels = np.flatnonzero(trace.kind == EventKind.KERNEL)
@@ -138,7 +138,7 @@ def _frame(trace: TraceTable, text: str) -> Bool:
 
 
 def _calls_by(trace: TraceTable, made_by: Callers, who: npt.NDArray[np.integer], texts: pa.Array, text: str) -> Bool:
-    """Runtime calls made by this caller. An empty text matches calls with an unknown caller."""
+    """Mask of the runtime calls made by this caller; an empty text matches unknown callers."""
     flags = np.zeros(len(trace), np.bool_)
     place = texts.index(pa.scalar(text, texts.type)).as_py() if text else MISSING
     if place != MISSING or not text:

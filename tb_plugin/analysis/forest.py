@@ -25,7 +25,6 @@ _MAX_ROWS_IN_LOOP = 16
 
 
 def _numbered_few(keys: list[tuple[int, int]]) -> tuple[Int64, int]:
-    """The number of each key by first appearance, and how many distinct keys there are."""
     known: dict[tuple[int, int], int] = {}
     return np.array([known.setdefault(key, len(known)) for key in keys], np.int64), len(known)
 
@@ -75,9 +74,10 @@ class Forest:
         return path[:-1]
 
     def runs(self, root: Int64, *labels: npt.NDArray[np.integer]) -> Int64:
-        """Returns a number for each node, equal for consecutive siblings with equal labels.
+        """Returns numbers like ``paths``, but only consecutive nodes share one.
 
-        The parents must share a number as well. Roots must have an equal ``root``.
+        Nodes share a number if their labels are equal and their parents share one. Roots must also have an equal
+        ``root``.
         """
         run = np.full(len(self.parent) + 1, MISSING, np.int64)  # the last entry is for -1
         offset = 0

@@ -28,11 +28,11 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class UnmatchedBackward:
-    """Selected backward operators that are outside of all calls, and so are their forward operators."""
+    """Selected backward operators outside of all calls, whose forward operators are outside of all calls too."""
 
     operators: int
     untied: int
-    """Number of those whose forward operator is unknown."""
+    """Number of these operators whose forward operator is unknown."""
     host_ns: int
 
 
@@ -56,7 +56,7 @@ class HostCalls:
     spans: Spans
     parent: Int32
     key: Int64
-    """Number of the callee; modules are distinguished by name and id."""
+    """Key of the callee; modules are distinguished by name and id."""
     host_self_ns: Int64
     host_total_ns: Int64
     device: Int64
@@ -70,7 +70,7 @@ class HostCalls:
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    """The calls of a view: host rows and captured scopes, with the callee's number of each."""
+    """The calls of a view: host rows and captured scopes, with a key per callee."""
 
     row: Int64
     key: Int64

@@ -109,9 +109,9 @@ def word_of(kernel_class: int) -> str:
 def classify_kernels(trace: TraceTable) -> KernelClasses:
     """Returns the class of every kernel name.
 
-    The first that applies: user rule, communication, built-in rule, launching operator, other. A name is
-    communication if all of its kernels are. The operator rule uses the nearest operator with a known class, and the
-    class with most of the name's time.
+    Uses the first of these that applies: user rule, communication, built-in rule, launching operator, other. A name
+    is communication if all of its kernels are. The operator rule uses the nearest operator with a known class, and
+    the class with most of the name's time.
     """
     rows = np.flatnonzero(trace.kind == EventKind.KERNEL)
     names = np.unique(trace.name[rows])
@@ -158,7 +158,9 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None
 
 
 def class_of_operators(trace: TraceTable) -> UInt8:
-    """Returns the class of the kernels that an operator launches, by the string id of its name; 255 = no rule."""
+    """Returns the class of the kernels that each operator launches, indexed by the string id of its name; 255 = no
+    rule.
+    """
     table = np.full(len(trace.strings) + 1, _UNKNOWN, np.uint8)
     chosen = trace.classes.of_operator
     table[trace.classes.name[chosen]] = trace.classes.kernel_class[chosen]

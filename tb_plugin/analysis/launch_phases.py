@@ -23,7 +23,7 @@ LEAST_OUTLIER_NS = 20_000
 def launch_phases(trace: TraceTable) -> Launches:
     """Returns call, queue time and latency of all device work in the loaded window.
 
-    Work behind unrecorded work counts as queued until it starts.
+    Work that waits for unrecorded work counts as queued until it starts.
     """
     found, waits = recorded_launches(trace), waits_for_unrecorded(trace)
     if not waits.any():
@@ -40,7 +40,8 @@ def launch_phases(trace: TraceTable) -> Launches:
 def usual_latency(trace: TraceTable, device: int) -> Int64:
     """Returns the upper limit of usual latency for each launch, in nanoseconds, from launches of one device.
 
-    Launches are compared within their kind: kernels or copies and memsets; queued, from a graph, or neither.
+    Kernels have other limits than copies and memsets. Queued launches, graph launches and others also have separate
+    limits.
     """
     launches = launch_phases(trace)
     of_device = (trace.device[launches.row] == device) & (launches.call != MISSING)

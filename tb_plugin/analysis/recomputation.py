@@ -144,12 +144,12 @@ def _stretches(trace: TraceTable, every: BackwardOperators, row: Int64) -> Spans
 
 
 def _begins(trace: TraceTable, every: BackwardOperators) -> Int64:
-    """Start time of each backward operator; the last entry is for index -1 and lies before all times."""
+    """Start time of each backward operator. The last entry is for index -1 and precedes all times."""
     return np.append(trace.start_ns[every.row], np.iinfo(np.int64).min)
 
 
 def _outermost(trace: TraceTable, every: BackwardOperators, spans: Spans) -> Bool:
-    """Whether each range is not nested in another one, or only through a backward pass inside it."""
+    """Mask of the outermost ranges. A range inside a nested backward pass counts as outermost, too."""
     track, start, end = spans
     around = nest(track, start, end).parent
     rows = every.row

@@ -34,8 +34,8 @@ class Launches:
     call: Int64
     """Row of the launch (-1 = not recorded). Without it, the other columns are meaningless."""
     free_ns: Int64
-    """Time from which the work could start: the launch had returned, and earlier work of its stream and of awaited
-    streams had ended.
+    """Earliest possible start: the launch has returned, and earlier work of its stream and of awaited streams has
+    ended.
     """
     queue_ns: Int64
     """Time from the return of the launch until ``free_ns``."""
@@ -85,9 +85,9 @@ def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
 
 
 def _awaited(trace: TraceTable, rows: Int64, start: Int64) -> Int64:
-    """End of the stream wait that delays each work; ``LONG_AGO`` if there is none.
+    """End of the stream wait that delays each row; ``LONG_AGO`` if there is none.
 
-    The wait must have been requested before the work was launched. Correlation ids show the order, or else start
+    The wait must have been requested before the row was launched. Correlation ids show the order, or else start
     times on the stream.
     """
     named = trace.strings.where(lambda text: text.startswith(STREAM_WAIT))[trace.name]

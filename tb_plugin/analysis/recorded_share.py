@@ -20,7 +20,8 @@ MAX_MISSING_KERNELS = 0.2
 
 @remembered
 def operators_recorded(trace: TraceTable) -> float:
-    """Returns the share of operators in the recording, judged by gaps in their ids; 1 without ids or with few gaps.
+    """Returns the share of operators in the recording, estimated from gaps in their ids; 1 without ids or with few
+    gaps.
 
     PyTorch numbers operators and annotations consecutively, so a filtered recording has many gaps.
     """

@@ -1,7 +1,7 @@
 """Parameters, gradients and optimizer state that ranks replicate.
 
-Only sizes are compared, not contents. Each rank is measured when the sum of these states is largest, because
-replicas may reach their memory peaks at different points of a step.
+Only sizes are compared, not contents. Each rank is measured at its own peak of these states, because replicas may
+reach it at different points of a step.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ STATE = {"state_category": pa.string(), "state_block_bytes": pa.int64(), "state_
 
 
 def states_frame(code: npt.NDArray[np.integer], begin: Int64, end: Int64, size: Int64, at: int | None = None) -> Frame:
-    """Returns the table of allocated blocks by state and size after event ``at``, by default at the peak of these
+    """Returns the table of allocated blocks by state and size after event ``at``. The default is the peak of these
     states.
 
     ``code`` contains indices into ``memory_categories.ORDER``. A block is allocated after event e if ``begin <= e <
@@ -172,7 +172,7 @@ def repeated(by_rank: Sequence[Counts]) -> Repeated | None:
 
 
 def alike_in(by_rank: Sequence[Counts]) -> dict[str, int]:
-    """Returns the bytes of each state that lie in blocks of equal size on all ranks."""
+    """Returns the bytes of each state in blocks of equal size on all ranks."""
     alike = dict.fromkeys(STATES, 0)
     for (name, size), count in by_rank[0].items():
         alike[name] += size * min(count, *(other.get((name, size), 0) for other in by_rank[1:]))

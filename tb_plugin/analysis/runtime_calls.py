@@ -30,7 +30,7 @@ class RuntimeCalls:
 
     row: Int64
     device_idle_ns: Int64 | None
-    """Part of each call's self time in which all devices of its thread are idle; None if unknown."""
+    """Part of each call's self time during which all devices of its thread are idle; None if unknown."""
     launched: Int64
     """Number of kernels, copies and memsets that each call launched."""
     bytes: Int64

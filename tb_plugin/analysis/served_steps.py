@@ -47,7 +47,7 @@ class ServedSteps:
     work_ns: Int64
     """Busy time of the devices during ``period_ns``, including work of other steps (-1 = last step)."""
     unrecorded_ns: Int64
-    """Time until the next step in which the devices run only unrecorded work."""
+    """Time during which the devices run only unrecorded work, from the start of each step to the next."""
     is_unusual: Bool
     """Whether it is a decode step that takes far longer than others of similar batch size."""
     steady: tuple[int, int]
@@ -108,7 +108,7 @@ def served_steps(trace: TraceTable) -> ServedSteps:
 
 
 def _gaps(works: Ranges, first: Int64, last: Int64, decodes: Bool) -> Int64:
-    """Idle time between the work of each two consecutive decode steps, in nanoseconds."""
+    """Idle time between the work of consecutive decode steps, in nanoseconds."""
     gap = np.full(len(first), MISSING, np.int64)
     if len(first) < 2:
         return gap

@@ -63,7 +63,7 @@ class Starts:
     thread: Int32
     parent: Int32
     ordinal: Int64
-    """0 for the track's own thread; otherwise a count, because later threads may reuse the same thread id."""
+    """0 for the track's own thread; 1, 2, ... for later threads with the same thread id."""
 
 
 @remembered
@@ -181,7 +181,7 @@ def _folded(trace: TraceTable, row: Int64, parent: Int32) -> Bool:
 
 
 def own_times(thread: Int32, start: Int64, end: Int64) -> Int64:
-    """Returns the self time of each call in nanoseconds: the time in which it is the innermost call of its thread.
+    """Returns the self time of each call in nanoseconds: while it is the innermost call of its thread.
 
     Calls must be sorted by start.
     """

@@ -74,7 +74,7 @@ def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
 def active_rows(trace: TraceTable, category: str) -> Bool:
     """Returns a mask of the events of a category other than ``other`` and ``unrecorded``.
 
-    For ``communication``, these are all collectives; ``exposed`` returns the time that counts.
+    For ``communication``, the mask contains all collectives; ``exposed`` returns the exposed time.
     """
     kernels = of_kind(trace.kind, EventKind.KERNEL)
     if category == "kernel":

@@ -43,19 +43,20 @@ class _Found:
 
 @remembered
 def unrecorded_work(trace: TraceTable, device: int) -> Ranges:
-    """Returns the ranges in which a device runs unrecorded work; ``device`` is an index into ``trace.devices``.
+    """Returns the time ranges during which a device runs unrecorded work; ``device`` is an index into
+    ``trace.devices``.
 
-    Such work is inferred from unexplained delays. The first recorded work on a stream starts far later than usual
-    after its launch, no recorded work delays it, and no other work starts on the device meanwhile. Or the host
-    waits for the device before it launches anything. All launches after the recording started are recorded, so
-    older work caused the delay. The ranges contain no recorded work.
+    Such work is inferred from delays that recorded work does not explain. In one case, the first recorded kernel of
+    a stream starts much later than usual after its launch, while the device starts nothing else. In the other case,
+    the host waits for the device before it launches anything. All launches after the start of the recording are
+    recorded, so older work caused the delay. The ranges contain no recorded work.
     """
     return _found(trace, device).ranges
 
 
 @remembered
 def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
-    """Returns the ranges in which each device runs recorded or unrecorded work. The rest is idle time.
+    """Returns the time ranges during which each device runs recorded or unrecorded work. The rest is idle time.
 
     Keys are the same as for ``device_busy``.
     """
@@ -64,7 +65,7 @@ def device_occupied(trace: TraceTable) -> Mapping[int, Ranges]:
 
 @remembered
 def any_unrecorded(trace: TraceTable) -> Ranges:
-    """Returns the ranges in which some device runs unrecorded work and no device runs recorded work."""
+    """Returns the time ranges during which some device runs unrecorded work and no device runs recorded work."""
     found = [unrecorded_work(trace, device) for device in device_busy(trace)]
     return subtract(join(EMPTY, *found), join(EMPTY, *device_busy(trace).values()))
 
@@ -149,7 +150,7 @@ def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
 
 
 def _sets_up(trace: TraceTable, device: int, since: Int64, until: Int64) -> Bool:
-    """Whether the program initializes the driver or allocates memory in each interval, so it has just started."""
+    """Whether the program initializes the driver or allocates memory in each interval. If so, it has just started."""
     calls = _own_calls(trace, device, trace.calls_that(CallRole.SETUP, CallRole.ALLOCATE, CallRole.MAP, CallRole.PIN))
     starts = np.sort(trace.start_ns[calls])
     found: Bool = np.searchsorted(starts, since) < np.searchsorted(starts, until)
@@ -173,7 +174,10 @@ def _recording_began(trace: TraceTable) -> Int64:
 
 
 def _follows_another(trace: TraceTable, device: int, rows: Int64) -> Bool:
-    """Whether each work starts when its thread's earlier work on another device ends, so it waited for that work."""
+    """Whether each device event starts when earlier work of its thread on another device ends.
+
+    It then waited for that work.
+    """
     launches = recorded_launches(trace)
     others = (launches.call != MISSING) & (trace.device[launches.row] != device)
     row, call = launches.row[others], launches.call[others]

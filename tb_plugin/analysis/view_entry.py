@@ -100,8 +100,9 @@ class ViewEntry:
 
 
 class DeclaredView:
-    """Base class of views that takes declared properties from the entry: ``class Kernels(DeclaredView,
-    entry=VIEW)``.
+    """Base class of views that takes the declared properties from the entry.
+
+    Used as ``class Kernels(DeclaredView, entry=VIEW)``.
     """
 
     entry: ViewEntry

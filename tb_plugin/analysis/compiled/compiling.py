@@ -28,7 +28,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Compilations:
-    """Time ranges in which a thread compiles, sorted by time; outermost ranges only."""
+    """Time ranges during which a thread compiles, sorted by time; outermost ranges only."""
 
     row: Int64
     region: Int32
@@ -187,7 +187,7 @@ def wrapper_ranges(trace: TraceTable, call: Int64) -> Ranges:
 
 
 def _covered(trace: TraceTable, track: int) -> Ranges:
-    """Ranges in which a thread runs callees of compiled code, guard checks or compilation."""
+    """Time ranges during which a thread runs callees of compiled code, guard checks or compilation."""
     rows = np.concatenate((_busy(trace), compilations_of(trace).row))
     mine = rows[trace.track[rows] == track]
     return union(trace.start_ns[mine], trace.ends(mine))

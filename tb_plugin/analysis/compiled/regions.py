@@ -1,7 +1,7 @@
 """Calls of compiled code, with their graphs and origins.
 
-The first Python call inside a region is the compiled function. A compiled wrapper stands for the module that it
-calls outside of compiled code.
+The first Python call inside a region is the compiled function. A compiled wrapper is counted as a call of the
+module that it wraps.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def regions_of(trace: TraceTable) -> Regions:
 
 
 def _ranges_named(trace: TraceTable, fits: Callable[[str], bool]) -> Bool:
-    """Event kinds of such ranges differ between profiler versions."""
+    """Mask of the host ranges whose name fits. Their event kind differs between profiler versions."""
     found: Bool = trace.strings.where(fits)[trace.name] & of_kind(trace.kind, EventKind.OPERATOR, EventKind.ANNOTATION)
     return found
 

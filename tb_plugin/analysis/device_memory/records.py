@@ -34,7 +34,10 @@ class Blocks:
     """Whether the events at the address are consistent; False without an address or if an event is missing."""
 
     def live(self, at: int) -> Bool:
-        """Returns, for each block, whether it may be allocated after event ``at`` (-1: before the first event)."""
+        """Returns, for each block, whether it is allocated after event ``at``, as far as known.
+
+        -1 = before the first event.
+        """
         alive: Bool = (self.begin <= at) & ((self.end == MISSING) | (self.end > at))
         return alive
 

@@ -105,8 +105,9 @@ def swings_notice(
 
 
 def room_of(trace: TraceTable, device: Device, window: MemoryRange) -> tuple[int, int] | None:
-    """Returns the device's memory size and the bytes never reserved; None if unknown or for other allocators than
-    PyTorch's.
+    """Returns the device's memory size and the bytes that were never reserved; None if unknown.
+
+    None for other allocators than PyTorch's, because they share the device.
     """
     if device.allocator:
         return None

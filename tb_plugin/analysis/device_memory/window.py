@@ -33,7 +33,7 @@ class MemoryRange:
 
     @property
     def begins(self) -> Int64:
-        """Returns the start of each part; of the window if it has no parts."""
+        """Returns the start of each part, or the start of the window if there are no parts."""
         return self.parts.start if len(self.parts) else np.array([self.start_ns])
 
 

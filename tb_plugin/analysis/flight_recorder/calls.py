@@ -162,7 +162,7 @@ def ranks_text(ranks: tuple[int, ...], most: int = 64) -> str:
 
 
 def unneeded(calls: pa.Table) -> tuple[str, ...]:
-    """Returns the group column if the descriptions alone identify all groups."""
+    """Returns the group column if it is redundant because the descriptions identify all groups."""
     names, descriptions = (calls[key].combine_chunks().dictionary_encode() for key in ("group", "group_description"))
     pairs = group(*(pc.fill_null(key.indices, -1).to_numpy().astype(np.int64) for key in (names, descriptions)))
     is_unique = (

@@ -55,7 +55,8 @@ def is_eligible(trace: TraceTable, rows: npt.NDArray[np.integer]) -> Bool:
 
 
 def counted_scopes(trace: TraceTable, work: Int64, bears: Bool) -> tuple[Int32, Bool]:
-    """Returns the scope that each device row is attributed to (-1 = none), and whether as its backward work.
+    """Returns the scope that each device row is attributed to (-1 = none), and whether it is backward work of that
+    scope.
 
     Backward work is attributed to the scope of its forward operator. Work inside a scope selected by ``bears``
     stays with that scope, even in the backward pass.

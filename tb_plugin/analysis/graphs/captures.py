@@ -59,8 +59,8 @@ def captured_in(trace: TraceTable) -> Captured:
 def captures(trace: TraceTable) -> Recorded:
     """Returns the launches recorded during graph captures, one sequence per capture, sorted by time.
 
-    A launch is attributed to the capture of its thread, or else of the thread that waits for it, or else to the
-    only active capture. Launches that ran device work were not captured.
+    A launch is attributed to the capture of its thread. Without one, it is attributed to the capture of the thread
+    that waits for it, or to the only active capture. Launches that ran device work were not captured.
     """
     track, start, end = _windows(trace)
     if not len(start):
@@ -95,7 +95,7 @@ def captures(trace: TraceTable) -> Recorded:
 
 
 def captured_by(trace: TraceTable, thread: int) -> Ranges:
-    """Returns the ranges in which a thread (track number) captures graphs."""
+    """Returns the time ranges during which a thread (track number) captures graphs."""
     track, start, end = _windows(trace)
     return union(start[track == thread], end[track == thread])
 

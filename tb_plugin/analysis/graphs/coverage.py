@@ -45,7 +45,7 @@ class Coverage:
 
     total_ns: int
     before_ns: int
-    """Time of work with a launching operator, without the help of captures."""
+    """Device time whose operator is known without captures."""
     operator: Int64
     module: Int64
     any: Int64

@@ -32,7 +32,7 @@ FIELDS = ("kind", "name", "grid", "block")
 
 
 class Captures:
-    """Index of captures by the columns recorded for their launches."""
+    """Lookup table of captures by the columns recorded for their launches."""
 
     def __init__(self, graphs: Graphs, sequences: Sequences) -> None:
         self._graphs, self._sequences = graphs, sequences
@@ -85,9 +85,7 @@ class Captures:
         return slice(int(self._sequences.begin[number]), int(self._sequences.begin[number + 1]))
 
     def _is_sure(self, graph: int, numbers: Int64) -> Bool:
-        """Whether equal indices are certainly the same node: by node ids, by the order of one stream, or by kernel
-        names.
-        """
+        """Whether nodes with equal indices are certainly the same: by node ids, stream order or kernel names."""
         nodes, there = self._graphs.nodes(graph), self._nodes(int(numbers[0]))
         kernels = self._sequences.kind[there] == EventKind.KERNEL
         if (self._graphs.node[nodes] != MISSING).all() or (self._sequences.name[there][kernels] != MISSING).all():
@@ -148,11 +146,10 @@ class Haystack:
 
 
 def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dict[int, Int64], set[int]]:
-    """Returns where the work of each graph ran eagerly, as indices into the columns of ``sequences``, and the
-    graphs with too many candidates.
+    """Finds eager runs of the same work as each graph. Returns their start indices in the columns of ``sequences``.
 
     Kinds, names, grids and blocks must be equal. At least 8 kernels are required, and all must have a recorded grid
-    and block.
+    and block. The second result contains the graphs with too many candidates.
     """
     wanted = np.array([graph for graph in wanted.tolist() if _can_be_found(graphs, graphs.nodes(graph))], np.int64)
     if not len(wanted) or sequences.is_capture.all():
@@ -178,9 +175,9 @@ def equal_runs(graphs: Graphs, wanted: Int64, sequences: Sequences) -> tuple[dic
 def with_names(sequences: Sequences, path: Int64) -> Sequences:
     """Returns the sequences with kernel names, grids and blocks copied from eager runs, because captures lack them.
 
-    Programs usually run a step before they capture it. An eager run must have the same operators and modules with
-    the same inputs in the same order, and all such runs must agree. ``path`` numbers the operators and modules
-    enclosing each launch (-1 = none); kernels without a path stay unnamed.
+    Programs usually run a step before they capture it. The eager run must have the same operators and modules, with
+    the same inputs, in the same order. If there are several such runs, they must agree. ``path`` numbers the
+    operators and modules enclosing each launch (-1 = none). Kernels without a path stay unnamed.
     """
     captured = np.repeat(sequences.is_capture, np.diff(sequences.begin))
     unnamed = captured & (sequences.kind == EventKind.KERNEL) & (sequences.name == MISSING) & (path != MISSING)

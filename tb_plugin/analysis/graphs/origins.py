@@ -39,7 +39,7 @@ class Way(IntEnum):
     CAPTURE = 1
     """The capture is in the same trace."""
     CAPTURE_TRACE = 2
-    """The capture, or the same work run eagerly, is in another trace of the run or one selected by the user."""
+    """The capture, or the same work run eagerly, is in another trace: of the same run, or selected by the user."""
     EAGER = 3
     """The same work ran eagerly in the same trace, and all such runs have the same scopes."""
     GRAPH = 4
@@ -101,7 +101,6 @@ class _Known:
         self.is_left = np.diff(self.graphs.begin) > 0
 
     def by_captures(self, told: Captured, way: Way) -> None:
-        """Matches graphs to complete captures."""
         sequences, wanted = told.sequences, np.flatnonzero(self.is_left)
         if not sequences.is_capture.any():
             return
@@ -115,7 +114,6 @@ class _Known:
                 self.refusals.append(refusal)
 
     def by_runs(self, sequences: Sequences, source: str, way: Way, scopes_at: ScopesAt) -> None:
-        """Matches graphs to equal eager work."""
         starts, too_many = equal_runs(self.graphs, np.flatnonzero(self.is_left), sequences)
         self._take(starts, source, way, scopes_at)
         self.refusals += [too_often(source, graph) for graph in sorted(too_many)]

@@ -36,11 +36,11 @@ class Start:
 
 
 def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dict[int, Start]:
-    """Returns the longest prefix that each graph shares with a capture; graphs with a complete match are omitted.
+    """Returns the longest prefix that each graph shares with a capture. Graphs with a complete match are omitted.
 
     Profilers may lose nodes but do not change them, so one side must contain all nodes of the other in order.
-    Kernels match by name. Unnamed kernels match only if a named one after them does. A prefix needs 8 named kernels
-    and a quarter of both sides.
+    Kernels match by name. Unnamed kernels match only if a named kernel after them matches. A prefix needs 8 named
+    kernels and a quarter of both sides.
     """
     sequences = told.sequences
     sizes = np.diff(sequences.begin)
@@ -64,7 +64,7 @@ def longest_starts(graphs: Graphs, wanted: Sequence[int], told: Captured) -> dic
 
 
 class _Captures:
-    """Captures grouped by content, so that equal ones are compared only once."""
+    """Captures grouped by content; equal captures are compared once."""
 
     def __init__(self, graphs: Graphs, told: Captured, captured: Int64, sizes: Int64) -> None:
         self._graphs, self._sequences = graphs, told.sequences

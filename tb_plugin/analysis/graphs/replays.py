@@ -177,7 +177,6 @@ def _pieces(trace: TraceTable) -> tuple[Int64, Int64, int]:
 
 
 def _column(trace: TraceTable, key: str) -> tuple[Int32, Int64] | None:
-    """Rows and values of an optional integer column; None if missing."""
     for column in trace.others:
         if column.key == key and not column.is_text and column.value.dtype.kind == "i":
             return column.row, column.value.astype(np.int64)

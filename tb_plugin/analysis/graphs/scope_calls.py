@@ -71,7 +71,7 @@ class ReplayedCalls:
         return len(self.scope)
 
     def also(self, values: npt.NDArray[Number], those: npt.NDArray[Number] | None = None) -> npt.NDArray[Number]:
-        """Appends the values of the virtual calls to those of the real calls; by default zeros."""
+        """Appends the values of the virtual calls, by default zeros, to those of the real calls."""
         if not len(self):
             return values
         return np.concatenate((values, np.zeros(len(self), values.dtype) if those is None else those))
@@ -147,7 +147,10 @@ def replayed_operators(trace: TraceTable, work: Int64, calls: Int64, parent: Int
 
 
 def _all_around(scope: Int64, of: Int64, up: Int32, count: int) -> tuple[Int64, Int64]:
-    """Unique pairs of a scope or any of its ancestors with the number in ``of``, which is below ``count``."""
+    """Adds the ancestors of each scope.
+
+    Returns unique pairs of scope and number; the numbers in ``of`` are below ``count``.
+    """
     depth = Forest(up[:-1]).depth
     keys = np.unique(scope * count + of)
     level = depth[keys // count]

@@ -1,6 +1,6 @@
 """Enclosing scopes of host events, as a forest.
 
-Scopes of an autograd thread include those of the thread that waits for it.
+On an autograd thread, the scopes of the thread that waits for it also enclose its events.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REFERENCES = ("parent", "forward")
 
 
 def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[Scopes, Int32]:
-    """Returns the scopes that enclose the start of each host row, and the index of the innermost one per row (-1 =
+    """Returns the scopes that enclose the start of each host row, and the index of each row's innermost one (-1 =
     none).
 
     An operator encloses itself. Profiler steps are not scopes. Row -1 has no scope.
@@ -165,7 +165,7 @@ def alike(scopes: Scopes, kinds: tuple[EventKind, ...], args: tuple[str, ...] = 
     scope.
 
     Columns in ``args`` must be equal too; other argument columns are dropped. Scopes of other kinds map to their
-    nearest ancestor that is left. One extra entry is for index -1.
+    nearest remaining ancestor. One extra entry is for index -1.
     """
     kept = np.flatnonzero(np.isin(scopes.kind, kinds))
     place = places_of(kept, len(scopes))

@@ -1,8 +1,8 @@
 """Idle time by cause, exact to the nanosecond.
 
-A gap is a period in which no stream of the device runs work; unrecorded work counts as running. The next work ends
-the gap and explains it, in this order: activity of its launching thread before the launch, the launch call, and the
-latency from launch to work.
+During a gap, no stream of the device runs work; unrecorded work counts as running. The work that ends the gap
+explains it. Its causes, in order of time, are the activity of the launching thread before the launch, the launch
+call, and the latency from launch to work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Idle gaps of a device, sorted by time; ``next`` is the row of the work that ends each gap (-1 = none)."""
+    """Idle gaps of a device, sorted by time. ``next`` is the row of the work that ends each gap (-1 = none)."""
 
     start_ns: Int64
     end_ns: Int64
@@ -55,7 +55,7 @@ class Account:
 
 
 def worked(trace: TraceTable, device: int) -> tuple[int, int]:
-    """Returns the start of the first and the end of the last work of a device; (0, 0) if it ran nothing."""
+    """Returns when the first work of a device starts and its last work ends; (0, 0) without work."""
     busy = device_busy(trace).get(device, EMPTY)
     return (int(busy.start[0]), int(busy.end[-1])) if len(busy) else (0, 0)
 

@@ -30,11 +30,11 @@ class Cause(IntEnum):
     LAUNCH_LATENCY = 12
     """From the end of a launch call, with an empty queue, to the start of its work."""
     KERNEL_LATENCY = 13
-    """From the end of one work to the start of the next, which was already queued."""
+    """From the end of one device event to the start of the next one, which was already queued."""
     DEPENDENCY = 14
-    """The next work waits for an event of another stream."""
+    """The next device event waits for another stream."""
     NOT_RECORDED = 15
-    """The launch of the next work, or the host activity before it, is not recorded."""
+    """The next launch, or the host activity before it, is not recorded."""
     UNEXPLAINED = 16
 
 

@@ -32,7 +32,7 @@ _MEMORY = (CallRole.ALLOCATE, CallRole.FREE, CallRole.MAP, CallRole.UNMAP, CallR
 def launching_threads(trace: TraceTable, device: int) -> tuple[int, ...]:
     """Returns the tracks that launch work on a device or request launches from another thread, most launches first.
 
-    At most ``MOST_THREADS``.
+    Returns at most ``MOST_THREADS``.
     """
     rows = covered_work(trace)
     rows = rows[(trace.device[rows] == device) & (trace.launch[rows] != MISSING)]

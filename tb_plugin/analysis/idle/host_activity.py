@@ -53,7 +53,7 @@ class Host:
         return np.append(self._trace.name, np.int32(MISSING))[rows]
 
     def did(self, track: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:
-        """Returns the name that was innermost longest in each interval: its string id, its time, and the row of its
+        """Returns, for each interval, the name that was innermost longest (string id), its time, and the row of its
         longest event.
 
         -1 = no event. ``track`` is the thread of each interval (-1 = none).
@@ -79,10 +79,11 @@ class Host:
         return found
 
     def longest(self, track: int, begin: Int64, end: Int64, name: Int64) -> Int64:
-        """Returns the row of the longest event with a name that is innermost at some time in each interval (-1 =
-        none).
+        """Returns, for each interval, the row of the longest event with this ``name`` that is innermost at some
+        time in it.
 
-        ``name`` is the string id per interval: -1, or a name that is innermost at some time in it.
+        Each name (string id) must be innermost at some time in its interval, or -1. Without an event, the row is
+        -1.
         """
         times, rows = self.doing(track)
         found = np.full(len(begin), MISSING, np.int64)
@@ -104,7 +105,8 @@ class Host:
         return found
 
     def most(self, track: int, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """Returns the name (string id) that was innermost longest in each interval, and its time (-1 = no event).
+        """Returns, for each interval, the name (string id) that was innermost longest, and its time (-1 = no
+        event).
 
         Intervals must not be empty.
         """

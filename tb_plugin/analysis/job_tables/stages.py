@@ -116,7 +116,7 @@ def _other_groups(tables: Mapping[str, pa.Table]) -> list[Stage]:
 
 
 def _members(tables: Mapping[str, pa.Table], *, of_messages: bool) -> list[Stage]:
-    """Ranks of each group with messages, or of each other group."""
+    """Ranks of each group that exchanges messages; without ``of_messages``, of each other group."""
     calls = tables[OPERATIONS]
     used = set(calls.filter(pc.equal(calls["kind"], P2P))["group"].drop_null().to_pylist())
     rows = zip(*(tables[GROUPS][key].to_pylist() for key in ("group", "kind", "ranks")), strict=True)
@@ -147,7 +147,6 @@ class _Sets:
         return rank
 
     def join(self, ranks: Sequence[int]) -> None:
-        """Merges the sets of these ranks."""
         for rank in ranks:
             self._parent.setdefault(rank, rank)
         for rank in ranks[1:]:
@@ -158,7 +157,6 @@ class _Sets:
         return list(self._parent)
 
     def sets(self) -> list[Stage]:
-        """Returns the sets, sorted by smallest rank."""
         found: dict[int, list[int]] = {}
         for rank in sorted(self._parent):
             found.setdefault(self.of(rank), []).append(rank)

@@ -22,7 +22,7 @@ _INDEXES = ("dp_index", "pp_index", "tp_index")
 
 @dataclass(frozen=True)
 class RankTimes:
-    """Mean step times of one rank or stage, in nanoseconds; ``times`` lacks those that are not reported."""
+    """Mean step times of one rank or stage, in nanoseconds. Times that are not reported are missing from ``times``."""
 
     ranks: Stage
     times: dict[str, int]
@@ -52,7 +52,9 @@ def stage_means(times: pa.Table, stages: Sequence[Stage]) -> list[RankTimes]:
 
 
 def step_frame(times: pa.Table, stages: Sequence[Stage]) -> Frame:
-    """Returns the table of step times, with one row per step and rank, and per step and stage if there are several."""
+    """Returns the table of step times: one row per step and rank, and one per step and stage if there are several
+    stages.
+    """
     of_ranks = times.filter(pc.is_valid(times["rank"]))
     of_stages = times.filter(pc.is_valid(times["stage_ranks"]))
     if not of_stages.num_rows and len(stages) > 1:

@@ -89,7 +89,7 @@ def band_frame(tables: Mapping[str, pa.Table]) -> Frame:
 def link_totals(links: pa.Table) -> list[LinkTotal]:
     """Returns the traffic of each link, summed over all calls.
 
-    Uses the group's total over all calls if reported, or else its totals per kind of call, or else its single
+    Uses the group's total over all calls, if reported. Otherwise uses its totals per kind of call, or its single
     calls.
     """
     known = pc.and_(pc.is_valid(links["source"]), pc.is_valid(links["destination"]))
@@ -168,9 +168,9 @@ def _map(key: str, title: str, subtitle: str, ranks: list[int], values: list[lis
 
 
 def _counting_rows(rows: pa.Table, best: pa.Table, keys: list[str]) -> pa.Table:
-    """Rows that count once: those of the best level of each group.
+    """Drops rows that are contained in other rows, so that traffic counts once.
 
-    A total over all groups replaces the groups' rows.
+    Each group keeps its most aggregated rows. A total over all groups replaces the rows of single groups.
     """
     level = dict(zip(_rows(best, keys), best["level_min"].to_pylist(), strict=True))
     sums = [*keys, "kind", "level"]
@@ -193,7 +193,6 @@ def _rows(table: pa.Table, keys: list[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def _names_and_ranks(groups: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
-    """Names and ranks of groups, by group id."""
     rows = list(zip(*(groups[key].to_pylist() for key in ("group", "name", "ranks")), strict=True))
     names = {group: name for group, name, _ in rows if group and name}
     return names, {group: ranks for group, _, ranks in rows if group and ranks}

@@ -36,7 +36,7 @@ class Launched:
     queue_ns: Int64
     latency_ns: Int64
     limit_ns: Int64
-    """Higher latency on an empty queue is an outlier."""
+    """Upper limit of usual latency on an empty queue; higher latencies are outliers."""
     is_queued: Bool
     is_behind: Bool
     """Whether its work waits for unrecorded work, which counts as queue time."""
@@ -102,7 +102,7 @@ def _times(trace: TraceTable, steps: tuple[str, ...] | None) -> Ranges | None:
 
 
 def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64, Int64]:
-    """Idle time that ended with each call's work, and the part that a captured graph would avoid, in nanoseconds."""
+    """Idle time that ended with each call's work, and the part that a captured graph would avoid. In nanoseconds."""
 
     def length(start: Int64, end: Int64) -> Int64:
         return end - start if times is None else measure_within(times, start, end)

@@ -142,7 +142,8 @@ def _annotated(trace: TraceTable, method: str) -> Ranges:
 def _passes(trace: TraceTable, operators: Int64, backward: Bool, optimizer: Ranges) -> tuple[Int64, Int64]:
     """Start times of forward passes and of all other stages, each ascending.
 
-    A forward pass starts with the first module call, or operator that has a backward operator, after another stage.
+    A forward pass starts after another stage, with the first module call or the first operator that has a backward
+    operator.
     """
     linked = trace.forward[operators]
     rows = np.concatenate((np.flatnonzero(trace.kind == EventKind.MODULE), np.unique(linked[linked != MISSING])))

@@ -1,7 +1,7 @@
 """Functions in merged stacks: times, callers and callees.
 
-Self time sums over all nodes of a function, total time over its outermost nodes, so recursion counts once. The self
-times of all functions sum to the time of the stacks.
+The self time of a function sums over all its nodes. Its total time sums over its outermost nodes, so recursion
+counts once. The self times of all functions sum to the time of the stacks.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ Bool = npt.NDArray[np.bool_]
 class Places:
     """Merged stacks in pre-order, siblings in the selected order. Times are in nanoseconds.
 
-    ``host_ns`` and ``device_ns`` are self times. Nodes without time of the selected weight are omitted. If their
-    root has such time, nodes with device time are included.
+    ``host_ns`` and ``device_ns`` are self times. Nodes without time of the selected weight are omitted, unless they
+    have device time and their root has time of the selected weight.
     """
 
     name: list[str]

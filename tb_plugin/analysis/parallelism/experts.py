@@ -76,7 +76,7 @@ def split_sizes(text: str) -> list[int]:
 
 
 def _until_next(trace: TraceTable, rows: Int64, experts: Int64) -> Int64:
-    """Expert GEMM time that starts between each dispatch and the next one on its device, in nanoseconds."""
+    """Time of expert GEMMs that start between each dispatch and the next one on its device, in nanoseconds."""
     experts = experts[np.lexsort((trace.start_ns[experts], trace.device[experts]))]
     device, start = trace.device[experts], trace.start_ns[experts]
     spent = np.zeros(len(rows), np.int64)

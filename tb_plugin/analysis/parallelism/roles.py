@@ -206,8 +206,9 @@ def _experts(trace: TraceTable, work: Int64, within: _Within, role: npt.NDArray[
 
 
 def _by_order(trace: TraceTable, exchanges: Int64, products: Int64) -> Int64:
-    """Role of each all-to-all: DISPATCH if expert GEMMs follow before the next one, COMBINE after a dispatch, else
-    -1.
+    """Role of each all-to-all, or -1.
+
+    DISPATCH if expert GEMMs follow before the next all-to-all; COMBINE if it follows a dispatch.
     """
     order = np.argsort(trace.start_ns[exchanges], kind="stable")
     begin, end = trace.start_ns[exchanges][order], trace.ends(exchanges)[order]
@@ -247,7 +248,7 @@ def exposed_ns(trace: TraceTable, mine: Bool) -> int:
 
 
 def _exposed(trace: TraceTable, work: Int64, role: npt.NDArray[np.int8]) -> Int64:
-    """Time in which each communication or offloading copy is exposed, in nanoseconds."""
+    """Time during which each communication or offloading copy is exposed, in nanoseconds."""
     found = np.zeros(len(work), np.int64)
     for alone, some in _exposed_ranges(trace, work, role):
         found[some] = measure_within(alone, trace.start_ns[work[some]], trace.ends(work[some]))

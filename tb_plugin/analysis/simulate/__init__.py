@@ -55,8 +55,8 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
     """Returns the time saved by each change on its own, in nanoseconds over all ``steps``.
 
     ``careful`` returns a lower bound, which preserves the usual latency of launches and between kernels. Otherwise
-    latencies are zero, which gives an upper bound. With ``worth`` n, one changed step replaces n recorded steps.
-    All recorded steps are replayed once; a part of them is repeated indefinitely.
+    latencies are zero, which gives an upper bound. With ``worth`` n, one changed step replaces n recorded steps. If
+    ``steps`` are all recorded steps, they are replayed once. A part of them is repeated indefinitely.
     """
     if not len(steps.label) or not changes:
         return np.zeros(len(changes), np.int64)
@@ -74,10 +74,10 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
 
 
 def _upper_bound(trace: TraceTable, steps: Steps, changes: Sequence[Change], elsewhere: Int64, known: Int64) -> Int64:
-    """Upper bound for changes that reduce some steps by a known time.
+    """Upper bound for changes that shorten some steps by a known time.
 
-    The rest of such a change saves the larger of two times: what it saves alone, or what it saves per step
-    elsewhere, in all steps.
+    Takes the larger of two estimates: the change without these known times, or the known times plus the saving in
+    other steps, scaled to all steps.
     """
     some = [i for i, change in enumerate(changes) if len(change.step)]
     found = elsewhere + known
@@ -158,9 +158,9 @@ def _saved_per_repeat(trace: TraceTable, queue: Queue, changes: Sequence[Change]
     """How much shorter each repetition becomes if the steps repeat indefinitely, plus a constant equal for all
     changes.
 
-    Each repetition starts with the leads of the one before. Their growth is the smallest of the host's, the
-    device's, and half of both in alternation, where each waits for the other. Work still queued at the start recurs
-    at the end and is not saved.
+    Each repetition starts with the leads at the end of the one before. The saving is the smallest growth of a lead:
+    of the host alone, of the device alone, or half of the growth if each waits for the other. Work still queued at
+    the start recurs at the end and is not saved.
     """
     leads = leads_of(trace, queue, changes, steps, careful, EITHER_EARLY)
     (host, host_by_device), (device_by_host, device) = leads.host, leads.device

@@ -31,24 +31,24 @@ MOST_WAITS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Queue:
-    """Work of one device that delays later work, grouped by the host's waits. Times are in nanoseconds.
+    """Device events that delay later ones, grouped by the host's waits. Times are in nanoseconds.
 
-    It is the work of the busiest stream, and other work that starts on an idle device.
+    They are the events of the busiest stream, and others that start on an idle device.
     """
 
     row: Int64
     start_ns: Int64
     launched_ns: Int64
     gap_ns: Int64
-    """Idle time of the device before each work that a late launch certainly caused."""
+    """Idle time of the device before each event, if a late launch certainly caused it."""
     most_gap_ns: Int64
-    """Upper bound of ``gap_ns``. Includes time in which only other streams were busy."""
+    """Upper bound of ``gap_ns``. Includes time during which only other streams were busy."""
     slack_ns: Int64
-    """How much later each launch could have been without a delay; 0 if only the launch delayed the work."""
+    """How much later each launch could have been without a delay; 0 if only the launch delayed the event."""
     returned_ns: Int64
     has_dependencies: Bool
     turn: Int64
-    """Boundaries of the groups of work between two waits of the host."""
+    """Boundaries of the groups of events between two waits of the host."""
     waits: Waits
     usual_ns: tuple[int, int]
     """Usual latency between two kernels, and of a launch."""
@@ -57,7 +57,7 @@ class Queue:
     """End of earlier work on the device, or the start of the steps on the host if later."""
     last_ns: int
     last_place: int
-    """Index of the last work in the queue that starts no later than the last work on the device (-1 = none)."""
+    """Index of the last event in the queue that starts no later than the device's last event (-1 = none)."""
     track: int
 
 
@@ -72,12 +72,12 @@ class Waits:
     done_ns: Int64
     """End of the last work that the call waited for; far in the past if there is none."""
     place: Int64
-    """Index of that work in the queue (-1 = before all work)."""
+    """Index in the queue of the last event that starts no later than the awaited work (-1 = before all events)."""
 
 
 @remembered
 def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
-    """Returns the work of a device that was launched between ``begin`` and ``end``, with its delays."""
+    """Returns the device events launched between ``begin`` and ``end``, with their delays."""
     launches = launch_phases(trace)
     mine = trace.device[launches.row] == device
     at = np.flatnonzero(mine)
@@ -128,8 +128,9 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
 
 
 def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> Int64:
-    """Busy time of other streams before each work while its own stream was idle; 0 for the first work and where
-    ``mine`` is False.
+    """Busy time of other streams before each event of the busiest stream, while that stream was idle.
+
+    0 for the first event and for events of other streams.
     """
     found = np.zeros(len(row), np.int64)
     start, stop = trace.start_ns[row[mine]], trace.ends(row[mine])
@@ -140,9 +141,7 @@ def _time_of_others(trace: TraceTable, device: int, row: Int64, mine: Bool) -> I
 
 
 def idle_before(trace: TraceTable, device: int, when: Int64) -> Int64:
-    """Returns the device's idle time before the work that starts at each of these times; 0 if no work starts after
-    a gap.
-    """
+    """Returns the idle time of a device that ends at each of these times; 0 if no idle gap ends there."""
     busy = device_occupied(trace)[device]
     place = np.searchsorted(busy.start, when)
     begins = np.append(busy.start, -FREE)[place] == when
@@ -161,7 +160,7 @@ def _busiest(trace: TraceTable, rows: Int64) -> int:
 
 
 def _waiting(trace: TraceTable, device: int, begin: int, end: int) -> tuple[Waits, Int64]:
-    """Waits of the threads that launch or request work on a device, and the row that each waited for (-1 = none)."""
+    """Waits of the threads that launch or request work on a device, and the row each waited for (-1 = none)."""
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
     rows = rows[trace.launch[rows] != MISSING]
@@ -200,7 +199,7 @@ def _full_queue_launches(trace: TraceTable, rows: Int64) -> Int64:
 
 
 def place_of(start: Int64, when: Int64) -> Int64:
-    """Returns the index of the last work that starts at or before each time (-1 = none)."""
+    """Returns the index of the last queue entry that starts at or before each time (-1 = none)."""
     order = np.argsort(start, kind="stable")
     found = np.searchsorted(start[order], when, side="right") - 1
     return np.append(order, MISSING)[found]

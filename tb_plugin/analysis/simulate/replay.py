@@ -101,9 +101,7 @@ def _run(
 
 
 def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64, when: Int64) -> Int64:
-    """Reduction between the start of the work at each index ``place`` and the time ``when``; shape (changes,
-    places).
-    """
+    """Reduction between the start of the queue entry ``place`` and the time ``when``; shape (changes, places)."""
     start = np.append(queue.start_ns, 0)[place]
     between = np.stack([until(when) - until(start) for until in gone])
     found: Int64 = np.where(start <= when, between, 0)
@@ -111,9 +109,9 @@ def _after(queue: Queue, gone: Sequence[Callable[[Int64], Int64]], place: Int64,
 
 
 class _Host:
-    """Host reductions at each wait and at the end, per change.
+    """Reductions of host time at each wait and at the end, per change.
 
-    A wait is gone if at least half of its own time is removed; time blocked by the profiler is excluded.
+    ``is_gone`` marks waits of which the change removes at least half. Time blocked by the profiler is excluded.
     """
 
     def __init__(self, queue: Queue, changes: Sequence[Change], steps: Steps, held: Ranges) -> None:
@@ -129,9 +127,9 @@ class _Host:
 class _Gone:
     """Cumulative reduction of device work by one change.
 
-    Lower bound: only work that runs alone on the device counts. Upper bound: all reductions of the busiest stream
-    count, and those of other streams while it is idle, because it may have waited for them. Removed work also
-    removes the latency before it.
+    For the lower bound, only work that runs alone on the device counts. For the upper bound, all reductions of the
+    busiest stream count. Reductions of other streams count while it is idle, because it may have waited for them.
+    Removed work also removes the latency before it.
     """
 
     def __init__(self, trace: TraceTable, queue: Queue, change: Change, careful: bool) -> None:
@@ -168,7 +166,7 @@ class _Gone:
         return found
 
     def alone(self, when: Int64) -> Int64:
-        """Returns the same as ``until``, for the time in which the work ran alone on the device."""
+        """Returns the same as ``until``, but only for time during which the work ran alone on the device."""
         found: Int64 = self._alone[np.searchsorted(self._end, when, side="right")]
         return found
 
@@ -185,7 +183,7 @@ class _Gone:
 
 
 def _time_alone(trace: TraceTable, device: int, rows: Int64) -> Int64:
-    """Time in which each row runs without other work on its device, except ``rows`` themselves."""
+    """Time during which each row runs without other work on its device, except ``rows`` themselves."""
     overlap = _overlapping_rows(trace, device)
     start, end = trace.start_ns[rows], trace.ends(rows)
     place = np.searchsorted(overlap, rows)

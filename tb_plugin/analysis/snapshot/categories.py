@@ -83,9 +83,9 @@ def _none(count: int, source: Source) -> BlockCategories:
 
 
 def _recorded(snapshot: Snapshot, stated: npt.NDArray[np.integer]) -> BlockCategories:
-    """Recorded categories.
+    """Categories recorded in the snapshot.
 
-    Blocks without one are unknown, and so are categories beyond the 127 that int8 can number.
+    Blocks without a category are unknown. So are blocks of further categories once int8 has no codes left.
     """
     ids, of = np.unique(stated, return_inverse=True)
     texts = [

@@ -179,7 +179,9 @@ class Rise:
 
 
 def rise_of(device: DeviceLevels) -> Rise | None:
-    """Returns the rise of the steps' peaks; None if they do not rise, or if retained memory explains most of it."""
+    """Returns the rise of the steps' memory peaks; None if they do not rise, or if retained memory explains most of
+    the rise.
+    """
     steps = steps_of(device)
     count = len(steps) - WARM_UP
     if count <= MIN_RISES:

@@ -1,6 +1,6 @@
 """Segments, blocks and gaps of a device after one event.
 
-Segments are laid end to end in one virtual address space: *position* p in segment r is the byte ``p - first[r]`` of
+Segments are laid end to end in one virtual address space. *Position* p in segment r is the byte ``p - first[r]`` of
 the segment.
 """
 
@@ -44,7 +44,9 @@ class Rows:
 
     @property
     def page(self) -> Int64:
-        """Returns the unit in bytes that can be returned to the driver: the segment, or a page of an expandable one."""
+        """Returns the smallest unit that can be returned to the driver, in bytes: a segment, or a page of an
+        expandable one.
+        """
         return np.where(self.is_expandable, np.where(self.is_large, LARGE_PAGE, SMALL_PAGE), np.maximum(self.size, 1))
 
     def of(self, position: Int64) -> Int64:
@@ -190,9 +192,7 @@ def _gaps(rows: Rows, start: Int64, size: Int64) -> Gaps:
 
 
 def stuck_of(moment: Moment) -> Int64:
-    """Returns the bytes of each gap that cannot be returned to the driver, because of blocks in the same segment or
-    page.
-    """
+    """Returns the bytes of each gap that cannot be returned to the driver because blocks share its segment or page."""
     gaps = moment.gaps
     return gaps.size - moment.rows.returnable(gaps.start, gaps.start + gaps.size, gaps.row)
 

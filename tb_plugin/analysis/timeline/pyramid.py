@@ -1,7 +1,7 @@
 """Levels of detail of the timeline, computed once.
 
-Each level divides time into cells, four times as long as on the level below. On each drawn line, adjacent events
-shorter than a cell that start in the same cell are merged into one item. So items depend only on the level, not on
+Each level divides time into cells, four times as long as on the level below. Adjacent events on a line are merged
+into one item if they are shorter than a cell and start in the same cell. So items depend only on the level, not on
 the viewport. Cells are nested, so each level can be built from any finer one.
 """
 

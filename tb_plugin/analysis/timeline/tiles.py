@@ -45,8 +45,8 @@ def encode(pyramid: Pyramid, level: int, tiles: Sequence[Tile]) -> bytes:
     """Returns the first tiles as an Arrow IPC stream, at least one; the metadata key ``tiles`` is their number.
 
     Each row is one item. ``tile`` is the index in the request. ``start`` and ``dur`` are nanoseconds, exact below
-    2**53; ``idle`` is the part of ``dur`` without an event; ``count`` is the number of merged events. ``event`` is
-    the trace row of the longest event. ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (innermost
+    2**53. ``idle`` is the part of ``dur`` without an event. ``count`` is the number of merged events, and ``event``
+    is the trace row of the longest one. ``name``, ``category``, ``matrix`` (a MatrixUse) and ``module`` (innermost
     enclosing nn.Module) describe this event. Rows are sorted by tile, lane, row and start. Raises BadRequest for an
     unknown level or group.
     """
