@@ -116,7 +116,7 @@ def looked_into(trace: TraceTable) -> Bool:
     source = np.concatenate((launched_by(trace, np.flatnonzero(of_kind(trace.kind, *DEVICE_WORK))), roots))
     source = source[source != MISSING]
     found = np.zeros(len(trace), np.bool_)
-    # An event lies in at most one call per level on its thread and on the thread it works for.
+    # On each level, at most one call on an event's thread and one on the thread waiting for it enclose the event.
     bound = 2 * len(source) * len(levels) > MOST_PAIRS
     pairs = 0
     for level in levels:

@@ -68,7 +68,7 @@ def works_for(trace: TraceTable) -> Int32:
     # The most frequent thread is written last; ties: the first thread.
     order = np.lexsort((-other, count))
     serves[own[order]] = other[order]
-    # A thread that serves another cannot be served, so no two serve each other.
+    # No two threads may work for each other: a thread that works for another one has no helpers.
     return np.where(serves[serves] == serves, serves, np.arange(len(serves), dtype=np.int32))
 
 

@@ -34,7 +34,7 @@ _TORCH_CHECKOUT = re.compile(
 )
 _WHOLE = re.compile(r"/|[A-Za-z]:/")
 _SOURCES = re.compile(r"/(?:python|src|lib)/(?P<top>[^/]+)/")
-# Differs between objects, not functions: ``<built-in method append of list object at 0x7f...>``.
+# An address in the name of a built-in method: ``<built-in method append of list object at 0x7f...>``.
 ADDRESS = r" at 0x[0-9a-fA-F]+"
 
 
@@ -54,7 +54,7 @@ def package_of(name: str) -> tuple[str, bool]:
     top = _top(installed["rest"] if installed else path)
     if installed is not None:
         return top, True
-    # An absolute path is on no import path: a checkout, or a script elsewhere.
+    # Absolute paths are outside of all import paths: a checkout, or a script elsewhere.
     whole = _WHOLE.match(path) is not None
     return (
         (STANDARD, True)

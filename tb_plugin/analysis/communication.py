@@ -20,7 +20,7 @@ Bool = npt.NDArray[np.bool_]
 
 COMMUNICATION_SHARE = 0.1
 """Minimum exposed communication, as a share of step time, for a finding."""
-# Advice against transfer time, not against waiting.
+# Advice to reduce transfer time; waiting has its own advice.
 SEND_LESS = (
     "accumulate gradients over several batches, compress them, or use a larger batch so that the backward pass hides the "
     "communication. Check convergence after each change."
@@ -97,7 +97,7 @@ def _host_computation(trace: TraceTable) -> Ranges:
 
 def _beside(trace: TraceTable, operators: Int64, calls: Int64) -> Ranges:
     """Ranges of the operators outside of collectives, minus the blocking collective calls on the same thread."""
-    # A single axis with a separate stretch for each thread: positions of times among all times.
+    # Maps the times of all threads to one axis, with a separate range for each thread.
     both = np.concatenate((operators, calls))
     times, place = np.unique(np.concatenate((trace.start_ns[both], trace.ends(both))), return_inverse=True)
     if not len(times):

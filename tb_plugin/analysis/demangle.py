@@ -8,9 +8,9 @@ from time import monotonic
 # Prefix of mangled C++ names.
 MANGLED = "_Z"
 _MAX_MANGLED_CHARS = 8192
-# Templates multiply.
+# Short mangled names may expand to very long ones.
 _MAX_READABLE_CHARS = 32_768
-# The remaining names of a table stay mangled.
+# After this time, the remaining names of a table stay mangled.
 _TABLE_TIMEOUT_S = 2.0
 
 

@@ -131,7 +131,7 @@ def creates_context(trace: TraceTable) -> Int64:
     Copies and graph launches are excluded, because their duration depends on their size.
     """
     calls = trace.kind == EventKind.RUNTIME
-    launching = np.zeros(len(trace) + 1, np.bool_)  # the last one is for work without a launch
+    launching = np.zeros(len(trace) + 1, np.bool_)  # the last entry is for work without a launch
     launching[trace.launch] = True
     other = calls & ~launching[:-1] & ~waits_for_device(trace) & ~trace.calls_that(*CallRole)
     others = np.flatnonzero(other)

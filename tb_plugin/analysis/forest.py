@@ -20,7 +20,7 @@ NODES_SENT = 20_000
 """Maximum number of nodes sent. Deeper nodes are dropped first; ``Tree.total_nodes`` is the full count."""
 
 
-# Calls nested thousands deep have thousands of levels with one row.
+# Levels with fewer rows are numbered in a Python loop, because deeply nested calls have thousands of small levels.
 _MAX_ROWS_IN_LOOP = 16
 
 
@@ -172,7 +172,7 @@ def outermost(key: npt.NDArray[np.integer], spans: Spans) -> Bool:
     of = group(key, spans.track).of if len(key) else np.empty(0, np.int64)
     order = stable_order(of)
     start, end = (time[order] for time in side_by_side((of, spans.start), (of, spans.end)))
-    # The latest end so far; another group's ends lie before every start of this one.
+    # Latest end so far. All ends of earlier groups precede the starts of this group.
     furthest = np.concatenate(([MISSING], np.maximum.accumulate(end)[:-1]))[: len(key)]
     first: Bool = np.empty(len(key), np.bool_)
     first[order] = (furthest < end) | (furthest <= start)

@@ -150,7 +150,7 @@ def _ask_operators(trace: TraceTable, rows: Int64, found: KernelClasses) -> None
     of_operator = group(of_class.of, known)
     first = of_operator.first
     class_time = of_class.sum(weight)[of_class.of[first]]
-    # Ascending, so the largest of a name is written last.
+    # Sorted ascending, so that the class with the most time is written last for each name.
     first = first[np.lexsort((known[first], of_operator.sum(weight), kernel_class[first], class_time))]
     places = np.searchsorted(found.name, trace.name[rows[first]])
     found.kernel_class[places], found.by[places] = kernel_class[first], known[first]

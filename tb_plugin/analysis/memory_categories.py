@@ -37,7 +37,7 @@ MEANINGS: Mapping[str, str] = {
     "temporary": "Allocated and released within one operator.",
     "unknown": "Memory of no other category.",
 }
-# ``categories_of`` returns positions in it.
+# ``categories_of`` returns indices into it.
 ORDER = tuple(TITLES)
 
 

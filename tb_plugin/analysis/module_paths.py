@@ -19,7 +19,7 @@ from tb_plugin.model.trace.tree import inherit
 Int32 = npt.NDArray[np.int32]
 
 BETWEEN = " > "
-# The end of a path counts: calls may nest thousands deep.
+# Longer paths keep only their end, because calls may nest thousands deep.
 _MAX_PATH_CHARS = 1000
 
 
@@ -50,7 +50,7 @@ def module_paths(trace: TraceTable) -> ModulePaths:
     parents = above[first]
     modules = [module_label(text) for text in trace.strings.take(trace.name[rows[first]]).to_pylist()]
     texts: list[str] = []
-    # A path is called after the path it extends.
+    # A path extends the text of its parent path.
     for module, parent in zip(modules, parents.tolist(), strict=True):
         before = "" if parent == MISSING else texts[nodes.of[parent]] + BETWEEN
         texts.append(before[-_MAX_PATH_CHARS:] + module)

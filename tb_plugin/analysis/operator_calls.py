@@ -123,7 +123,7 @@ def operator_calls(trace: TraceTable, selection: Selection) -> Calls:
         kernel_total_ns=forest.sums(kernel_self),
         core_self_ns=core_self,
         core_total_ns=forest.sums(core_self),
-        # Directly, by a kernel on a matrix unit, or by anything nested.
+        # Also if a nested call is eligible or runs a kernel on a matrix unit.
         eligible=eligible | forest.any_below(eligible),
         stacks=stacks,
         no_operator=work[owner == MISSING],

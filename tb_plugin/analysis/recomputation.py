@@ -109,7 +109,7 @@ def recomputed(trace: TraceTable) -> Recomputed:
     signs = [np.full(len(part[0]), sign, np.uint8) for sign, part in zip(Sign, parts, strict=True)]
     track, start, end = (np.concatenate([part[i] for part in parts]) for i in range(3))
     sign = np.concatenate(signs)
-    # Of equal ones, the one with the surest sign is the outer one and stays.
+    # Among equal ranges, the one with the most reliable sign comes first and is kept.
     order = np.lexsort((sign, -end, start))
     track, start, end, sign = track[order], start[order], end[order], sign[order]
     kept = _outermost(trace, every, (track, start, end))

@@ -70,7 +70,7 @@ def _ended_before(track: Int32, start: Int64, end: Int64) -> Int64:
     """Latest end of earlier work on the same stream; ``LONG_AGO`` if there is none."""
     order = np.lexsort((start, track))
     of, begin, stop = track[order], start[order], end[order]
-    # Latest end so far per stream: a running maximum of positions, which increase with the stream number.
+    # Latest end so far per stream: a running maximum of ranks, which increase with the stream number.
     by_end = np.lexsort((stop, of))
     place = np.empty(len(order), np.int64)
     place[by_end] = np.arange(len(order))

@@ -109,7 +109,7 @@ def _peak_event(begin: Int64, end: Int64, size: Int64) -> int:
     event, change = np.concatenate((begin, end)), np.concatenate((size, -size))
     order = np.argsort(event, kind="stable")
     level = np.cumsum(change[order])
-    # Of several changes at one event, the last has the resulting level.
+    # If an event has several changes, the last one has the resulting level.
     last = np.append(event[order][1:] != event[order][:-1], True)[: len(order)]
     return int(event[order][last][np.argmax(level[last])]) if len(order) else -1
 

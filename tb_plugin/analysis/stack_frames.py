@@ -27,7 +27,7 @@ _PYTHON = (EventKind.PYTHON, EventKind.MODULE, EventKind.ANNOTATION)
 _CALLS = (EventKind.OPERATOR, EventKind.RUNTIME)
 # Kinds of frames. Runtime calls belong to their operators, so they are no frames.
 FRAMES: dict[str, tuple[EventKind, ...]] = {"both": (*_PYTHON, *_CALLS), "python": _PYTHON, "operators": _CALLS}
-# Names of the place for device work that no frame launched.
+# Name of the node for device work that no frame launched.
 REST = {"both": NO_OPERATOR, "python": "(no Python call)", "operators": NO_OPERATOR}
 # A Python line number in a name.
 _PYTHON_LINE = re.compile(r"\(\d+\)")

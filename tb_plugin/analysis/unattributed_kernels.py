@@ -85,7 +85,7 @@ def _launched_before(trace: TraceTable) -> npt.NDArray[np.bool_]:
     # A stream executes work in launch order.
     first_launched = np.full(len(trace.tracks), -1, np.int64)
     launched = np.flatnonzero(trace.launch != MISSING)[::-1]
-    first_launched[trace.track[launched]] = trace.start_ns[launched]  # rows are in order of time: the earliest stays
+    first_launched[trace.track[launched]] = trace.start_ns[launched]  # the earliest is written last
     ahead = trace.start_ns < first_launched[trace.track]
     found: npt.NDArray[np.bool_] = np.where(numbered & (len(calls) > 0), trace.correlation < first_call, ahead)
     return found

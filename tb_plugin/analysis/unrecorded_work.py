@@ -94,12 +94,12 @@ def _on_empty_queue(launches: Launches) -> Bool:
 def _found(trace: TraceTable, device: int) -> _Found:
     launches, busy = recorded_launches(trace), device_busy(trace).get(device, EMPTY)
     none = np.zeros(len(launches.row), np.bool_)
-    if device == MISSING:  # this track may have work of several devices
+    if device == MISSING:  # unknown device: the rows may come from several devices
         return _Found(EMPTY, none)
     mine = np.flatnonzero((trace.device[launches.row] == device) & (launches.call != MISSING))
     mine = mine[np.argsort(trace.start_ns[launches.row[mine]], kind="stable")]
     began = _recording_began(trace)
-    # A window has earlier launches whose work lies in it; what they waited for is unknown.
+    # A loaded window contains work that was launched before it. The cause of its delay is unknown.
     mine = mine[trace.start_ns[launches.call[mine]] >= began[0]]
     row, call = launches.row[mine], launches.call[mine]
     # A synchronous copy ends before its call returns.
@@ -117,7 +117,7 @@ def _found(trace: TraceTable, device: int) -> _Found:
     starts = np.sort(trace.start_ns[launches.row[trace.device[launches.row] == device]])
     waited = waited[np.searchsorted(starts, start[waited]) == np.searchsorted(starts, free[waited])]
     since, launched = began[part[waited]], trace.start_ns[call[waited]]
-    # Work that starts after the host waited for it is on a device whose clock is ahead.
+    # If work starts after the host has waited for the device, the device clock is ahead.
     proven = ~_follows_another(trace, device, row[waited]) & ~_is_drained(trace, device, since, start[waited])
     proven &= ~waits[waited] | ~_sets_up(trace, device, since, launched)
     waited, since = waited[proven], since[proven]

@@ -52,7 +52,7 @@ def _highest(device: Device, window: MemoryRange, values: Int64) -> Peak:
     """``values`` has one entry per event, and a last entry for the time before the first event."""
     inside = np.flatnonzero(window.holds(device.time_ns))
     begins = window.begins
-    # The event that led to a level precedes a part that starts at this level: it has an operator.
+    # If a part starts at the peak level, report the event before it, because that event has an operator.
     at = np.concatenate((inside, device.each_at(begins - 1)))
     best = int(np.argmax(values[at]))
     time = np.concatenate((device.time_ns[inside], begins))[best]

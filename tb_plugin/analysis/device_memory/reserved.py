@@ -23,7 +23,7 @@ Int64 = npt.NDArray[np.int64]
 
 # Once or twice may be a warm-up or an evaluation.
 MIN_CYCLES = 3
-# Share of the peak, returned each time. Less is a segment or two.
+# Share of the peak that each drop returns. Smaller drops are one or two segments.
 MIN_CYCLE_SHARE = 0.01
 # Share of the device's memory. If half was never used, twice the batch would fit.
 MIN_UNUSED_SHARE = 0.5

@@ -53,6 +53,6 @@ def window_of(trace: TraceTable, params: Params) -> MemoryRange:
     end = end if requested[1] is None else min(max(requested[1], first), last)
     if end < start:
         raise BadRequest("The window ends before it starts.", "end_ns", f"start_ns={start}, end_ns={end}.")
-    # The last moment counts, and with it the last event of a trace; a step ends before the next one starts.
+    # The end is inclusive, so that the last event of a trace counts. The end of a step is exclusive.
     parts = union(np.array([start]), np.array([end + 1]))
     return MemoryRange(start, end, parts if steps is None else intersect(parts, steps), trace.coverage.full is None)

@@ -26,7 +26,7 @@ FEWEST_KERNELS = 8
 MOST_PLACES = 200_000
 # Maximum variants of recorded columns among captures of one length.
 MOST_PATTERNS = 64
-# Maximum pieces of work compared one by one per graph.
+# Maximum number of nodes compared one by one per graph.
 MOST_COMPARED = 50_000_000
 FIELDS = ("kind", "name", "grid", "block")
 
@@ -46,7 +46,7 @@ class Captures:
         stated = [(of != MISSING).astype(np.int64) for _, of in self._columns]
         masks = sequence_hashes(hashes_of(stated), begin)
         values = sequence_hashes(hashes_of([of for _, of in self._columns]), begin)
-        # By number of nodes: the recorded columns, and a capture with them.
+        # Maps a node count to hashes of the recorded columns, each with one example capture.
         self._patterns: dict[int, dict[int, int]] = defaultdict(dict)
         equal: dict[tuple[int, int, int], list[int]] = defaultdict(list)
         for number, size, mask, value in zip(

@@ -27,7 +27,7 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
-# From positions where graphs start in sequences to the scopes, and the scope of each piece of work.
+# Maps the start indices of matches to the scopes, and to the scope of each launch.
 ScopesAt = Callable[[Mapping[int, Int64]], tuple[Scopes, Int32]]
 
 
@@ -97,7 +97,7 @@ class _Known:
         self.refusals: list[Refusal] = []
         self.agreements: dict[int, Agreement] = {}
         self._strings = trace.strings
-        # By graph: not matched yet.
+        # Mask of graphs that are not matched yet.
         self.is_left = np.diff(self.graphs.begin) > 0
 
     def by_captures(self, told: Captured, way: Way) -> None:
@@ -202,7 +202,7 @@ def _known(trace: TraceTable) -> _Known:
         eager_work = eager(trace)
         known.by_runs(eager_work.sequences, "", Way.EAGER, partial(_scopes_at, trace, eager_work, known.graphs))
     known.by_starts((own, Way.CAPTURE), (other, Way.CAPTURE_TRACE))
-    # Other work of the trace is used only for unmatched graphs, a selected capture always.
+    # Report failed matches within the trace only for unmatched graphs, those with other recordings always.
     known.refusals = [each for each in known.refusals if each.source or known.is_left[each.graph]]
     return known
 

@@ -18,7 +18,7 @@ from tb_plugin.model.trace.schema import MISSING, EventKind
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
-# A column of two sides; the second has at least as many nodes.
+# One column of both sides; the second side has at least as many nodes.
 Sides = tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]]
 
 # Parts of one model may start alike, so a shorter common start proves too little.
@@ -164,7 +164,7 @@ def _in_place(sides: Sequence[Sides], length: int, path: Int64 | None) -> int:
     """
     lost = len(sides[0][1]) - len(sides[0][0])
     sure = at = length
-    # Possible shift of each node: how many nodes may be lost before it, minus one. Stops where none may be.
+    # moved[i]: whether i + 1 nodes may be lost before this node. Stops when no shift is possible.
     moved = np.ones(lost, np.bool_)
     while at and moved.any():
         at -= 1

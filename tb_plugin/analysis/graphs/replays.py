@@ -91,7 +91,7 @@ def replays_of(trace: TraceTable) -> Replays:
     graph_id, node_id = _ids(trace, work)
     count = np.bincount(of)
     has_node = np.bincount(of[node_id != MISSING], minlength=len(count)) == count
-    # Within a replay by node, else by time (the order of rows).
+    # Sort each replay by node id, or else by time, which is row order.
     rank = np.where(has_node[of], node_id, 0)
     order = np.argsort(of * (int(rank.max()) + 1) + rank, kind="stable")
     work, of, graph_id, node_id = work[order], of[order], graph_id[order], node_id[order]
@@ -108,7 +108,7 @@ def replays_of(trace: TraceTable) -> Replays:
     process, _ = numbered(_processes(trace)[trace.track[call]] if len(call) else call)
     process = np.where(call == MISSING, MISSING, process)
     if len(np.unique(process[call != MISSING])) < 2:
-        process[:] = 0  # also for lost launches
+        process[:] = 0  # also for launches that were not recorded
     known = recorded != MISSING
     device = trace.device[work[first]]
     graph = group(

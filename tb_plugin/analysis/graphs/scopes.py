@@ -25,7 +25,7 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
 KINDS = (EventKind.OPERATOR, EventKind.MODULE, EventKind.PYTHON, EventKind.ANNOTATION)
-# Kinds that identify a piece of work regardless of the surrounding Python code.
+# Kinds that identify work regardless of the surrounding Python code.
 WORK_IN = (EventKind.OPERATOR, EventKind.MODULE)
 _REFERENCES = ("parent", "forward")
 
@@ -48,7 +48,7 @@ def scopes_around(trace: TraceTable, source: npt.NDArray[np.integer]) -> tuple[S
     forward = _forward(trace, rows)
     behind = np.unique(forward[forward != MISSING])
     rows = np.union1d(rows, np.union1d(behind, _open_at(trace, trace.track[behind], trace.start_ns[behind])))
-    # Scopes of threads that work for another come last, so parents come before children.
+    # Scopes of autograd threads come last, so that parents come before children.
     working = serves[trace.track[rows]] != trace.track[rows]
     nesting = nest(trace.track[rows], trace.start_ns[rows], trace.ends(rows))
 

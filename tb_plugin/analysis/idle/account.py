@@ -72,7 +72,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
         else at * 0 - 1
     )
     call = np.where(at == MISSING, MISSING, launches.call[at]) if len(launches.row) else at
-    # Without next work all launching threads count until the end; with an unrecorded launch the thread is unknown.
+    # A gap without next work uses all launching threads until its end. Without a recorded launch, the thread is unknown.
     tail = gaps.next == MISSING
     returned = np.where(
         tail, gaps.end_ns, np.where(call == MISSING, gaps.start_ns, trace.ends(call) if len(trace) else call)
@@ -90,7 +90,7 @@ def idle_account(trace: TraceTable, device: int) -> Account:
 def _gaps(trace: TraceTable, device: int) -> Gaps:
     rows = covered_work(trace)
     rows = rows[trace.device[rows] == device]
-    # Of work that starts at the same time, the first launched one: row order is file order.
+    # If several start at the same time, the first launched one counts. Row order is only file order.
     rows = rows[np.lexsort((trace.start_ns[trace.launch[rows]], trace.start_ns[rows]))]
     busy = device_occupied(trace).get(device, EMPTY)
     edges = [trace.coverage.start_ns, trace.coverage.end_ns]
@@ -158,7 +158,7 @@ def _host_pieces(trace: TraceTable, device: int, gaps: Gaps, until: Int64, call:
         every = ((cause, doing[each][cause]) for each in order for cause in HOST)
         sets = [(cause, intersect(ranges, when)) for cause, ranges in every if len(ranges)]
         causes = [cause for cause, _ in sets]
-        left = [*(ranges for _, ranges in sets), when]  # nothing is open: the thread is in Python
+        left = [*(ranges for _, ranges in sets), when]  # no activity: the thread runs Python
         for cause, ranges in zip([*causes, free], first_in(*left), strict=True):
             parts.append((ranges.start, ranges.end, np.full(len(ranges), cause)))
     return _pieces(*parts)

@@ -21,7 +21,7 @@ from tb_plugin.model.trace.table import TraceTable
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# Threads with the most launches; more do not take turns launching.
+# Only the threads with the most launches are considered.
 MOST_THREADS = 8
 # Causes that block all threads. Profiler overhead is recorded on its own track.
 OF_ALL = (Cause.PROFILER, Cause.GARBAGE_COLLECTION)

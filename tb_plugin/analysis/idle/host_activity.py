@@ -90,7 +90,7 @@ class Host:
         asked = np.flatnonzero(name != MISSING)
         if not len(asked):
             return found
-        # Sorted by name, then time, so that entries of a name in a stretch are contiguous.
+        # Sorted by name, then time, so that entries of a name in an interval are contiguous.
         names, count = self._names(rows), len(times)
         order = stable_order(names)
         key = names[order].astype(np.int64) * count + order

@@ -111,7 +111,7 @@ def _waited(trace: TraceTable, call: Int64, times: Ranges | None) -> tuple[Int64
     place = places_of(call, len(trace))
     starved, capture = np.zeros(len(call), np.int64), np.zeros(len(call), np.int64)
     for device, busy in device_busy(trace).items():
-        if not len(busy):  # its work takes no time
+        if not len(busy):  # all of its work has zero duration
             continue
         account = idle_account(trace, device)
         gaps = account.gaps

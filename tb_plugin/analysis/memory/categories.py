@@ -91,7 +91,7 @@ def lives_of(trace: TraceTable, owners: Owners, device: Device) -> Lives:
     passes, turns = _passes(trace, operators, backward, union(
         np.concatenate((steps.start, clears.start)), np.concatenate((steps.end, clears.end))
     ))  # fmt: skip
-    # No event of a thread may be open between two backward operators.
+    # Between two backward operators, no call may be active on the thread.
     engine = operators[backward[operators]]
     turn = group(np.searchsorted(passes, trace.start_ns[engine], side="right"))
     hull = union(turn.min(trace.start_ns[engine]), turn.max(trace.ends(engine)))

@@ -28,7 +28,7 @@ Bool = npt.NDArray[np.bool_]
 
 # Maximum callers and callees, most time first.
 NODES_SENT = 2_000
-# Limits the walk to callers: thousands of places may be thousands deep.
+# Limits the walk to callers, because thousands of nodes may be thousands deep.
 _MAX_CALLER_STEPS = 2_000_000
 
 
@@ -54,7 +54,7 @@ def outermost_places(places: Laid, forest: Forest) -> Bool:
     size = forest.sums(np.ones(len(places.label), np.int64))
     begin = np.zeros(len(size), np.int64)
     for level, members in enumerate(forest.levels):
-        # Places are laid out next to each other inside their parent, as wide as their descendants.
+        # Nodes are laid out next to each other inside their parent, as wide as their descendants.
         rows = members[stable_order(places.parent[members])]
         parents = places.parent[rows]
         before = np.cumsum(size[rows]) - size[rows]
@@ -88,7 +88,7 @@ def functions_of(places: Laid, terms: Terms) -> Frame:
     own = f"function_{terms.weight}_self_ns"
     order = np.lexsort((-sums[f"function_{terms.weight}_ns"], -sums[own]))
     calls = groups.sum(places.calls)
-    # Frames that only enclose the selected steps and launch nothing there are no functions.
+    # Omit frames that only enclose the selected steps and launch no work there.
     order = order[(calls[order] > 0) | (sums["function_host_ns"][order] > 0) | (sums["function_device_ns"][order] > 0)]
     first = groups.first[order]
     names, kinds = places.names(first), places.kind[first].tolist()

@@ -72,7 +72,7 @@ def ordered(found: Laid, weight: str, most: int | None = None, by_time: bool = F
     forest = Forest(found.parent)
     totals = {"host": forest.sums(found.host_ns), "device": forest.sums(found.device_ns)}
     heavy = totals[weight]
-    # Replayed work has no thread: its device time counts for every weight.
+    # Replayed work has no thread, so its device time is shown for every weight.
     bears = heavy[roots_of(found.parent)] > 0 if len(heavy) else heavy > 0
     has_time = (heavy > 0) | (bears & (totals["device"] > 0))
     order = in_order(found.parent, heaviest(heavy, most, has_time), -found.thread if by_time else heavy)

@@ -66,8 +66,7 @@ def saved(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful: b
     if not careful:
         gained = _upper_bound(trace, steps, changes, gained - known, known)
     worth = np.array([change.worth for change in changes], np.int64)
-    # Work next to the steps may end after them; a change that only moves it gains nothing. Time blocked by the profiler is no
-    # work that a step could do more of.
+    # Clipped, because work outside of the steps may also move. Time blocked by the profiler is not repeated by ``worth``.
     profiler_ns = measure(intersect(profiler_waits(trace), union(steps.start_ns, steps.end_ns)))
     found: Int64 = np.clip((gained + (length - profiler_ns) * (worth - 1)) // worth, 0, length)
     return found
@@ -105,7 +104,7 @@ def _gained(trace: TraceTable, steps: Steps, changes: Sequence[Change], careful:
     every = trace.steps
     if not steps.recorded or len(steps.label) == len(every.label):
         return _time_saved(_saved_once, trace, steps, changes, careful)
-    # The start and end of the recording are fixed; for a part of it, neither earlier nor later work is its own.
+    # Only the complete recording has a fixed start and end. A part of it is repeated, because other work overlaps it.
     place = np.searchsorted(every.host_start_ns, steps.host_start_ns)
     total = np.zeros(len(changes), np.int64)
     for together in np.split(np.arange(len(place)), np.flatnonzero(np.diff(place) > 1) + 1):

@@ -25,7 +25,7 @@ Bool = npt.NDArray[np.bool_]
 FREE = np.int64(1) << 60
 # Clock difference of host and device: a wait may return this long before its work ends.
 NEAR_NS = 20_000
-# Beyond this number of waits, the shorter ones have a fixed length.
+# If there are more waits, the shortest ones keep their recorded duration.
 MOST_WAITS = 20_000
 
 
@@ -97,22 +97,22 @@ def queue_of(trace: TraceTable, device: int, begin: int, end: int) -> Queue:
     is_held = np.where(waits, reach > launched, launches.is_queued[at])
     slack = np.where(is_held, np.maximum(blocked - returned, 0), 0)
     fresh = launches.latency_ns[at][is_known & ~launches.is_queued[at]]
-    # The device's own latency between queued work stays. Work that starts as soon after its launch as on an empty queue may
-    # still have waited for the launch.
+    # The latency between queued work is not an effect of late launches. But work that starts as soon after its launch as on
+    # an empty queue may still have waited for the launch.
     is_sure = is_held & (start - returned > usual(fresh))
     inside = (launched >= begin) & (launched < end)
     busiest = _busiest(trace, row[inside])
-    # Work of another stream while the busiest one was idle may have blocked nothing.
+    # Other streams that ran while the busiest one was idle may have blocked nothing.
     behind = np.where(is_held, 0, _time_of_others(trace, device, row, trace.track[row] == busiest))
     gap, most = np.where(is_held, 0, idle), np.where(is_sure, 0, idle) + behind
     queued = launches.is_queued[at] & (launches.latency_ns[at] > 0)
-    # Work of another stream that starts between two works of the busiest one found a busy device.
+    # Work of other streams counts only after an idle gap. Without a gap, it started on a busy device.
     chain = inside & ((idle > usual(launches.latency_ns[at][queued])) | (trace.track[row] == busiest))
     launching = _median(fresh)
     # Without queued work, the latency between kernels is unknown: it is at most that of a launch.
     typical = (_median(launches.latency_ns[at][queued]) if queued.any() else launching, launching)
     calls, awaited = _waiting(trace, device, begin, end)
-    # In turns between waits, because a wait delays later launches.
+    # Grouped by waits, because a wait delays all later launches.
     kept = np.flatnonzero(chain)
     number = np.searchsorted(calls.end_ns, launched[kept], side="right")
     kept = kept[np.argsort(number, kind="stable")]

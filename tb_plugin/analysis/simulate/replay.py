@@ -35,7 +35,7 @@ class Leads:
 
 
 ON_TIME = ((0, 0),)
-# Start leads of host and device. An early one delays nothing, which isolates the effect of the other.
+# Leads of host and device at the start. A very early side delays nothing, which isolates the effect of the other.
 EITHER_EARLY = ((0, int(FREE)), (int(FREE), 0))
 
 
@@ -146,7 +146,7 @@ class _Gone:
                 less[hidden] = np.maximum(
                     bare[hidden], np.minimum(wanted[hidden], _idle_time(trace, device, queue.track, row[hidden]))
                 )
-                # Earlier activity of a removed call that waits for its own copy is removed too.
+                # If a call that waits for its own copy is removed, the idle time before the copy disappears too.
                 call = trace.launch[row]
                 is_own = np.append(waits_for_device(trace), False)[call]
                 before = idle_before(trace, device, start)

@@ -107,7 +107,7 @@ def _growth(snapshot: Snapshot, place: int) -> Growth:
     groups = group(stack)
     born, left = steps.of(begin), freed > last
     counted = np.maximum(count - WARM_UP - _longest(steps, groups, born, freed, left), 0)
-    # Blocks younger than the longest life of a released block of their stack may still be released.
+    # Blocks younger than the longest lifetime of a released block of their stack may still be released.
     kept = left & (born >= WARM_UP) & (born < (WARM_UP + counted)[groups.of])
     live_first = (begin <= steps.moments[WARM_UP]) & (freed > steps.moments[WARM_UP])
     growing, confidence = _confidence(groups, born - WARM_UP, size, kept, counted)
@@ -193,7 +193,7 @@ def rise_of(device: DeviceLevels) -> Rise | None:
     rising = float((np.diff(peaks) > 0).mean())
     grown = int(peaks[-1] - peaks[0])
     live = levels_of(device).allocated[moments + 1]
-    stays = int(live[-2] - live[0])  # at the start of the first counted and of the last step
+    stays = int(live[-2] - live[0])  # from the start of the first counted step to the start of the last step
     if rising < RISING or grown < RISEN * peaks[0] or 2 * stays > grown:
         return None
     ends = np.append(starts[1:], len(allocated))
@@ -215,7 +215,7 @@ def live_of(device: DeviceLevels, steps: Steps, stack: int | None) -> Live:
     rows = slice(None) if stack is None else np.flatnonzero(device.block("stack") == stack)
     begin, freed, size = begin[rows], freed[rows], size[rows]
     moments = steps.moments
-    # The first moment at which a block is live, and the first at which it is not any more.
+    # First moment at which each block is live, and first moment after its release.
     comes, goes = np.searchsorted(moments, begin), np.searchsorted(moments, freed)
     lasting = np.flatnonzero(comes < goes)
     change, number = np.zeros(len(moments) + 1, np.int64), np.zeros(len(moments) + 1, np.int64)

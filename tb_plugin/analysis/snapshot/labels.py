@@ -121,7 +121,7 @@ def _line_of(
     if kinds[at] == _AUTOGRAD:
         return nodes[best]
     inside = np.flatnonzero(kinds[:at] == _GENERATED_CODE)
-    # Generated code is named beside the user's line.
+    # The text names the generated code after the user's line.
     return f"{texts[best]}, generated code {short[frames[inside[0]]]}" if len(inside) else texts[best]
 
 

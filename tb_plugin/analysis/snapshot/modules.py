@@ -62,7 +62,7 @@ class _Frames:
         inner, outer = stack[place - 1], place
         while outer < len(stack) and self._calls[stack[outer]]:
             name = self._name[stack[outer]]
-            # The profiler names the instance.
+            # Names recorded by the profiler include the instance.
             if module_label(name) != name:
                 return module_label(name)
             outer += 1

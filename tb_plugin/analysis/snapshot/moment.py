@@ -175,7 +175,7 @@ def _items(rows: Rows, start: Int64, size: Int64) -> tuple[Int64, Int64, Int64]:
     """Start and end of all blocks and segment boundaries in order, and the index of each block among them."""
     borders = len(rows.first)
     starts, ends = np.concatenate((rows.first, start)), np.concatenate((rows.first, start + size))
-    order = np.argsort(starts, kind="stable")  # a border precedes the blocks that start there
+    order = np.argsort(starts, kind="stable")  # a segment boundary precedes the blocks that start there
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return starts[order], ends[order], place[borders:]
@@ -186,7 +186,7 @@ def _gaps(rows: Rows, start: Int64, size: Int64) -> Gaps:
     reach = np.maximum.accumulate(ends)[:-1]
     free = starts[1:] - reach
     row = rows.of(reach)
-    # Absurd sizes overflow: a range outside all rows is no gap.
+    # Invalid sizes may overflow, so ranges outside all segments are ignored.
     found = np.flatnonzero((free > 0) & (row >= 0) & (row < len(rows)))
     return Gaps(row[found], reach[found], free[found])
 
@@ -240,7 +240,7 @@ def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
     left = np.maximum.accumulate(ends)
     right = np.searchsorted(starts, left + max(requested, 1))
     row = rows.of(left)
-    # A range that ends with its row: the next border starts the next row.
+    # A range that ends with its segment: the next boundary is the start of the next segment.
     ends_row = np.append((number[1:] == MISSING) & (starts[1:] == left[:-1]), True)
     fits = (right < len(starts)) & (row < len(rows)) & ~ends_row
     fits[fits] = chosen[row[fits]] & (starts[right[fits]] <= rows.first[row[fits] + 1])
@@ -251,7 +251,7 @@ def obstacles_to(moment: Moment, requested: int, chosen: Bool) -> Obstacles:
     order = order[np.diff(row[order], prepend=-1) != 0]
     order = order[np.argsort(live[order], kind="stable")]
     at, right = at[order], right[order]
-    # Only blocks are between: the next border is the end of the row.
+    # Only blocks are in between, because the next boundary is the end of the segment.
     return Obstacles(
         row[order],
         number[np.minimum(at + 1, len(number) - 1)],

@@ -20,7 +20,7 @@ from tb_plugin.payloads import Figure
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# The last ones; a program that retries may have any number.
+# Only the last ones are listed, because a program that retries may have any number.
 MOST_OOMS = 20
 
 

@@ -23,7 +23,7 @@ Bool = npt.NDArray[np.bool_]
 
 # The stack has no stage.
 SILENT = -1
-# The stack loads or moves a batch: between the stages in any case.
+# The stack loads or moves a batch, which is never part of a stage.
 DATA = int(max(When)) + 1
 
 
@@ -90,7 +90,7 @@ def lives_of(device: DeviceLevels) -> Lives:
     for method, stage in (("step", When.STEP), ("zero_grad", When.CLEAR)):
         event_stages[contains(_calls(device.snapshot, method), device.time_ns)] = stage
     edges = _step_edges(device)
-    # A stage is open until another stage or a step starts; only a forward pass continues through stacks without a stage.
+    # A stage lasts until another stage or a step starts. Only a forward pass continues through stacks without a stage.
     hard = np.isin(event_stages, (When.FORWARD, When.BACKWARD, When.STEP, When.CLEAR))
     mark = np.where(hard, event_stages, SILENT).astype(np.int8)
     last = _before(hard, edges, mark)
@@ -104,7 +104,7 @@ def lives_of(device: DeviceLevels) -> Lives:
     passes = np.cumsum(hard & (event_stages == When.FORWARD) & (previous != When.FORWARD))
     run = np.cumsum(turns)
 
-    # A release may have its own stack, else it has that of the allocation.
+    # A release without its own stack is recorded with the stack of the allocation.
     ends = np.flatnonzero((freed != NEVER) & (freed != MISSING))
     at_free = state.copy()
     stated = own[freed[ends]]
@@ -175,7 +175,7 @@ def _is_released_first(begin: Int64, freed: Int64, stage: Int8, allocs: Int64, s
     """
     place = np.searchsorted(allocs, begin)
     other = np.append(stack[allocs[1:]] != stack[allocs[:-1]], True) if len(allocs) else np.empty(0, np.bool_)
-    # By allocation: the next one with another stack.
+    # Index of the next allocation with another stack.
     at = np.where(other, np.arange(len(allocs)), len(allocs))
     following = np.minimum.accumulate(at[::-1])[::-1] + 1
     nearest = np.where(stage == When.BACKWARD, place + 1, following[place])

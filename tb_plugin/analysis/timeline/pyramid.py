@@ -111,7 +111,7 @@ class Pyramid:
         """Returns the items of a group that overlap a tile and the line of each, sorted by line and time."""
         start_ns, end_ns = (min((number + i) * tile_ns(level), _AFTER_ALL_TIMES) for i in range(2))
         chosen = self.levels[level]
-        # Table rows are in order of time, so positions are found by row without storing times. The type must match the
+        # Table rows are sorted by time, so items are found by row without storing times. The type must match the
         # searched array, otherwise it would be copied.
         time = np.searchsorted(self.trace.start_ns, np.array((start_ns, end_ns), np.int64)).astype(np.int32)
         lines = np.arange(self.groups[group], self.groups[group + 1])
@@ -176,7 +176,7 @@ def build(trace: TraceTable) -> Pyramid:
     line = line[rows]
     raw = Level(cell_ns(0), np.searchsorted(line, np.arange(len(lines) + 1)), rows)
     del line, lines, rank
-    # Millions of marks without length may overlap.
+    # Merge events of zero length, because millions of them may overlap.
     levels = [raw if trace.dur_ns.all() else _merged(trace, raw, cell_ns(0))]
     while tile_ns(len(levels) - 1) < trace.coverage.end_ns:
         levels.append(_merged(trace, levels[-1], cell_ns(len(levels)), worth=0.5))
