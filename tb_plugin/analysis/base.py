@@ -55,11 +55,11 @@ class Traits:
     tables: tuple[str, ...] = ()
     """Tables that a JSON report always contains, even if empty."""
     reported_tables: tuple[str, ...] = ()
-    """Tables about workers that a report contains if the profile has them."""
+    """Worker tables that a report contains if the profile has them."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Maps facts per worker in a report to columns of the table ``workers``; for views about workers."""
     companion: str = ""
-    """Id of a view on another kind of profile of the same run. ``Joining.join`` also receives its parts."""
+    """Id of a view for another kind of profile in the same run. ``Joining.join`` also receives its parts."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Factors from algorithm to bus bandwidth, as in nccl-tests."""
+"""Ratio of bus bandwidth to algorithm bandwidth, as in nccl-tests."""
 
 from __future__ import annotations
 

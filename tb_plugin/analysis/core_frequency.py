@@ -52,9 +52,9 @@ class Frequency:
         return union(self.start_ns[self.is_low], self.end_ns[self.is_low])
 
     def lowest(self, ranges: Ranges) -> float:
-        """Returns the lowest of the low frequencies in these ranges, in hertz.
+        """Returns the lowest frequency of the low samples in these ranges, in hertz.
 
-        At least one sample there must be low.
+        The ranges must contain a low sample.
         """
         low_pieces = self.is_low & overlaps(ranges, self.start_ns, self.end_ns)
         return float(self.hertz[low_pieces].min())

@@ -53,7 +53,7 @@ class Metrics(Mapping[str, Metric]):
         return len(self._by_key)
 
     def adding(self, *groups: Mapping[str, Metric]) -> Metrics:
-        """Returns these metrics with others added. Raises ValueError for a key that exists."""
+        """Returns these metrics and more. Raises ValueError for a key that exists."""
         return Metrics(self, *groups)
 
     def metric(self, key: str, title: str = "", window: str = "") -> Metric:

@@ -195,7 +195,7 @@ class CallNesting:
     """Nesting of operator calls, by trace row."""
 
     call: Int32
-    """Row of the innermost call enclosing each row; for device work, its operator."""
+    """Row of the innermost enclosing call, for each trace row. For device work, the row of its operator."""
     self_ns: Int64
 
 

@@ -34,9 +34,9 @@ class Sign(IntEnum):
     """How a recomputation was recognized."""
 
     FRAME = 0
-    """A Python function that reruns forward code encloses it."""
+    """An enclosing Python function reruns forward code."""
     FUNCTION = 1
-    """A backward operator that reruns forward code encloses it."""
+    """An enclosing backward operator reruns forward code."""
     SEQUENCE = 2
     """Operators inside a backward operator have sequence numbers that no backward pass uses."""
 

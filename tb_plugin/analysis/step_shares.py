@@ -72,7 +72,7 @@ def _active(trace: TraceTable, later: Bool) -> dict[str, Ranges]:
 
 
 def active_rows(trace: TraceTable, category: str) -> Bool:
-    """Returns a mask of the events of a category other than ``other`` and ``unrecorded``.
+    """Returns a mask of the events of one category. The categories ``other`` and ``unrecorded`` have no events.
 
     For ``communication``, the mask contains all collectives; ``exposed`` returns the exposed time.
     """

@@ -133,9 +133,9 @@ def _found(trace: TraceTable, device: int) -> _Found:
 
 
 def _awaited_at_first(trace: TraceTable, device: int, began: Int64) -> Ranges:
-    """Ranges of unrecorded work, from long device waits before the first recorded launch.
+    """Ranges of unrecorded work that the host waited for before the first recorded launch.
 
-    They run from the start of the recording to the end of the wait.
+    They start with the recording and end with the wait.
     """
     does_more = trace.calls_that(*_LAUNCHING, CallRole.ALLOCATE, CallRole.FREE, CallRole.PIN)
     waits = _own_calls(trace, device, waits_for_device(trace) & ~does_more)
@@ -218,7 +218,7 @@ def _is_drained(trace: TraceTable, device: int, since: Int64, until: Int64) -> B
 
 
 def _no_later_launch(trace: TraceTable, device: int, since: Int64, until: Int64) -> Int64:
-    """Start of each interval, moved to its first launch without recorded work if there is one."""
+    """Start of each interval, or of its first launch without recorded work."""
     lost = _own_calls(trace, device, trace.calls_that(CallRole.LAUNCH, CallRole.GRAPH) & ~_has_work(trace))
     lost = np.setdiff1d(lost, captures(trace).source)  # captured work does not run
     begins = np.append(np.sort(trace.start_ns[lost]), np.iinfo(np.int64).max)

@@ -152,7 +152,7 @@ def _windows(trace: TraceTable) -> tuple[Int32, Int64, Int64]:
 
 
 def _launches(trace: TraceTable) -> Int64:
-    """Rows of calls that create a graph node: calls that ran no device work. Nested calls count once."""
+    """Rows of launches that ran no device work, because they create graph nodes. Nested calls count once."""
     is_call = np.append(trace.calls_that(*_MAKES), False)
     outer = np.flatnonzero(is_call)
     above = np.where(is_call[trace.parent[outer]], trace.parent[outer], MISSING)

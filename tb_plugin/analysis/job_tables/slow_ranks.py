@@ -148,7 +148,7 @@ def _slow_link(slow: SlowLink) -> Notice:
 
 
 def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterator[Notice]:
-    """Yields the finding on the stage with the largest spread of compute time among its ranks, if large."""
+    """Yields a finding on the stage with the largest spread of compute time among its ranks, if it is large."""
     worst: tuple[float, list[RankTimes]] = (LEAST_PERCENT / 100, [])
     for among in by_stage(ranks, stages):
         mine = [each for each in among if each.times.get("computing_ns")]
@@ -180,7 +180,7 @@ def _uneven_ranks(ranks: Sequence[RankTimes], stages: Sequence[Stage]) -> Iterat
 
 
 def _uneven_stages(stages: Sequence[RankTimes]) -> Iterator[Notice]:
-    """Yields the finding on the slowest pipeline stage, which delays all others."""
+    """Yields a finding on the slowest pipeline stage, which delays all others."""
     known = [each for each in stages if each.times.get("computing_ns")]
     if len(known) < 2:
         return

@@ -97,9 +97,10 @@ def above(nodes: Groups, parent: Int32) -> Int32:
 
 
 def heaviest(total_ns: Int64, most: int | None, wanted: Bool | None = None) -> Int64:
-    """Returns the indices of at most ``most`` nodes with time, or selected by ``wanted``, in ascending order.
+    """Returns the indices of the ``most`` nodes with the largest time, in ascending order.
 
-    Ancestors have at least as much time and come first, so they are included.
+    ``wanted`` limits the nodes; by default, all nodes with time. Ancestors have at least as much time and come
+    first, so they are included.
     """
     found = np.flatnonzero(total_ns > 0 if wanted is None else wanted)
     return found if most is None else np.sort(found[np.argsort(-total_ns[found], kind="stable")[:most]])

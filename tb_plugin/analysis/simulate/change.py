@@ -26,4 +26,4 @@ class Change:
     worth: int = 1
     """Number of recorded steps whose work one step does after the change."""
     awaited: bool = False
-    """Whether reductions on other streams count if the busiest stream may have waited for them."""
+    """Whether to count reductions on other streams, because the busiest stream may have waited for them."""
