@@ -19,14 +19,6 @@ PAGES = [
     *(path for path in sorted((ROOT / "docs").rglob("*.md")) if "reference" not in path.parts),
 ]
 """All but docs/reference, which is generated from texts that other tests look at."""
-NOT_YET = {
-    "docs/add-a-device.md",
-    "docs/add-a-model.md",
-    "docs/add-a-storage.md",
-    "docs/findings.md",
-    "docs/http.md",
-}
-"""Pages that are not rewritten yet. This list only shrinks."""
 MAX_WORDS = 25
 STARTS = re.compile(r"(Of|What|Where|Whom|So many)\b")
 BANNED = re.compile(
@@ -79,13 +71,7 @@ def faults(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_docs_are_plain(page: Path) -> None:
-    if page.relative_to(ROOT).as_posix() not in NOT_YET:
-        assert faults(page.read_text(encoding="utf-8")) == []
-
-
-def test_pages_that_are_plain_leave_the_list() -> None:
-    texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in NOT_YET if (ROOT / name).exists()}
-    assert sorted(name for name, text in texts.items() if not faults(text)) == []
+    assert faults(page.read_text(encoding="utf-8")) == []
 
 
 def test_the_rules_find_what_they_are_about() -> None:
